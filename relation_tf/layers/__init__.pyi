@@ -2,10 +2,12 @@ from .aft_local import AFTLocal
 from .aft_simple import AFTSimple
 from .attention import Attention
 from .contextualizer import Contextualizer
+from .delta_net import DeltaNet
 from .fastformer import Fastformer
 from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
+from .gated_delta_net import GatedDeltaNet
 from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
@@ -27,8 +29,10 @@ __all__ = [
     "AFTSimple",
     "Attention",
     "Contextualizer",
+    "DeltaNet",
     "Fastformer",
     "FeatureAttention",
+    "GatedDeltaNet",
     "HyperMixer",
     "LearnedPositionEncoding",
     "LinearAttention",

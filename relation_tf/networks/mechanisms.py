@@ -67,6 +67,8 @@ _BUILT_IN = {
     "retention": Mechanism("relation_tf.layers:Retention", positions=None),
     "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
     "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),
+    "delta-net": Mechanism("relation_tf.layers:DeltaNet", positions=None),
+    "gated-delta-net": Mechanism("relation_tf.layers:GatedDeltaNet", positions=None),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -14,7 +14,9 @@ from relation_tf.layers import (
     AFTLocal,
     AFTSimple,
     Attention,
+    DeltaNet,
     Fastformer,
+    GatedDeltaNet,
     HyperMixer,
     LinearAttention,
     Mamba2,
@@ -40,6 +42,8 @@ MIXERS = (
     Retention,
     Mamba2,
     MLSTM,
+    DeltaNet,
+    GatedDeltaNet,
 )
 
 
@@ -154,6 +158,10 @@ CASES = (
     Case(Mamba2, naive.mamba2, {**_small, "causal": True, "use_bias": True}),
     Case(MLSTM, naive.mlstm),
     Case(MLSTM, naive.mlstm, {"causal": True, "use_bias": False}),
+    Case(DeltaNet, naive.delta_net, {"filter_width": 2}),
+    Case(DeltaNet, naive.delta_net, {"causal": True, "use_bias": True}),
+    Case(GatedDeltaNet, naive.delta_net),
+    Case(GatedDeltaNet, naive.delta_net, {"causal": True, "expansion": 1, "use_bias": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

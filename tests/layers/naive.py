@@ -215,6 +215,40 @@ def mlstm(
     return y.reshape(gate.shape) / (1 + np.exp(-gate))
 
 
+def delta_net(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen, num_heads: int = 1
+) -> np.ndarray:
+    """RMSNorm(S^T Q) W_out, S_t = a_t (I - b_t K_t K_t^T) S_{t-1} + b_t K_t V_t^T; gated or not."""
+    units = w["query_kernel"].shape[-1]
+    kv = np.concatenate([_affine(value, w, "key"), _affine(value, w, "value")], axis=-1)
+    kv = silu(_convolved(kv, w, "kv"))
+    k, v = _unit(_heads(kv[:, :units], num_heads)), _heads(kv[:, units:], num_heads)
+    q = _unit(_heads(silu(_convolved(_affine(query, w, "query"), w, "query")), num_heads))
+    b = 1 / (1 + np.exp(-value @ w["strength_kernel"]))
+    gated = "gate_kernel" in w
+    dt = np.log1p(np.exp(value @ w["dt_kernel"] + w["dt_offset"])) if gated else 0 * b
+    a = np.exp(-np.exp(w["a_log"]) * dt) if gated else np.ones(b.shape)
+    y = np.zeros((*q.shape[:2], v.shape[-1]))
+    for order, count in seen.directions():
+        y = y + delta_rule(q, *(term[order] for term in (k, v, a, b)), count)
+    y = y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + 1e-5) * w["scale"]
+    y = y.reshape(len(query), y.shape[1] * y.shape[2])
+    return _affine(y * silu(_affine(query, w, "gate")) if gated else y, w, "out")
+
+
+def delta_rule(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, a: np.ndarray, b: np.ndarray, count: np.ndarray
+) -> np.ndarray:
+    """q^T S with S_t = a_t (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T, counted as below."""
+    states = [np.zeros((*k.shape[1:], v.shape[-1]))]
+    erased = np.eye(k.shape[-1]) - b[..., None, None] * k[..., None] * k[:, :, None]
+    transitions = a[..., None, None] * erased
+    updates = b[..., None, None] * k[..., None] * v[:, :, None]
+    for transition, update in zip(transitions, updates, strict=True):
+        states.append(transition @ states[-1] + update)
+    return np.einsum("ihk,ihkv->ihv", q, np.stack(states)[count])
+
+
 def recurrence(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, log_decays: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
@@ -343,11 +377,15 @@ def _convolved(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
     rows = [
         (filters * x[t : t + len(filters)]).sum(axis=0) for t in range(len(x) - len(filters) + 1)
     ]
-    return np.reshape(rows, (len(rows), x.shape[-1])) + w[f"{name}_filter_bias"]
+    return np.reshape(rows, (len(rows), x.shape[-1])) + w.get(f"{name}_filter_bias", 0)
 
 
 def _heads(x: np.ndarray, num_heads: int) -> np.ndarray:
     return x.reshape(len(x), num_heads, x.shape[-1] // num_heads)
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x**2).sum(axis=-1, keepdims=True) + 1e-6)
 
 
 def _rotated(x: np.ndarray, angles: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers import MLSTM, Mamba2, Retention
+from relation_tf.layers import MLSTM, DeltaNet, GatedDeltaNet, Mamba2, Retention
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from tests.backends import array, close, started, vjp
 from tests.layers import naive
@@ -111,7 +111,13 @@ def test_unknown_length(xla: bool) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("layer_class", "equation"),
-    [(Retention, naive.retention), (Mamba2, naive.mamba2), (MLSTM, naive.mlstm)],
+    [
+        (Retention, naive.retention),
+        (Mamba2, naive.mamba2),
+        (MLSTM, naive.mlstm),
+        (DeltaNet, naive.delta_net),
+        (GatedDeltaNet, naive.delta_net),
+    ],
 )
 def test_heads_of_several_chunks(layer_class: Any, equation: Any, causal: bool) -> None:
     layer, mask = layer_class(6, 2, causal=causal, use_bias=True), some(1, 3, 130)

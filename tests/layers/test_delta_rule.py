@@ -1,0 +1,114 @@
+"""The delta rule in chunks equals the recurrence token by token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
+from tests.backends import array, close, vjp
+from tests.layers import naive
+from tests.layers.cases import some, tokens
+
+
+def terms(length: int) -> list[np.ndarray]:
+    """Return queries, keys, values and log decays; masked tokens have zero keys and log decays."""
+    q, k, v = (tokens(seed, 2, length, 2, width) for seed, width in ((0, 3), (1, 3), (2, 4)))
+    kept = some(5, 3, length)[:2, :, None]
+    strengths = kept / (1 + np.exp(-2 * tokens(3, 2, length, 2)))
+    root = np.sqrt(strengths)[..., None]
+    k /= np.linalg.norm(k, axis=-1, keepdims=True)
+    log_decays = -np.exp(2 * tokens(4, 2, length, 2)) * kept
+    return [x.astype("float32") for x in (q, root * k, root * v, log_decays)]
+
+
+def expected(arrays: list[np.ndarray]) -> np.ndarray:
+    """Return the outputs of the recurrence, in float64."""
+    q, k, v, log_decays = (x.astype("float64") for x in arrays)
+    a, count = np.exp(log_decays), np.arange(1, q.shape[1] + 1)
+    rows = zip(q, k, v, a, np.ones(a.shape), strict=True)
+    return np.stack([naive.delta_rule(*row, count) for row in rows])
+
+
+def recurrent_gradients(arrays: list[np.ndarray], cotangent: np.ndarray) -> list[np.ndarray]:
+    """Return the gradients by going back through the states, in float64."""
+    q, k, v, log_decays = (np.moveaxis(x.astype("float64"), 1, 0) for x in arrays)
+    a = np.exp(log_decays)[..., None, None]
+    k, v, q, cotangent = k[..., None], v[..., None], q[..., None], cotangent[..., None]
+    cotangent = np.moveaxis(cotangent.astype("float64"), 1, 0)
+    states = [np.zeros((*k.shape[1:4], v.shape[3]))]
+    for t in range(len(q)):
+        decayed = a[t] * states[-1]
+        states.append(decayed + k[t] * (v[t].mT - k[t].mT @ decayed))
+    gradients = [np.zeros(x.shape) for x in (q, k, v, a)]
+    for_state = np.zeros(states[0].shape)
+    for t in reversed(range(len(q))):
+        gradients[0][t] = states[t + 1] @ cotangent[t]
+        for_state = for_state + q[t] * cotangent[t].mT
+        decayed = a[t] * states[t]
+        for_error = for_state.mT @ k[t]
+        gradients[1][t] = for_state @ (v[t] - decayed.mT @ k[t]) - decayed @ for_error
+        gradients[2][t] = for_error
+        for_decayed = for_state - k[t] * for_error.mT
+        gradients[3][t] = (for_decayed * decayed).sum(axis=(-2, -1), keepdims=True)
+        for_state = a[t] * for_decayed
+    q, k, v, a = (np.moveaxis(x[..., 0], 0, 1) for x in gradients)
+    return [q, k, v, a[..., 0]]
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 100, 257])
+def test_outputs_and_gradients(length: int) -> None:
+    arrays, cotangent = terms(length), tokens(6, 2, length, 2, 4)
+    output, gradients, _ = vjp(delta_rule, arrays, [], cotangent)
+    close(output, expected(arrays))
+    for actual, gradient in zip(gradients, recurrent_gradients(arrays, cotangent), strict=True):
+        close(actual, gradient, 1e-4)
+
+
+@pytest.mark.parametrize("strength", [0.5, 0.9, 1.0])
+def test_equal_keys(strength: float) -> None:
+    """The terms of the Neumann series of the inverse reach 1e17 and cancel."""
+    arrays = terms(130)
+    arrays[1][:] = np.sqrt(strength) * np.array([0.6, 0, 0.8])
+    arrays[3][:] = 0
+    cotangent = tokens(6, 2, 130, 2, 4)
+    output, gradients, _ = vjp(delta_rule, arrays, [], cotangent)
+    close(output, expected(arrays))
+    for actual, gradient in zip(gradients, recurrent_gradients(arrays, cotangent), strict=True):
+        close(actual, gradient, 1e-4)
+
+
+def test_steps_equal_the_whole() -> None:
+    arrays = terms(5)
+    state, outputs = ops.zeros((2, 2, 3, 4)), []
+    for t in range(5):
+        own = (ops.convert_to_tensor(x[:, t : t + 1]) for x in arrays)
+        output, state = delta_rule_step(*own, state)
+        outputs.append(array(output))
+    close(np.concatenate(outputs, axis=1), expected(arrays))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("xla", [False, True])
+def test_unknown_length(xla: bool) -> None:
+    import tensorflow as tf
+
+    arrays, cotangent = terms(100), tokens(6, 2, 100, 2, 4)
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, None, *x.shape[2:])) for x in (*arrays, cotangent)],
+        jit_compile=xla,
+    )
+    def unknown(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            output = delta_rule(*inputs[:-1])
+        return output, tape.gradient(output, inputs[:-1], inputs[-1])
+
+    output, gradients = unknown(*arrays, cotangent)
+    close(output, expected(arrays))
+    for actual, gradient in zip(gradients, recurrent_gradients(arrays, cotangent), strict=True):
+        close(actual, gradient, 1e-4)
