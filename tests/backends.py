@@ -70,6 +70,8 @@ def _vjp_torch(function: Any, inputs: Any, variables: Any, cotangent: Any) -> An
     output = function(*inputs)
     loss = ops.sum(output * ops.cast(cotangent, output.dtype))
     sources = [*inputs, *(variable.value for variable in variables)]
+    if not loss.requires_grad:  # the output is constant
+        return output, [torch.zeros_like(source) for source in sources]
     return output, torch.autograd.grad(loss, sources, materialize_grads=True, allow_unused=True)
 
 
