@@ -8,6 +8,8 @@ from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
 from .gated_delta_net import GatedDeltaNet
+from .gated_linear_attention import GatedLinearAttention
+from .hgrn2 import HGRN2
 from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
@@ -24,6 +26,7 @@ from .summary_mixing import SummaryMixing
 __all__ = [
     "FCSR",
     "FOFE",
+    "HGRN2",
     "MLSTM",
     "AFTLocal",
     "AFTSimple",
@@ -33,6 +36,7 @@ __all__ = [
     "Fastformer",
     "FeatureAttention",
     "GatedDeltaNet",
+    "GatedLinearAttention",
     "HyperMixer",
     "LearnedPositionEncoding",
     "LinearAttention",

@@ -13,10 +13,14 @@ from relation_tf.layers.causal import up_to_own
 
 # Maximum number of tokens of a chunk.
 CHUNK = 64
+# Number of tokens of a chunk with a decay for each feature: a power of two.
+_VECTOR_CHUNK = 32
 
 
 def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
     """Compute `o_t = q_t^T S_t` with `S_t = a_t S_{t-1} + k_t v_t^T`, for each head.
+
+    The decay a is a number, or a vector with an entry for each feature of the key.
 
     Inside a chunk, each query scores the tokens up to its own. The tokens of earlier chunks are in
     the state before the chunk; a loop over chunks computes it. Time and memory are linear in the
@@ -29,7 +33,8 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
             and keys may have one head for all heads of the values.
         keys: Tensor of the shape of `queries`.
         values: Tensor of shape `(batch, tokens, heads, width)`.
-        log_decays: Logarithms of `a`, at most 0, of shape `(batch, tokens, heads)`.
+        log_decays: Logarithms of `a`, at most 0, of shape `(batch, tokens, heads)` or
+            `(batch, tokens, heads, features)`.
 
     Returns:
         Tensor of shape `(batch, tokens, heads, width)`.
@@ -37,19 +42,23 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
     References:
         - Sun et al. 2023, arXiv 2307.08621, equation 7, for the form by chunks.
         - Dao, Gu 2024, arXiv 2405.21060, section 6 and listing 1, for decays of each token.
+        - Yang et al. 2024, arXiv 2312.06635, section 4, for decays of each feature.
     """
     length = ops.shape(values)[1]
-    tensors = (queries, keys, values, log_decays[..., None])
-    queries, keys, values, log_decays = (split(x, *number_and_size(length)) for x in tensors)
-    keys = ops.transpose(keys, (0, 1, 2, 4, 3))
-    between = decays_between(log_decays)
-    outputs = ops.matmul(ops.matmul(queries, keys) * between, values)
+    if len(log_decays.shape) == 4:
+        num_chunks = abs(length - 1) // _VECTOR_CHUNK + 1  # At least one, for zero tokens too.
+        size, within = _VECTOR_CHUNK, _join_blocks
+    else:
+        log_decays = log_decays[..., None]
+        (num_chunks, size), within = number_and_size(length), _score_pairs
+    tensors = (queries, keys, values, log_decays)
+    queries, keys, values, log_decays = (split(x, num_chunks, size) for x in tensors)
+    outputs, since_start, to_end = within(queries, keys, values, log_decays)
     if values.shape[0] != 1:
-        since_start = ops.exp(ops.cumsum(log_decays, axis=3))
-        to_end = between[:, :, :, -1, :, None]
-        updates = ops.matmul(keys, values * to_end)
-        before = states_before(since_start[:, :, :, -1:], updates)
-        outputs = outputs + ops.matmul(queries, before) * since_start
+        updates = ops.matmul(ops.transpose(keys * to_end, (0, 1, 2, 4, 3)), values)
+        transitions = ops.transpose(since_start[:, :, :, -1:], (0, 1, 2, 4, 3))
+        before = states_before(transitions, updates)
+        outputs = outputs + ops.matmul(queries * since_start, before)
     return joined(outputs, length)
 
 
@@ -60,7 +69,9 @@ def recurrence_step(
 
     The tensors have one token each; the state has the shape `(batch, heads, features, width)`.
     """
-    decays = ops.exp(log_decays[:, 0])[..., None, None]
+    if len(log_decays.shape) == 3:
+        log_decays = log_decays[..., None]
+    decays = ops.exp(log_decays[:, 0])[..., None]
     state = decays * state + keys[:, 0][..., None] * values[:, 0][..., None, :]
     return ops.matmul(queries[:, 0][..., None, :], state)[:, None, :, 0], state
 
@@ -122,6 +133,60 @@ def states_before(
         (transitions, updates),
     )
     return before
+
+
+def _score_pairs(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple[Any, Any, Any]:
+    """Compute chunks with one decay for all features, from the scores of all pairs of tokens.
+
+    Returns:
+        The outputs without earlier chunks; for each token, the product of the decays from the start
+        of the chunk up to it, and of those after it.
+    """
+    between = decays_between(log_decays)
+    scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 2, 4, 3)))
+    since_start = ops.exp(ops.cumsum(log_decays, axis=3))
+    return ops.matmul(scores * between, values), since_start, between[:, :, :, -1, :, None]
+
+
+def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple[Any, Any, Any]:
+    """Compute chunks with a decay for each feature.
+
+    Scores are matrix products if the decay between two tokens is a factor of the query times a
+    factor of the key, relative to a common token. Relative to the first token of the chunk, the
+    factor of the key may overflow. So blocks of 1, 2, 4, ... tokens are joined in pairs: queries of
+    the second block score keys of the first, relative to the border between the blocks. All factors
+    are products of decays, at most 1.
+
+    Returns:
+        As `_score_pairs`.
+    """
+    outputs = ops.sum(queries * keys, axis=-1, keepdims=True) * values
+    since_start = total = ops.exp(log_decays)
+    to_end = ops.ones_like(total)
+    block = 1
+    while block < _VECTOR_CHUNK:
+        total_1, total_2 = _pairs(total, 1)
+        since_1, since_2 = _pairs(since_start, block)
+        to_end_1, to_end_2 = _pairs(to_end, block)
+        outputs_1, outputs_2 = _pairs(outputs, block)
+        keys_1 = _pairs(keys, block)[0] * to_end_1
+        queries_2 = _pairs(queries, block)[1] * since_2
+        scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
+        outputs_2 = outputs_2 + ops.matmul(scores, _pairs(values, block)[0])
+        outputs = ops.stack([outputs_1, outputs_2], axis=1)
+        since_start = ops.stack([since_1, since_2 * total_1], axis=1)
+        to_end = ops.stack([to_end_1 * total_2, to_end_2], axis=1)
+        total = total_1 * total_2
+        block *= 2
+    outputs = ops.reshape(outputs, ops.shape(values))
+    since_start, to_end = (ops.reshape(x, ops.shape(keys)) for x in (since_start, to_end))
+    return outputs, since_start, to_end
+
+
+def _pairs(x: Any, block: int) -> Any:
+    """Split the tokens into pairs of blocks: two tensors of shape `(pairs, block, width)`."""
+    # The gradient of slices would be several times slower on a CPU.
+    return ops.unstack(ops.reshape(x, (-1, 2, block, x.shape[-1])), 2, axis=1)
 
 
 def decays_between(log_decays: Any) -> Any:

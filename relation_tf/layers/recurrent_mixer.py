@@ -9,8 +9,10 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.causal import CausalMixer, aligned
-from relation_tf.layers.chunked_recurrence import chunked_recurrence
+from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from relation_tf.layers.masking import to_float32
+
+_EPSILON = 1e-5
 
 
 class Terms(NamedTuple):
@@ -19,7 +21,8 @@ class Terms(NamedTuple):
     Attributes:
         keys: Tensor of shape `(batch, tokens, heads, features)`, zero at masked tokens.
         values: Tensor of shape `(batch, tokens, heads, width)`.
-        log_decays: Tensor of shape `(batch, tokens, heads)`, zero at masked tokens.
+        log_decays: Tensor of shape `(batch, tokens, heads)` or, with a decay for each feature, of
+            the shape of `keys`; zero at masked tokens.
         skip: Summand of the output, with the shape of `values` and zero at masked tokens, or None.
         log_inputs: Logarithms of an input gate, with the shape of `log_decays`, or None.
     """
@@ -33,6 +36,8 @@ class Terms(NamedTuple):
 
 class RecurrentMixer(CausalMixer):
     """Token mixer with the state `S_t = a_t S_{t-1} + k_t v_t^T` and the output `q_t^T S_t`.
+
+    The decay a is a number for each head, or a vector with an entry for each feature of the key.
 
     With `causal=True`, query t reads the state after the tokens 1 to t of `value`. Otherwise it
     also reads the state of the same recurrence over the reversed tokens, from the last one to t,
@@ -106,10 +111,24 @@ class RecurrentMixer(CausalMixer):
         uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
         return self.add_weight(shape=(filter_width, width), initializer=uniform, name=name)
 
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Add one token to the state, for a layer whose `start` returns only S."""
+        terms = self.terms(x, mask)
+        output, next_state = recurrence_step(
+            self.queries(x, mask), terms.keys, terms.values, terms.log_decays, state[0]
+        )
+        return self.finish(output, x, training=False), (next_state,)
+
     def heads(self, x: Any) -> Any:
         """Reshape `(batch, tokens, width)` to heads, in float32 or wider."""
         width = x.shape[-1] // self.num_heads
         return ops.reshape(to_float32(x), (*ops.shape(x)[:2], self.num_heads, width))
+
+
+def standardize(x: Any) -> Any:
+    """Shift and scale the last axis to mean 0 and variance 1."""
+    centered = x - ops.mean(x, axis=-1, keepdims=True)
+    return centered * ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + _EPSILON)
 
 
 def _reversed(x: Any) -> Any:

@@ -10,10 +10,8 @@ from keras import ops
 
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms, standardize
 from relation_tf.layers.token_mixer import Variant, affine
-
-_EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -150,9 +148,7 @@ class Retention(RecurrentMixer):
 
     def finish(self, output: Any, query: Any, training: bool) -> Any:
         """Normalize the heads and apply W_G and W_O."""
-        centered = output - ops.mean(output, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-        y = ops.cast(centered * ops.rsqrt(variance + _EPSILON), query.dtype)
+        y = ops.cast(standardize(output), query.dtype)
         y = ops.reshape(y, (*ops.shape(query)[:2], self.units))
         if self.gated:
             gate = affine(query, self.gate_kernel, self.gate_bias)

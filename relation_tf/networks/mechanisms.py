@@ -69,6 +69,8 @@ _BUILT_IN = {
     "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),
     "delta-net": Mechanism("relation_tf.layers:DeltaNet", positions=None),
     "gated-delta-net": Mechanism("relation_tf.layers:GatedDeltaNet", positions=None),
+    "gated-linear-attention": Mechanism("relation_tf.layers:GatedLinearAttention", positions=None),
+    "hgrn2": Mechanism("relation_tf.layers:HGRN2", positions=None),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers import (
+    HGRN2,
     MLSTM,
     AFTLocal,
     AFTSimple,
@@ -17,6 +18,7 @@ from relation_tf.layers import (
     DeltaNet,
     Fastformer,
     GatedDeltaNet,
+    GatedLinearAttention,
     HyperMixer,
     LinearAttention,
     Mamba2,
@@ -44,6 +46,8 @@ MIXERS = (
     MLSTM,
     DeltaNet,
     GatedDeltaNet,
+    GatedLinearAttention,
+    HGRN2,
 )
 
 
@@ -162,6 +166,18 @@ CASES = (
     Case(DeltaNet, naive.delta_net, {"causal": True, "use_bias": True}),
     Case(GatedDeltaNet, naive.delta_net),
     Case(GatedDeltaNet, naive.delta_net, {"causal": True, "expansion": 1, "use_bias": True}),
+    Case(GatedLinearAttention, naive.gated_linear_attention),
+    Case(
+        GatedLinearAttention,
+        naive.gated_linear_attention,
+        {"key_dim": 2, "gate_rank": 2, "causal": True, "use_bias": True},
+    ),
+    Case(HGRN2, naive.hgrn2),
+    Case(
+        HGRN2,
+        partial(naive.hgrn2, lower_bound=0.5),
+        {"lower_bound": 0.5, "causal": True, "use_bias": False},
+    ),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

@@ -168,9 +168,7 @@ def retention(
         rotated = _rotated(q, count[:, None] * frequencies) / np.sqrt(q.shape[-1])
         keys = _rotated(k[order], np.arange(1, len(k) + 1)[:, None] * frequencies)
         y = y + recurrence(rotated, keys, v[order], log_decays[order], count)
-    y = y - y.mean(axis=-1, keepdims=True)
-    y = y / np.sqrt(y.var(axis=-1, keepdims=True) + 1e-5)
-    y = y.reshape(len(query), q.shape[1] * q.shape[2])
+    y = _standardized(y).reshape(len(query), q.shape[1] * q.shape[2])
     if gated:
         gate = _affine(query, w, "gate")
         y = y * silu(gate)
@@ -249,12 +247,49 @@ def delta_rule(
     return np.einsum("ihk,ihkv->ihv", q, np.stack(states)[count])
 
 
+def gated_linear_attention(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen, num_heads: int = 1
+) -> np.ndarray:
+    """(swish(x W_r + b_r) * LayerNorm(Q^T S)) W_O, S_t = diag(a_t) S_{t-1} + K_t V_t^T."""
+    q, k, v = (
+        _heads(_affine(x, w, name), num_heads)
+        for x, name in ((query, "query"), (value, "key"), (value, "value"))
+    )
+    decays = 1 / (1 + np.exp(-_affine(value @ w["decay_down_kernel"], w, "decay_up")))
+    log_decays = _heads(np.log(decays ** (1 / 16)), num_heads)
+    y = np.zeros((*q.shape[:2], v.shape[-1]))
+    for order, count in seen.directions():
+        y = y + recurrence(q / np.sqrt(q.shape[-1]), k[order], v[order], log_decays[order], count)
+    gate = silu(_affine(query, w, "gate"))
+    return _affine(gate * _standardized(y).reshape(gate.shape), w, "out")
+
+
+def hgrn2(
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    seen: Seen,
+    num_heads: int = 1,
+    lower_bound: float = 0.0,
+) -> np.ndarray:
+    """LayerNorm(o^T S) W_out, S_t = diag(f_t) S_{t-1} + (1 - f_t) i_t^T."""
+    o = 1 / (1 + np.exp(-_affine(query, w, "output_gate")))
+    f = lower_bound + (1 - lower_bound) / (1 + np.exp(-_affine(value, w, "forget_gate")))
+    i = silu(_affine(value, w, "input"))
+    o, f, i = (_heads(x, num_heads) for x in (o, f, i))
+    y = np.zeros(o.shape)
+    for order, count in seen.directions():
+        y = y + recurrence(o, 1 - f[order], i[order], np.log(f[order]), count)
+    return _affine(_standardized(y.reshape(len(query), y.shape[1] * y.shape[2])), w, "out")
+
+
 def recurrence(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, log_decays: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
     """q^T S with S_t = a_t S_{t-1} + k_t v_t^T; query i reads the state after `count[i]` tokens."""
     states = [np.zeros((*k.shape[1:], v.shape[-1]))]
-    decays, updates = np.exp(log_decays)[..., None, None], k[..., None] * v[:, :, None]
+    decays = np.exp(log_decays if log_decays.ndim == 3 else log_decays[..., None])[..., None]
+    updates = k[..., None] * v[:, :, None]
     for decay, update in zip(decays, updates, strict=True):
         states.append(decay * states[-1] + update)
     return np.einsum("ihk,ihkv->ihv", q, np.stack(states)[count])
@@ -365,6 +400,11 @@ def _cell(inputs: list[np.ndarray], w: Weights, name: str) -> tuple[np.ndarray, 
     q, k, v, o = (gates[:, i * width : (i + 1) * width] for i in range(4))
     total = inputs[0] * q + inputs[1] * k + inputs[2] * v
     return total, np.tanh(total) * o
+
+
+def _standardized(x: np.ndarray) -> np.ndarray:
+    x = x - x.mean(axis=-1, keepdims=True)
+    return np.asarray(x / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5))
 
 
 def _additive_attention(x: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -8,16 +8,26 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers import MLSTM, DeltaNet, GatedDeltaNet, Mamba2, Retention
+from relation_tf.layers import (
+    HGRN2,
+    MLSTM,
+    DeltaNet,
+    GatedDeltaNet,
+    GatedLinearAttention,
+    Mamba2,
+    Retention,
+)
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from tests.backends import array, close, started, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
+vector_or_not = pytest.mark.parametrize("vector", [False, True])
 
-def terms(length: int, heads: int = 2) -> list[np.ndarray]:
-    """Return random queries, keys, values and log decays."""
-    log_decays = -np.exp(2 * tokens(3, 2, length, 2))
+
+def terms(length: int, heads: int = 2, vector: bool = False) -> list[np.ndarray]:
+    """Return random queries, keys, values and log decays, those from -400 to -0.002."""
+    log_decays = -np.exp(2 * tokens(3, 2, length, 2, *((3,) if vector else ())))
     shape = (2, length, heads, 3)
     return [tokens(0, *shape), tokens(1, *shape), tokens(2, 2, length, 2, 4), log_decays]
 
@@ -31,28 +41,29 @@ def expected(arrays: list[np.ndarray]) -> np.ndarray:
 def pairwise_gradients(arrays: list[np.ndarray], cotangent: np.ndarray) -> list[np.ndarray]:
     """Return the gradients from all pairs of tokens, in float64."""
     q, k, v, log_decays = (x.astype("float64") for x in arrays)
-    length = q.shape[1]
-    total = np.cumsum(log_decays, axis=1).transpose(0, 2, 1)
-    decay = np.exp(np.minimum(total[..., None] - total[..., None, :], 0)) * np.tri(length)
-    scores, upstream = (
-        np.einsum("bihk,bjhk->bhij", q, k),
-        np.einsum("bihv,bjhv->bhij", cotangent, v),
-    )
-    through = decay * scores * upstream
+    length, vector = q.shape[1], log_decays.ndim == 4
+    log_decays = np.broadcast_to(log_decays if vector else log_decays[..., None], k.shape)
+    total = np.cumsum(log_decays, axis=1).transpose(0, 2, 1, 3)
+    between = np.minimum(total[:, :, :, None] - total[:, :, None], 0)
+    decay = np.exp(between) * np.tri(length)[..., None]  # (batch, heads, i, j, features)
+    scores = np.einsum("bihk,bjhk,bhijk->bhij", q, k, decay)
+    upstream = np.einsum("bihv,bjhv->bhij", cotangent, v)
+    through = np.einsum("bihk,bjhk,bhijk,bhij->bhijk", q, k, decay, upstream)
     # The log decay of token s is part of all pairs j < s <= i.
-    passed = through.sum(axis=-1) - through.sum(axis=-2)
-    for_total = passed[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    passed = through.sum(axis=3) - through.sum(axis=2)
+    for_log_decays = passed[:, :, ::-1].cumsum(axis=2)[:, :, ::-1].transpose(0, 2, 1, 3)
     return [
-        np.einsum("bhij,bjhk->bihk", decay * upstream, k),
-        np.einsum("bhij,bihk->bjhk", decay * upstream, q),
-        np.einsum("bhij,bihv->bjhv", decay * scores, cotangent),
-        for_total.transpose(0, 2, 1),
+        np.einsum("bhijk,bhij,bjhk->bihk", decay, upstream, k),
+        np.einsum("bhijk,bhij,bihk->bjhk", decay, upstream, q),
+        np.einsum("bhij,bihv->bjhv", scores, cotangent),
+        for_log_decays if vector else for_log_decays.sum(axis=-1),
     ]
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 100])
-def test_outputs_and_gradients(length: int) -> None:
-    arrays, cotangent = terms(length), tokens(4, 2, length, 2, 4)
+@vector_or_not
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 100, 257])
+def test_outputs_and_gradients(length: int, vector: bool) -> None:
+    arrays, cotangent = terms(length, vector=vector), tokens(4, 2, length, 2, 4)
     output, gradients, _ = vjp(chunked_recurrence, arrays, [], cotangent)
     close(output, expected(arrays))
     for actual, gradient in zip(
@@ -68,8 +79,9 @@ def test_one_head_of_queries_and_keys_for_all_values() -> None:
     close(together, expected([*repeated, v, log_decays]))
 
 
-def test_steps_equal_the_whole() -> None:
-    arrays = terms(5)
+@vector_or_not
+def test_steps_equal_the_whole(vector: bool) -> None:
+    arrays = terms(5, vector=vector)
     state, outputs = ops.zeros((2, 2, 3, 4)), []
     for t in range(5):
         own = (ops.convert_to_tensor(x[:, t : t + 1]) for x in arrays)
@@ -78,20 +90,21 @@ def test_steps_equal_the_whole() -> None:
     close(np.concatenate(outputs, axis=1), expected(arrays))
 
 
-def test_a_large_decay_does_not_disturb_small_ones() -> None:
+@vector_or_not
+def test_a_large_decay_does_not_disturb_small_ones(vector: bool) -> None:
     """The difference of two sums of logarithms around -1e6 has no digits for 0.01."""
-    arrays = terms(50)
+    arrays = terms(50, vector=vector)
     arrays[3] = np.full_like(arrays[3], -0.01)
     arrays[3][:, 3] = -1e6
     close(chunked_recurrence(*map(ops.convert_to_tensor, arrays)), expected(arrays))
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("xla", [False, True])
-def test_unknown_length(xla: bool) -> None:
+@pytest.mark.parametrize(("xla", "vector"), [(False, False), (True, False), (False, True)])
+def test_unknown_length(xla: bool, vector: bool) -> None:
     import tensorflow as tf
 
-    arrays = terms(100)
+    arrays = terms(100, vector=vector)
     spec = [tf.TensorSpec((None, None, *x.shape[2:])) for x in arrays]
 
     @tf.function(input_signature=spec, jit_compile=xla)
@@ -117,6 +130,8 @@ def test_unknown_length(xla: bool) -> None:
         (MLSTM, naive.mlstm),
         (DeltaNet, naive.delta_net),
         (GatedDeltaNet, naive.delta_net),
+        (GatedLinearAttention, naive.gated_linear_attention),
+        (HGRN2, naive.hgrn2),
     ],
 )
 def test_heads_of_several_chunks(layer_class: Any, equation: Any, causal: bool) -> None:
