@@ -115,12 +115,14 @@ def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
         lambda x: layer(x, mask=MASK), [SENTENCES], layer.trainable_weights, cotangent
     )
     assert np.isfinite(clean).all()
+    wanted = [for_clean, *for_clean_weights]
+    # Rounding errors of small gradients are relative to the terms that cancel in them.
+    tolerance = 1e-5 * max(1.0, *(np.abs(gradient).max() for gradient in wanted))
     for before, after in ((0, 0), (2, 1)):
         output, for_x, for_weights = gradients(before, after)
         close(output, clean)
-        close(for_x, for_clean)
-        for actual, expected in zip(for_weights, for_clean_weights, strict=True):
-            close(actual, expected)
+        for actual, expected in zip([for_x, *for_weights], wanted, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("hold", [np.nan, np.inf])
