@@ -7,6 +7,7 @@ from .fastformer import Fastformer
 from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
+from .fourier_mixing import FourierMixing
 from .gated_delta_net import GatedDeltaNet
 from .gated_linear_attention import GatedLinearAttention
 from .hgrn2 import HGRN2
@@ -35,6 +36,7 @@ __all__ = [
     "DeltaNet",
     "Fastformer",
     "FeatureAttention",
+    "FourierMixing",
     "GatedDeltaNet",
     "GatedLinearAttention",
     "HyperMixer",

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.masking import kept_first, to_float32
+from relation_tf.layers.masking import kept_before, kept_first, to_float32
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _LOWEST = -1e30  # Maximum key without kept tokens.
@@ -114,7 +114,7 @@ class AFTLocal(TokenMixer):
         if query is not value or value_mask is not None:
             if value_mask is None:
                 value_mask = ops.ones(ops.shape(value)[:2], "bool")
-            place = _place(ops.shape(query)[1], value_mask)
+            place = kept_before(ops.shape(query)[1], value_mask)[..., None]
             value = ops.take_along_axis(value, kept_first(value_mask)[..., None], axis=1)
         terms = self._terms(value, value_mask)
         sums = self._sums(terms)  # (batch, tokens + 1, 2 * units)
@@ -172,10 +172,3 @@ class AFTLocal(TokenMixer):
 def _earlier(totals: Any) -> Any:
     """Return for each inner block the sum of the blocks before its left neighbour."""
     return ops.pad(ops.cumsum(totals, axis=0), ((1, 0), (0, 0), (0, 0)))[:-3]
-
-
-def _place(num_queries: Any, mask: Any) -> Any:
-    """Return the number of kept tokens before each query's position, `(batch, queries, 1)`."""
-    before = ops.pad(ops.cumsum(ops.cast(mask, "int32"), axis=1), ((0, 0), (1, 0)))
-    position = ops.minimum(ops.arange(num_queries, dtype="int32"), ops.shape(mask)[1])
-    return ops.take(before, position, axis=1)[..., None]

@@ -60,6 +60,13 @@ def softmax_over(scores: Any, kept: Any) -> Any:
     return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
 
 
+def kept_before(num_queries: Any, mask: Any) -> Any:
+    """Return the number of kept tokens before each query's position, `(batch, queries)`."""
+    before = ops.pad(ops.cumsum(ops.cast(mask, "int32"), axis=1), ((0, 0), (1, 0)))
+    position = ops.minimum(ops.arange(num_queries, dtype="int32"), ops.shape(mask)[1])
+    return ops.take(before, position, axis=1)
+
+
 def kept_first(mask: Any) -> Any:
     """Return the positions of the kept tokens in order, then of the masked tokens."""
     length = ops.shape(mask)[1]

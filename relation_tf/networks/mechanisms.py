@@ -64,6 +64,7 @@ _BUILT_IN = {
     "aft-local": Mechanism("relation_tf.layers:AFTLocal"),
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
+    "fourier-mixing": Mechanism("relation_tf.layers:FourierMixing"),
     "retention": Mechanism("relation_tf.layers:Retention", positions=None),
     "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
     "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),

@@ -17,6 +17,7 @@ from relation_tf.layers import (
     Attention,
     DeltaNet,
     Fastformer,
+    FourierMixing,
     GatedDeltaNet,
     GatedLinearAttention,
     HyperMixer,
@@ -41,6 +42,7 @@ MIXERS = (
     AFTLocal,
     Fastformer,
     HyperMixer,
+    FourierMixing,
     Retention,
     Mamba2,
     MLSTM,
@@ -92,7 +94,7 @@ class Case:
     @property
     def positional(self) -> bool:
         """True if outputs depend on distances between tokens."""
-        return self.layer is AFTLocal or self.recurrent
+        return self.layer in (AFTLocal, FourierMixing) or self.recurrent
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -156,6 +158,8 @@ CASES = (
     Case(Fastformer, naive.fastformer, {"use_bias": True}),
     Case(HyperMixer, naive.hyper_mixer),
     Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
+    Case(FourierMixing, naive.fourier_mixing),
+    Case(FourierMixing, naive.fourier_mixing, {"use_bias": True}),
     Case(Retention, naive.retention),
     Case(Retention, naive.retention, {"causal": True, "use_bias": True}),
     Case(Mamba2, naive.mamba2, _small),

@@ -148,6 +148,16 @@ def hyper_mixer(
     return w["scale"] * z + w["offset"]
 
 
+def fourier_mixing(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.ndarray:
+    """Re(F_tokens X F_features), the first with a row for each query."""
+    x = _affine(value, w, "value") if "value_kernel" in w else value
+    rank, place = np.arange(len(x)), seen.before.sum(axis=-1)
+    tokens = np.exp(-2j * np.pi * np.outer(place, rank) / max(1, len(x)))
+    feature = np.arange(x.shape[-1])
+    features = np.exp(-2j * np.pi * np.outer(feature, feature) / len(feature))
+    return (tokens @ x @ features).real
+
+
 def retention(
     query: np.ndarray,
     value: np.ndarray,

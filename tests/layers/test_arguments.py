@@ -14,6 +14,7 @@ from relation_tf.layers import (
     Attention,
     Contextualizer,
     Fastformer,
+    FourierMixing,
     HyperMixer,
     LinearAttention,
     PointwiseMLP,
@@ -113,7 +114,9 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-@pytest.mark.parametrize("layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer])
+@pytest.mark.parametrize(
+    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing]
+)
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
     with pytest.raises(ValueError, match=message):
@@ -161,3 +164,10 @@ def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> Non
     assert layer_class.from_config(config).get_config() == config  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=r"'released_code'\. Received: variant='paper'$"):
         layer_class(4, variant="paper")
+
+
+def test_fourier_mixing_refuses_too_many_tokens() -> None:
+    """The square of a position must fit an int32."""
+    tokens = np.zeros((1, 46_341, 2), "float32")
+    with pytest.raises(ValueError, match=r"at most 46,340 tokens\. Received: 46,341"):
+        FourierMixing(2)(tokens)

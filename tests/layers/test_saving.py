@@ -100,7 +100,7 @@ def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> N
         bias_regularizer=keras.regularizers.L1(0.5),
         **biased,
     )
-    layer.build((None, None, 4))
+    layer.build((None, None, 5))
     own = [w for w in layer.weights if "bias" in w.name or "kernel" in w.name]
     assert all((array(w) == 1).all() for w in own)
     matrices, biases = (
@@ -126,7 +126,7 @@ def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> N
 )
 def test_initial_matrices_differ(make: Any, initializer: Any) -> None:
     layer = make(kernel_initializer=initializer)
-    layer.build((None, None, 4))
+    layer.build((None, None, 5))
     matrices = [w for w in layer.get_weights() if w.ndim == 2]
     assert len(matrices) > 1
     for i, one in enumerate(matrices):
