@@ -90,6 +90,7 @@ def join(
         networks=_networks(sources),
         **_declared(sources),
     )
+    scores = replace(scores, unlike_units=bool(_unlike_units(sources, scores)))
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
 
 
@@ -269,7 +270,7 @@ def doubts(
         declared: Tasks whose direction was given.
     """
     theirs = [source.scores for source in sources if source.results is None]
-    tasks = [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+    tasks = _tasks_of_tables(sources)
     higher = [task for task in tasks if task not in scores.lower_is_better]
     by_name = {task for source in sources for task in source.judged_by_name} - {*declared}
     if judged := [task for task in tasks if task in by_name]:
@@ -283,7 +284,7 @@ def doubts(
         yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
-    yield from _doubtful_mean(tasks, scores, declared)
+    yield from _no_mean(sources, scores, declared)
     unequal: dict[str, list[str]] = {}
     for task in tasks:
         if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
@@ -314,20 +315,40 @@ def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterat
         yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
 
 
-def _doubtful_mean(
-    tasks: Sequence[str], scores: Scores, declared: Collection[str]
-) -> Iterator[str]:
-    """Yield a warning if the mean over tasks probably mixes units that no source declares."""
+def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
+    theirs = [source.scores for source in sources if source.results is None]
+    return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+
+
+def _unlike_units(sources: Sequence[LoadedScores], scores: Scores) -> str:
+    """Return a remark if a mean over tasks would probably mix units that no source declares."""
     if scores.timed or not scores.alike:
-        return  # there is no mean
+        return ""  # there is no mean
     sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
-    largest = {task: float(sizes[task]) for task in tasks if scores.factor(task) == 1}
-    higher = {task: task not in scores.lower_is_better for task in largest}
-    if remark := unlike_units(largest, higher):
-        yield (
-            f"{capital(remark)}, so do not use the mean over tasks: use the verdicts and tests of "
-            f"each task.{_assumed([task for task in largest if higher[task]], declared)}"
-        )
+    tasks = [task for task in _tasks_of_tables(sources) if scores.factor(task) == 1]
+    return unlike_units(
+        {task: float(sizes[task]) for task in tasks},
+        {task: task not in scores.lower_is_better for task in tasks},
+    )
+
+
+def _no_mean(
+    sources: Sequence[LoadedScores], scores: Scores, declared: Collection[str]
+) -> Iterator[str]:
+    """Yield why there is no mean over tasks, if their scores probably have different units."""
+    if not scores.unlike_units:
+        return
+    remark = _unlike_units(sources, replace(scores, unlike_units=False))
+    higher = [
+        task
+        for task in _tasks_of_tables(sources)
+        if scores.factor(task) == 1 and task not in scores.lower_is_better
+    ]
+    yield (
+        f"{capital(remark)}, so there is no mean over tasks: use the verdicts and tests of each "
+        "task. If all have the same unit, give all as fractions or all as percent."
+        f"{_assumed(higher, declared)}"
+    )
 
 
 def _assumed(tasks: Sequence[str], declared: Collection[str]) -> str:

@@ -37,6 +37,7 @@ class Scores:
         control: Method to compare all others with; by default all pairs are compared.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
+        unlike_units: If True, tasks of tables probably have different units, which no source names.
         alpha: Level of the tests.
         metrics: Metrics of each task, if a table names them; a score is their mean.
         timed: If True, nothing was trained and the scores are speeds.
@@ -63,6 +64,7 @@ class Scores:
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
     timed: bool = False
     points: Mapping[str, float] = field(default_factory=dict)
+    unlike_units: bool = False
     test: str | None = None
     test_over_tasks: str | None = None
     reference: str | None = None
@@ -265,7 +267,7 @@ class Scores:
     def alike(self) -> bool:
         """If True, all tasks have the same unit and direction, so an average makes sense."""
         own = {(self.factor(task), task in self.lower_is_better) for task in self.main_tasks}
-        return len(own) == 1
+        return len(own) == 1 and not self.unlike_units
 
     @property
     def times_100(self) -> str:

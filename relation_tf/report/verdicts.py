@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -288,6 +289,8 @@ def _doubts(
     networks: Mapping[str, Samples],
     common: Mapping[str, Samples],
 ) -> Iterator[str]:
+    if judged:
+        yield from _one_margin(scores)
     others = [name for name in scores.methods if name not in {reference, *judged}]
     if others and judged:
         yield f"No verdict on {in_words(others)}: fewer than two seeds."
@@ -301,4 +304,17 @@ def _doubts(
         yield (
             f"Verdicts over tasks leave out {in_words(left)}, where {in_words(lacking)} "
             f"{'has' if len(lacking) == 1 else 'have'} fewer than two seeds."
+        )
+
+
+def _one_margin(scores: Scores) -> Iterator[str]:
+    """Yield a warning if one margin holds for tasks with different units."""
+    tasks = [task for task in scores.main_tasks if task not in scores.margins]
+    kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
+    if scores.margin and (len(kinds) > 1 or (scores.unlike_units and len(tasks) > 1)):
+        other = [*kinds.values()][-1]
+        where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+        yield (
+            f"The margin {scores.margin:g} holds for tasks with different units ({where}). "
+            f"Set one for each other unit, such as --margin {shlex.quote(f'{other}=SCORE')}."
         )

@@ -102,7 +102,8 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
     """Return a remark if the scores of some tasks probably have different units; else empty.
 
     Units differ if directions or the names of lower-is-better metrics do, or if some scores are at
-    most 1 (fractions), others at most 100 (percentages), and others are larger.
+    most 1 (fractions), others at most 100 (percentages), and others are larger, and the largest are
+    at least 10 times the smallest.
 
     Args:
         largest: Largest absolute score of each task.
@@ -113,9 +114,11 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
         tasks may have different units (MR up to 0.81, SST-2 up to 92)
     """
     kinds: dict[tuple[Any, ...], tuple[Any, float]] = {}
+    sizes = [*largest.values()]
+    ends = _SIZES if sizes and max(sizes) >= 10 * min(sizes) else ()
     for task, size in largest.items():
         word = "" if higher[task] else "".join(_LOWER.findall(str(task))[:1]).lower()
-        kinds.setdefault((higher[task], word, sum(size > end for end in _SIZES)), (task, size))
+        kinds.setdefault((higher[task], word, sum(size > end for end in ends)), (task, size))
     if len(kinds) < 2:
         return ""
     said = ", ".join(f"{task} up to {size:.4g}" for task, size in kinds.values())

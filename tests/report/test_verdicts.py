@@ -368,11 +368,16 @@ def test_the_result_to_quote_is_named(mixed):
 def test_unlike_units_of_a_mean_are_named(table_of):
     near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
     far = {name: [100 * score for score in own] for name, own in near.items()}
-    warnings = compare(table_of({"MR": near, "SST-2": far})).context.warnings
-    assert warnings == [
-        "Tasks may have different units (MR up to 0.83, SST-2 up to 83), so do not use the mean "
-        "over tasks: use the verdicts and tests of each task."
+    context = compare(table_of({"MR": near, "SST-2": far}), reference="a", margin=0.01).context
+    assert context.warnings == [
+        "Tasks may have different units (MR up to 0.83, SST-2 up to 83), so there is no mean over "
+        "tasks: use the verdicts and tests of each task. If all have the same unit, give all as "
+        "fractions or all as percent.",
+        "The margin 0.01 holds for tasks with different units (MR and SST-2). Set one for each "
+        "other unit, such as --margin SST-2=SCORE.",
     ]
+    assert context.verdicts.mean is None
+    assert context.headline == "Verdicts against a by task: b inconclusive on 2."
     assert compare(table_of({"MR": near, "SST-2": near})).context.warnings == []
 
 
@@ -385,7 +390,7 @@ def test_unlike_units_of_a_mean_are_named(table_of):
          " Higher is assumed to be better on foo x and my set; otherwise use --lower-is-better "
          "TASK."),
         (("foo", "my set"), {"higher_is_better": "foo"}, " --lower-is-better 'my set'."),
-        (("foo", "MR"), {"higher_is_better": "foo"}, " each task."),
+        (("foo", "MR"), {"higher_is_better": "foo"}, " as percent."),
     ],
 )  # fmt: skip
 def test_an_assumed_direction_is_named_with_its_option(table_of, names, options, end):
@@ -393,6 +398,21 @@ def test_an_assumed_direction_is_named_with_its_option(table_of, names, options,
     far = {name: [150 * score for score in own] for name, own in near.items()}
     (said,) = compare(table_of({names[0]: far, names[1]: near}), **options).context.warnings
     assert said.endswith(end)
+
+
+def test_one_margin_for_two_directions_is_named(judged):
+    means = {"acc": {"r": 80, "a": 90}, "a loss": {"r": 3.0, "a": 9.0}}
+
+    def said(**margins):
+        doubts = judged(means, sd=0.1, lower_is_better="a loss", **margins).verdicts.doubts
+        return [each for each in doubts if "margin" in each]
+
+    assert said(margin=1.0) == [
+        "The margin 1 holds for tasks with different units (acc and a loss). Set one for each "
+        "other unit, such as --margin 'a loss=SCORE'."
+    ]
+    assert said(margin=1.0, margins={"a loss": 0.2}) == []
+    assert said(margin=None) == []
 
 
 def test_costs_are_ratios_over_common_tasks():

@@ -121,6 +121,7 @@ def test_estimates_without_notes_need_a_direction(function):
         ({"MR": 0.8, "SST": 0.9}, True, False),
         ({"CoLA": 4.0, "SST": 92.0}, True, False),
         ({"MR": 0.8, "SST": 92.0}, True, True),
+        ({"MR": 0.9, "SST": 1.5}, True, False),
         ({"perplexity": 30.0, "loss": 3.4}, False, True),
         ({"PTB perplexity": 30.0, "WikiText perplexity": 60.0}, False, False),
     ],
