@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
@@ -360,3 +361,22 @@ def _title(average: str) -> str:
 def capital(text: str) -> str:
     """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+def first_sentences(text: str, most: int) -> str:
+    """Return the first sentence and further ones up to a number of characters.
+
+    Args:
+        text: Sentences.
+        most: Number of characters for more than one sentence, without the note on the rest.
+
+    Example:
+        >>> print(first_sentences("Two runs failed. Both ran out of memory.", 30))
+        Two runs failed. (More in the report.)
+    """
+    first, *others = re.split(r"(?<=[.]) (?=[A-Z])", text)
+    for sentence in others:
+        if len(first) + len(sentence) >= most:
+            return f"{first} (More in the report.)"
+        first += f" {sentence}"
+    return first

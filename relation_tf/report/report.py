@@ -21,7 +21,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, write_bytes
 from relation_tf.report import html
-from relation_tf.report.answer import capital
+from relation_tf.report.answer import capital, first_sentences
 from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
@@ -60,7 +60,11 @@ class Report:
         context = self.context
         bullets = [fill(sentence, initial_indent="- ") for sentence in context.brief_answer]
         warnings = [
-            fill(f"Warning: {warning}", max_lines=2, placeholder=" ... (more in the report)")
+            fill(
+                f"Warning: {first_sentences(warning, 2 * width)}",
+                max_lines=4,
+                placeholder=" ... (More in the report.)",
+            )
             for warning in context.warnings
         ]
         # What matters most is last: a terminal scrolls the rest away.

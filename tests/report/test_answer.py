@@ -6,7 +6,7 @@ import pytest
 
 from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
-from relation_tf.report.answer import design_sentence, short_answer
+from relation_tf.report.answer import design_sentence, first_sentences, short_answer
 from relation_tf.report.comparisons import compare
 from relation_tf.report.scores import Scores
 
@@ -248,3 +248,17 @@ def test_answer_with_too_few_runs(answer, suite, there, expected):
         return LEVEL[config.method] + config.seed / 100 if there(config) else None
 
     assert {*expected} <= {*answer(score, **suite)}
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "shown"),
+    [
+        ("One run failed. It ran out of memory.", 80, "One run failed. It ran out of memory."),
+        ("One run failed. It is lost. " + 9 * "And so on. ", 30,
+         "One run failed. It is lost. (More in the report.)"),
+        ("A sentence, longer than allowed, stays whole.", 10,
+         "A sentence, longer than allowed, stays whole."),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_between_sentences(text, most, shown):
+    assert first_sentences(text, most) == shown
