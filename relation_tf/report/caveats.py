@@ -11,6 +11,7 @@ import pandas as pd
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.reliability import by_network
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
@@ -28,7 +29,7 @@ def caveats(
     collapsed: pd.DataFrame,
     runs: pd.DataFrame,
 ) -> list[str]:
-    """Return up to three sentences that limit the headline.
+    """Return up to four sentences that limit the headline.
 
     The first names verdicts on the mean that the test of pairs does not give. The verdict "no
     worse" allows for a margin, which the test does not know, and the table of verdicts names
@@ -37,7 +38,9 @@ def caveats(
     The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
 
-    The third names tasks on which most runs of the reference were still improving when they reached
+    The third names judged methods of which at least half of the runs collapsed.
+
+    The last names tasks on which most runs of the reference were still improving when they reached
     the limit on epochs: more training can change the verdicts.
 
     Args:
@@ -50,6 +53,7 @@ def caveats(
     return [
         *_disagreement(verdicts, tests, scores),
         *_unstable(verdicts, scores, collapsed),
+        *_mostly_collapsed(verdicts, scores, collapsed, runs),
         *_undertrained(verdicts.reference, runs),
     ]
 
@@ -88,12 +92,12 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
 
 def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> Iterator[str]:
     reference, faults = verdicts.reference, []
-    lost = collapsed.loc[collapsed["method"] == reference, "task"]
+    lost = collapsed[collapsed["method"] == reference]
     if len(lost):
-        table = scores.table[scores.table["task"].isin(scores.own_tasks)]
-        runs = plural(int((table["method"] == reference).sum()), "run")
-        where = in_words([*dict.fromkeys(map(str, lost))])
-        faults.append(f"{len(lost)} of its {runs} collapsed (learned nothing) on {where}")
+        number = len(by_network(lost, scores))
+        runs = plural(int(by_network(scores.table, scores)["method"].eq(reference).sum()), "run")
+        where = in_words([*dict.fromkeys(map(str, lost["task"]))])
+        faults.append(f"{number} of its {runs} collapsed (learned nothing) on {where}")
     others = [name for name in verdicts.methods if name not in set(collapsed["method"])]
     faults += _wide(verdicts, others, scores) if verdicts.averaged else ()
     if faults:
@@ -127,11 +131,52 @@ def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator
     yield f"{what} is {nearest.ratio:.2g} times the SD of {nearest.narrow}{where}"
 
 
+def _mostly_collapsed(
+    verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame, runs: pd.DataFrame
+) -> Iterator[str]:
+    """Yield a sentence on the judged methods of which at least half of the runs collapsed."""
+    lost = by_network(collapsed, scores)
+    counts = lost["method"].value_counts()
+    totals = by_network(scores.table, scores)["method"].value_counts()
+    mostly = [name for name in verdicts.methods if 2 * counts.get(name, 0) >= totals[name]]
+    if not mostly:
+        return
+    shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]
+    more = len(mostly) - _MOST_NAMES
+    who = in_words([*shares, *([f"those of {plural(more, 'more method')}"] if more > 0 else [])])
+    whose = "This verdict holds" if len(mostly) == 1 else "Their verdicts hold"
+    yield (
+        f"{who} collapsed (learned nothing){_stopped_early(lost, mostly, runs)}. {whose} for these "
+        "training settings, not for the mechanism."
+    )
+
+
+def _stopped_early(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> str:
+    """Return the number of collapsed runs that the stopping rule ended; empty if none is known."""
+    if "stopped" not in runs:  # no runs, or from earlier versions
+        return ""
+    # As text: seeds of tables are strings.
+    own = {(row.task, row.method, str(row.seed)) for row in rows_of(lost) if row.method in methods}
+    epochs = [
+        row.epochs
+        for row in rows_of(runs)
+        if (row.task, row.method, str(row.seed)) in own and "patience" in str(row.stopped)
+    ]
+    if not epochs:
+        return ""
+    return (
+        f"; the stopping rule ended {len(epochs)} of them, after {np.median(epochs):g} epochs "
+        "(median): train longer "
+        "with a larger patience to see whether they learn"
+    )
+
+
 def _undertrained(reference: str, runs: pd.DataFrame) -> Iterator[str]:
     if "still_improving" not in runs:  # no runs, or from earlier versions
         return
     own = runs[(runs["method"] == reference) & (runs["status"] == "done")]
-    improving = own["still_improving"].astype(bool).groupby(own["task"], sort=False).mean()
+    # NaN in runs of earlier versions, which did not record it.
+    improving = own["still_improving"].eq(True).groupby(own["task"], sort=False).mean()
     tasks = [str(task) for task, share in improving.items() if share > 0.5]
     if tasks:
         where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +37,7 @@ from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import (
+    by_network,
     collapse_warnings,
     collapsed_runs,
     incomplete_warnings,
@@ -386,15 +388,14 @@ class ReportContext:
             best = lowest if task in self.scores.lower_is_better else highest
             mean, sd = self._shown(task, group if metrics.empty else metrics)
             lost = collapsed.get((method, task), 0)
+            fewer = [f"n = {own['n']}"] if own["n"] != self.scores.seeds else []
             cells[method, task] = Cell(
                 mean,
                 bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
                 letters=str(own["letters"]),
                 deviation=sd if own["n"] > 1 else "",
-                notes=[
-                    *([f"n = {own['n']}"] if own["n"] != self.scores.seeds else []),
-                    *([f"{lost} collapsed"] if lost else []),
-                ],
+                notes=[*fewer, *([f"{lost} collapsed"] if lost else [])],
+                paper_note=", ".join([*fewer, *([f"{lost}†"] if lost else [])]),
             )
         return cells
 
@@ -457,6 +458,18 @@ class ReportContext:
     def collapsed(self) -> pd.DataFrame:
         """Runs that learned nothing: task, method, seed and reason."""
         return collapsed_runs(self.predicted_rows.sets, self._all_scores)
+
+    @cached_property
+    def collapsed_of(self) -> Mapping[str, int]:
+        """Number of networks of each method that learned nothing."""
+        return Counter(by_network(self.collapsed, self.scores)["method"])
+
+    @property
+    def dagger(self) -> str:
+        """Explanation of † in tables for papers; empty without collapsed runs."""
+        return (
+            "" if self.collapsed.empty else "†: number of runs that learned nothing, included here."
+        )
 
     @cached_property
     def row_tables(self) -> dict[str, pd.DataFrame]:

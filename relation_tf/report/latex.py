@@ -38,6 +38,7 @@ _LATEX = {
     "▼": r"$\downarrow$",
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
+    "†": r"\dag{}",
 }  # fmt: skip
 _SPANS = {
     "bold": r"\textbf{{{0}}}",
@@ -74,7 +75,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†]", lambda found: _LATEX[found[0]], text)
 
 
 def _fit(names: Sequence[float], columns: Mapping[int, float]) -> tuple[bool, list[list[int]]]:
@@ -116,6 +117,8 @@ def _table(table: Table, paper: Paper) -> Iterator[str]:
     for place, (start, part) in enumerate(product(starts, parts or [[]])):
         shown = [*names, *part]
         yield from ("", r"\begin{table}", r"\centering")
+        if place:
+            yield r"\addtocounter{table}{-1}"  # parts of a table share its number
         caption = [*spans(paper.caption), " (continued)." if place else paper.details]
         yield rf"\caption{{{inline(caption, escape_latex, _SPANS)}}}"
         if not place:

@@ -70,6 +70,21 @@ def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str
             yield key, "accuracy is not above the share of the most frequent class"
 
 
+def by_network(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
+    """Return a row per trained network: sets scored with the same network count once.
+
+    Args:
+        runs: Columns `task`, `method` and `seed`, with a row per scored set.
+        scores: The scores; rows of their averages are left out.
+
+    Returns:
+        Columns `task` (of the network), `method` and `seed`.
+    """
+    own = runs.loc[runs["task"].isin(scores.own_tasks), ["task", "method", "seed"]]
+    trained = own["task"].map(lambda task: scores.networks.get(task, task))
+    return own.assign(task=trained).drop_duplicates(ignore_index=True)
+
+
 def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
     """Yield a warning that names the collapsed runs.
 
@@ -94,7 +109,7 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
     yield (
         f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval for a mean "
         "that includes collapsed runs covers the true mean too rarely, so none is drawn. "
-        "collapsed.csv lists all of these runs."
+        "collapsed.csv lists all of these runs and the reasons."
     )
 
 

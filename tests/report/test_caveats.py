@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
+from relation_tf.report.caveats import _undertrained, caveats
 
 SEEDS = np.array([-0.6, -0.2, 0.1, 0.3, 0.4])
 QUOTE = "Quote the verdicts only if you chose r as reference before the runs."
@@ -104,6 +106,53 @@ def test_a_collapsed_method_makes_no_reference_look_unstable(suite_of, fabricate
     assert not [said for said in report.context.caveats if "unstable" in said]
 
 
+def test_a_network_scored_on_two_sets_is_counted_once(suite_of, fabricate):
+    def score(config, *_):
+        lost = config.method == "attention" and config.seed == 2
+        return 0.0 if lost else 0.5 + config.seed / 100
+
+    report = make_report(
+        fabricate(suite_of(tasks=["CoLA", "MNLI"], reference="attention", margin=1.0), score)
+    )
+    lost = report.context.collapsed
+    both = lost.assign(task="MNLI-m"), lost.assign(task="MNLI-mm")
+    collapsed = pd.concat([lost, *both], ignore_index=True)
+    said = "".join(
+        caveats(report.context.verdicts, None, report.context.scores, collapsed, pd.DataFrame())
+    )
+    assert "2 of its 10 runs collapsed (learned nothing) on CoLA, MNLI-m and MNLI-mm" in said
+
+
+@pytest.mark.parametrize(("seeds", "named"), [((1, 2), False), ((1, 2, 3), True)])
+def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seeds, named):
+    def score(config, *_):
+        return 0.0 if config.method == "linear" and config.seed in seeds else 0.5
+
+    suite = suite_of(tasks=["CoLA"], reference="attention", margin=1.0, seeds=5)
+    report = make_report(fabricate(suite, score))
+    said = [each for each in report.context.caveats if "for the mechanism" in each]
+    assert said == named * [
+        "3 of 5 runs of linear collapsed (learned nothing); the stopping rule ended 3 of them, "
+        "after 21 epochs (median): train longer with a larger patience to see whether they learn. "
+        "This verdict holds for these training settings, not for the mechanism."
+    ]
+    runs = pd.DataFrame(
+        [
+            {"task": "CoLA", "method": "linear", "seed": seed, "epochs": 10 + seed,
+             "stopped": "no improvement for 2 epochs (patience)", "status": "done"}
+            for seed in (1, 2)
+        ]
+    )  # fmt: skip
+    context = report.context
+    for own in (runs, runs.astype({"seed": str}), pd.concat([runs, pd.DataFrame([{"seed": 9}])])):
+        said = caveats(context.verdicts, None, context.scores, context.collapsed, own)
+        where = "the stopping rule ended 2 of them, after 11.5 epochs (median)"
+        assert any(where in each for each in said) == named
+    earlier = runs.drop(columns="stopped")
+    said = caveats(context.verdicts, None, context.scores, context.collapsed, earlier)
+    assert "stopping rule" not in "".join(said)
+
+
 def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):
     """Not if the best epoch was earlier, or if early stopping ended most runs."""
     best_epoch = {"CoLA": 20, "RTE": 17}
@@ -128,6 +177,13 @@ def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):
     ]
     best_epoch["CoLA"] = 17
     assert said("earlier") == []
+
+
+def test_runs_of_earlier_versions_are_not_said_to_improve():
+    runs = pd.DataFrame(
+        [{"method": "r", "task": "A", "status": "done", "still_improving": np.nan}] * 3
+    )
+    assert list(_undertrained("r", runs)) == []
 
 
 def test_caveats_are_visible_on_the_first_screen(judged):

@@ -108,11 +108,15 @@ def test_collapsed_runs_are_marked_next_to_the_scores(table_of):
     report = compare(table, reference="a", margin=0.05)
     lost = table.iloc[[3]].assign(reason="all predictions are 0")
     report.context.__dict__["collapsed"] = lost  # of predictions, which a table does not have
-    for name in ("cells", "blocks"):
+    for name in ("cells", "blocks", "collapsed_of"):
         report.context.__dict__.pop(name, None)
     assert re.search(r"0.70+ ± 0.10+ \(1 collapsed\)", str(report))
     opened = report.html().partition("<nav")[0]
     assert "<small>1 collapsed</small>" in opened
+    paper = report.latex()
+    assert r"(1\dag{})" in paper
+    assert r"\dag{}: number of runs that learned nothing, included here." in paper
+    del report.context.__dict__["collapsed_of"]
     report.context.__dict__["collapsed"] = lost.assign(method="a")
     assert re.search(r"^a +reference \(1 collapsed\)", str(report), re.M)
 
@@ -126,7 +130,7 @@ def test_a_terminal_shows_the_mean_of_tasks(table_of):
 
 
 def test_a_terminal_ends_with_the_verdicts(table_of, monkeypatch):
-    """Warnings are cut to two lines and stand above; costs are only in the report."""
+    """Warnings stand above, in whole sentences; costs are only in the report."""
     wide = {f"method-{i}": [0.5 + i / 50 + seed / 10**i for seed in range(5)] for i in range(1, 5)}
     report = compare(table_of({"MR": wide, "SST-2": wide}), reference="method-1", margin=0.1)
     assert report.context.warnings
@@ -136,7 +140,8 @@ def test_a_terminal_ends_with_the_verdicts(table_of, monkeypatch):
         assert " ".join(headline.split()).startswith(report.context.headline)
         assert table.splitlines()[-1].startswith("method-4 ")
         warning = first[0].partition("Warning: ")[2]
-        assert len(warning.splitlines()) <= 2
+        assert len(warning.splitlines()) <= 4
+        assert warning.endswith("(More in the report.)")
         assert report.context.headline not in first[0]
 
 
@@ -155,7 +160,7 @@ def test_latex_is_escaped(suite_of, fabricate):
     latex = make_report(fabricate(suite_of(title=title), lambda *_: 0.5)).latex()
     assert r"50 \% of a\_b \& \textbackslash{}write18\{rm\} \#1 \$x\$" in latex
     assert r"\write18" not in latex
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
     for table in latex.split(r"\midrule")[1:]:
         rows = table.split(r"\bottomrule")[0].strip().splitlines()
         assert len({row.count("&") for row in rows}) == 1

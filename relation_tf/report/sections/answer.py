@@ -235,17 +235,21 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     judged = {} if mean is None else by_method(mean)
     rows = []
     for name in [reference, *verdicts.methods]:
-        lost = _collapsed(name, context)
-        cells: list[Cell | str] = [Cell("reference", notes=lost), ""]
+        lost, dagger = _collapsed(name, context)
+        cells: list[Cell | str] = [Cell("reference", notes=lost, paper_note=dagger), ""]
         if name in judged:
             difference = _difference(judged[name], scores, scores.main_tasks[0])
             cells = [
                 _verdict(judged[name]),
-                replace(difference, notes=[*difference.notes, *lost]),
+                replace(
+                    difference,
+                    notes=[*difference.notes, *lost],
+                    paper_note="; ".join(filter(None, [difference.paper_note, dagger])),
+                ),
             ]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
-            cells = [Cell(in_words(counts), notes=lost), ""]
+            cells = [Cell(in_words(counts), notes=lost, paper_note=dagger), ""]
         own = cells if mean is not None else cells[:1]
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
     by_task = " by number of tasks" if mean is None else ""
@@ -253,15 +257,15 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
         "verdicts",
         f"Verdicts against {reference}{by_task}",
         caption(scores, verdicts, differences=mean is not None, costs=bool(costs))
-        + (f" {context.generated_data}" if context.generated_data else ""),
+        + "".join(f" {own}" for own in (context.dagger, context.generated_data) if own),
     )
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
 
 
-def _collapsed(method: str, context: ReportContext) -> list[str]:
-    """Return a note on the collapsed runs of a method."""
-    lost = int(context.collapsed["method"].eq(method).sum())
-    return [f"{lost} collapsed"] if lost else []
+def _collapsed(method: str, context: ReportContext) -> tuple[list[str], str]:
+    """Return a note on the collapsed runs of a method, and its short form for papers."""
+    lost = context.collapsed_of.get(method, 0)
+    return ([f"{lost} collapsed"], f"{lost}†") if lost else ([], "")
 
 
 def _unit(scores: Scores, tasks: int) -> str:
@@ -401,7 +405,7 @@ def _standing_table(context: ReportContext) -> Table | None:
     digits = scores.digits(scores.main_tasks[0])
     rows = []
     for name, row in by_method(table).items():
-        lost = _collapsed(name, context)
+        lost, _ = _collapsed(name, context)
         cells: list[Cell | str] = [
             name,
             *([Cell(f"{row.mean:z.{digits}f}", notes=lost)] if means else []),

@@ -12,6 +12,7 @@ from relation_tf.report.blocks import (
     Cell,
     Column,
     Figure,
+    Paper,
     Paragraph,
     Row,
     Section,
@@ -74,9 +75,7 @@ def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
 
 
 def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
-    yield (
-        f"{several.procedure.symbol} and the effect are positive if the second method is better."
-    )
+    yield _sign(several)
     if isinstance(several.result, StratifiedResult):
         yield "Effect: mean Cliff's delta over tasks, with a nominal 95 % interval."
     bound = several.procedure.attainable_pvalue
@@ -88,6 +87,10 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
             f"{pvalue_only(best, context.scores.alpha)} (without ties)."
         )
     yield from _counting(several, context)
+
+
+def _sign(several: OverTasks) -> str:
+    return f"{several.procedure.symbol} and the effect are positive if the second method is better."
 
 
 def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
@@ -128,7 +131,12 @@ def _pairs(several: OverTasks, context: ReportContext) -> Table:
         )
     numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
-    return Table("Pairs of methods over all tasks", columns, rows)
+    title = "Pairs of methods over all tasks"
+    details = (
+        f": {several.procedure.title} over {plural(len(several.tasks), 'task')}; bold: "
+        f"significant, {context.level}. {_sign(several)}"
+    )
+    return Table(title, columns, rows, paper=Paper("over-tasks", title, details))
 
 
 def _ranks(

@@ -149,6 +149,7 @@ def _caption(context: ReportContext) -> str:
         f"({context.test}, {context.level})."
         if _lettered(context)
         else "",
+        f" {context.dagger}" if context.dagger else "",
         f" {context.generated_data}",
     ]
     return "".join(parts).rstrip()
