@@ -520,7 +520,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["report", "nowhere"], "must be a folder written by `relation-tf run`"),
         (["run", "demo", "--max-seeds", "5"], "relation-tf: --max-seeds needs --until-decided.\n"),
         (["submit", "nowhere"], "must be a folder written by `relation-tf run`"),
-        (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
+        (["compare", "nowhere.csv"], "nowhere.csv: no such file or folder"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "nowhere"], "nowhere: no such folder."),

@@ -28,6 +28,7 @@ from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
 _MOST_NAMES = 4
+_MOST_SEEDS = 3  # missing seeds that are named
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
 
 
@@ -287,7 +288,7 @@ def doubts(
     yield from _no_mean(sources, scores, declared)
     unequal: dict[str, list[str]] = {}
     for task in tasks:
-        if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
+        if counts := _unequal(scores.table[scores.table["task"] == task]):
             unequal.setdefault(counts, []).append(task)
     yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
 
@@ -362,11 +363,20 @@ def _assumed(tasks: Sequence[str], declared: Collection[str]) -> str:
     return f" Higher is assumed to be better on {where}; otherwise use --lower-is-better {option}."
 
 
-def _unequal(seeds: Mapping[str, int]) -> str:
+def _unequal(table: pd.DataFrame) -> str:
     """Name methods with an unusual number of seeds; empty if all have the same number."""
-    times = Counter(seeds.values())
+    seeds = {
+        str(name): {*map(str, own)} for name, own in table.groupby("method", sort=False)["seed"]
+    }
+    times = Counter(map(len, seeds.values()))
     usual = max(times, key=lambda number: (times[number], number))
-    parts = [f"{name} has {plural(n, 'seed')}" for name, n in seeds.items() if n != usual]
+    most = max(seeds.values(), key=len)
+    parts = []
+    for name, own in seeds.items():
+        missing = sorted(most - own, key=lambda seed: (len(seed), seed))
+        without = f" (without {', '.join(missing)})" if 0 < len(missing) <= _MOST_SEEDS else ""
+        if len(own) != usual:
+            parts.append(f"{name} has {plural(len(own), 'seed')}{without}")
     return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 

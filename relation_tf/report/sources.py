@@ -22,7 +22,7 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.config.faults import first_fault
-from relation_tf.errors import DataError, SuiteError, quote
+from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.files import read_json
 from relation_tf.report.runs import COSTS
 from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
@@ -205,9 +205,13 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
             return path, None
         file = path / "scores.csv" if path.is_dir() else path
         missing = file != path and not file.is_file()
+        absent = not path.exists()
+        there = [each.name for each in path.parent.glob("*")] if absent else []
     except (OSError, RuntimeError) as error:  # invalid path, or unknown home
         reason = getattr(error, "strerror", None) or error
         raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
+    if absent:
+        raise SuiteError(f"{path}: no such file or folder.{did_you_mean(path.name, there, 0.75)}")
     if missing and pretrained:
         raise SuiteError(
             f"{path}: scores.csv is missing, because pre-training has not finished. Run the same "

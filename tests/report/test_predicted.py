@@ -75,6 +75,14 @@ def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     assert "auc" not in report.tables
 
 
+def test_methods_without_predictions_are_named(answered):
+    def change(table, run):
+        return table if run["method"] == "relation" else table.drop(columns="label")
+
+    report = make_report(answered(change))
+    assert report.context.predicted.notes == ["CoLA: no predictions of baseline."]
+
+
 def test_confusion_of_many_methods_is_not_drawn(answered):
     report = make_report(answered(method=[{"mechanism": "relation", "units": list(range(8, 15))}]))
     assert "confusion-CoLA" not in {picture.name for picture in report.context.pictures}

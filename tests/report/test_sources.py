@@ -227,8 +227,12 @@ def test_invalid_arguments(before, csv, tmp_path):
     ]:
         with pytest.raises(SuiteError, match=message):
             compare(*arguments, **options)
-    with pytest.raises(DataError, match="cannot be read"):
-        compare(tmp_path / "none.csv")
+    for name in ("none.csv", "non/scores.csv"):
+        with pytest.raises(SuiteError, match=rf"{name}: no such file or folder\.$"):
+            compare(tmp_path / name)
+    csv(HEAD + rows("a", 0.5), "scores.csv")
+    with pytest.raises(SuiteError, match=r"folder\. Did you mean 'scores\.csv'\?"):
+        compare(tmp_path / "score.csv")
 
 
 @pytest.mark.parametrize(
@@ -495,9 +499,11 @@ def test_unequal_seeds_are_named(csv):
         for task in ("MR", "CR")
         for name, seeds in (("mine", 2), ("a", 5), ("b", 5))
     )
-    assert warned(csv(text)) == ["MR, CR: mine has 2 seeds, others 5."]
+    assert warned(csv(text)) == ["MR, CR: mine has 2 seeds (without 2, 3, 4), others 5."]
     text += "SST,a,1,0.5\nSST,b,1,0.5\nSST,b,2,0.5\nSST,mine,1,0.5\nSST,mine,2,0.5\nSST,mine,3,1\n"
-    assert warned(csv(text))[1] == "SST: a has 1 seed, b has 2 seeds, others 3."
+    assert warned(csv(text))[1] == (
+        "SST: a has 1 seed (without 2, 3), b has 2 seeds (without 3), others 3."
+    )
 
 
 def test_report_names_its_sources(csv, before):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from relation_tf.registry import register_section
+from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span, file_links
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.calibration import calibration, calibration_table
@@ -85,6 +86,8 @@ def predicted(rows: ReadRows, look: dict[str, Style]) -> Predicted:
     classified = [own for own in rows.sets if own.classes]
     for own in classified:
         answers = Answers(own.name, own.classes, own.runs)
+        if lacking := [name for name in look if name not in own.runs]:
+            notes.append(f"{own.name}: no predictions of {in_words(lacking)}.")
         for kind, table in (
             ("auc", auc_table(answers)),
             ("calibration", calibration_table(answers)),
