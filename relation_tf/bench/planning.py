@@ -170,19 +170,18 @@ class SuitePlan:
             groups = Counter((run.task, run.method) for run in self.pending)
             each = " (custom layers: for each seed)"
             again = not all(self.costs[group].compiled_once for group in groups)
-            share = 1.0 if self.processor_share is None else self.processor_share
-            load = ", and delays by other load on this machine" if share >= _LEAST_SHARE else ""
             yield (
                 f"Included: {_seconds(self.start)} s to start TensorFlow, "
                 f"{_seconds(self._compiling(groups) / self.jobs)} s to compile networks"
                 f"{each if again else ''}, and the time of evaluation and predictions. Not "
-                f"included: the report{load}."
+                "included: the report, and delays by other load on this machine."
             )
-            if not load:
-                fewest, most = (_time(hours * share) for hours in self.hours)
+            share = self.processor_share
+            if share is not None and share < _LEAST_SHARE:
+                fewest, most = (_time(hours / share) for hours in self.hours)
                 yield (
                     f"Other programs used the processor: the timed steps got only {share:.0%} of "
-                    f"it. Without other load, expect about {fewest} to {most}."
+                    f"it. While they run, expect about {fewest} to {most}."
                 )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
@@ -354,8 +353,11 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
     # The processor waits for a GPU.
-    taken = (0.0, 0.0) if uses_gpu() else (cpu, wall)
-    return _Timed(found.epoch, found.once, compiling, found.prediction_bytes, *taken)
+    cpu, wall = (0.0, 0.0) if uses_gpu() else (cpu, wall)
+    # Without other load: a slowed sample would scale the estimates of a whole row or column.
+    share = min(1.0, cpu / wall) if wall else 1.0
+    seconds = (share * each for each in (found.epoch, found.once, compiling))
+    return _Timed(*seconds, found.prediction_bytes, cpu, wall)
 
 
 def _start_tensorflow(whole: RunGroup, threads: int) -> float:

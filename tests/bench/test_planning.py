@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from relation_tf.bench import plan_suite, run_suite, runner
+from relation_tf.bench import plan_suite, planning, run_suite, runner
 from relation_tf.bench.evidence import family_sizes, shown_by_design
 from relation_tf.bench.expected_spread import expected_spread
 from relation_tf.bench.groups import RunGroup
@@ -88,17 +90,30 @@ def test_load_of_other_programs_is_named():
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
     costs = {("RTE", "relation-64"): Cost(7200.0, 14400.0, measured=True)}
 
-    def lines(share):
+    def load(share):
         plan = SuitePlan(suite, 5, runs, costs, 0.0, 0, jobs=1, seeds=5, processor_share=share)
-        return [line for line in str(plan).splitlines() if "load" in line]
+        return str(plan).partition("delays by other load on this machine.")[2].strip()
 
-    for share in (None, 0.95):
-        (line,) = lines(share)
-        assert line.endswith("Not included: the report, and delays by other load on this machine.")
-    assert lines(0.2) == [
-        "Other programs used the processor: the timed steps got only 20% of it. Without "
-        "other load, expect about 2.0 h to 4.0 h."
-    ]
+    assert load(None) == load(0.95) == ""
+    assert load(0.2).splitlines()[0] == (
+        "Other programs used the processor: the timed steps got only 20% of it. While they run, "
+        "expect about 50.0 h to 100.0 h."
+    )
+
+
+@pytest.mark.parametrize(("gpu", "epoch"), [(False, 3.0), (True, 12.0)])
+def test_seconds_of_a_plan_are_without_other_load(monkeypatch, gpu, epoch):
+    """A pass of 8 s that had the processor for 2 s counts a quarter, except on a GPU."""
+    clocks = {"perf_counter": [0.0, 8.0], "process_time": [0.0, 2.0]}
+    fake = {name: partial(next, iter(times)) for name, times in clocks.items()}
+    monkeypatch.setattr(planning, "time", SimpleNamespace(**fake))
+    monkeypatch.setattr(planning, "uses_gpu", lambda: gpu)
+    found = SimpleNamespace(epoch=12.0, once=4.0, prediction_bytes=9)
+    trainer = SimpleNamespace(estimate=lambda: found, compile_seconds=1.0)
+    monkeypatch.setattr(planning, "compile_network", lambda group, run: trainer)
+    run = load_suite("demo").runs()[0]
+    timed = planning._time_group(RunGroup([run], Path(), RunOptions()), run)
+    assert (timed.epoch, timed.once) == (epoch, epoch / 3)
 
 
 def test_custom_layers_are_compiled_for_each_seed():
