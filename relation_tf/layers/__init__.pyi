@@ -15,6 +15,8 @@ from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
 from .mamba2 import Mamba2
+from .min_gru import MinGRU
+from .min_lstm import MinLSTM
 from .mlstm import MLSTM
 from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
@@ -43,6 +45,8 @@ __all__ = [
     "LearnedPositionEncoding",
     "LinearAttention",
     "Mamba2",
+    "MinGRU",
+    "MinLSTM",
     "PointwiseMLP",
     "Relation",
     "Retention",

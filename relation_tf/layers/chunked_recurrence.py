@@ -165,14 +165,14 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     to_end = ops.ones_like(total)
     block = 1
     while block < _VECTOR_CHUNK:
-        total_1, total_2 = _pairs(total, 1)
-        since_1, since_2 = _pairs(since_start, block)
-        to_end_1, to_end_2 = _pairs(to_end, block)
-        outputs_1, outputs_2 = _pairs(outputs, block)
-        keys_1 = _pairs(keys, block)[0] * to_end_1
-        queries_2 = _pairs(queries, block)[1] * since_2
+        total_1, total_2 = pairs_of_blocks(total, 1)
+        since_1, since_2 = pairs_of_blocks(since_start, block)
+        to_end_1, to_end_2 = pairs_of_blocks(to_end, block)
+        outputs_1, outputs_2 = pairs_of_blocks(outputs, block)
+        keys_1 = pairs_of_blocks(keys, block)[0] * to_end_1
+        queries_2 = pairs_of_blocks(queries, block)[1] * since_2
         scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
-        outputs_2 = outputs_2 + ops.matmul(scores, _pairs(values, block)[0])
+        outputs_2 = outputs_2 + ops.matmul(scores, pairs_of_blocks(values, block)[0])
         outputs = ops.stack([outputs_1, outputs_2], axis=1)
         since_start = ops.stack([since_1, since_2 * total_1], axis=1)
         to_end = ops.stack([to_end_1 * total_2, to_end_2], axis=1)
@@ -183,7 +183,7 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     return outputs, since_start, to_end
 
 
-def _pairs(x: Any, block: int) -> Any:
+def pairs_of_blocks(x: Any, block: int) -> Any:
     """Split the tokens into pairs of blocks: two tensors of shape `(pairs, block, width)`."""
     # The gradient of slices would be several times slower on a CPU.
     return ops.unstack(ops.reshape(x, (-1, 2, block, x.shape[-1])), 2, axis=1)

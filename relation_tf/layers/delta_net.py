@@ -11,7 +11,7 @@ from keras import ops
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.short_convolution import convolution_step, short_convolution
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
@@ -20,7 +20,7 @@ _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class DeltaNet(RecurrentMixer):
+class DeltaNet(MatrixStateMixer):
     """DeltaNet: linear attention with the delta rule.
 
     With `conv`, a causal convolution of each feature over `filter_width` tokens, in heads:

@@ -9,14 +9,14 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms, standardize
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms, standardize
 from relation_tf.layers.token_mixer import Variant, affine
 
 _TEMPERATURE = 16.0
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class GatedLinearAttention(RecurrentMixer):
+class GatedLinearAttention(MatrixStateMixer):
     """Gated linear attention (GLA): linear attention with a decay for each feature of the key.
 
     With `Q = query W_Q`, `K = value W_K`, `V = value W_V`, split into heads:

@@ -10,12 +10,12 @@ from keras import ops
 
 from relation_tf.layers.arguments import rate
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms, standardize
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms, standardize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class HGRN2(RecurrentMixer):
+class HGRN2(MatrixStateMixer):
     """HGRN2: a gated linear RNN whose state is expanded by outer products.
 
     With `i = swish(value W_i)`, `o = sigmoid(query W_o)` and

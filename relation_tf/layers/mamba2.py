@@ -10,7 +10,7 @@ from keras import ops
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.short_convolution import convolution_step, short_convolution
 from relation_tf.layers.token_mixer import Variant, affine
 
@@ -18,7 +18,7 @@ _EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Mamba2(RecurrentMixer):
+class Mamba2(MatrixStateMixer):
     """Mamba-2: state space duality (SSD) with decays that depend on the tokens.
 
     With `conv`, a causal convolution of each feature over `filter_width` tokens:

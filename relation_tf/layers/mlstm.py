@@ -11,14 +11,14 @@ from keras import ops
 
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _LOWEST = -1e30  # Logarithm of the input gate of a masked token.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class MLSTM(RecurrentMixer):
+class MLSTM(MatrixStateMixer):
     """mLSTM of the xLSTM: a matrix of memory for each head, with scalar gates.
 
     With `q = query W_q`, `k = value W_k / sqrt(d)`, `v = value W_v`, split into heads of width d,

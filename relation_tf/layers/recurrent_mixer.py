@@ -1,4 +1,4 @@
-"""Base class of token mixers with a linear recurrence."""
+"""Base classes of token mixers with a linear recurrence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Terms(NamedTuple):
     """Terms of a recurrence for each token, in float32 or wider.
 
     Attributes:
-        keys: Tensor of shape `(batch, tokens, heads, features)`, zero at masked tokens.
+        keys: Tensor of shape `(batch, tokens, heads, features)`, zero at masked tokens; None in a
+            recurrence without keys.
         values: Tensor of shape `(batch, tokens, heads, width)`.
         log_decays: Tensor of shape `(batch, tokens, heads)` or, with a decay for each feature, of
             the shape of `keys`; zero at masked tokens.
@@ -35,9 +36,7 @@ class Terms(NamedTuple):
 
 
 class RecurrentMixer(CausalMixer):
-    """Token mixer with the state `S_t = a_t S_{t-1} + k_t v_t^T` and the output `q_t^T S_t`.
-
-    The decay a is a number for each head, or a vector with an entry for each feature of the key.
+    """Token mixer with a linear recurrence over the tokens of `value`.
 
     With `causal=True`, query t reads the state after the tokens 1 to t of `value`. Otherwise it
     also reads the state of the same recurrence over the reversed tokens, from the last one to t,
@@ -45,23 +44,9 @@ class RecurrentMixer(CausalMixer):
     values and decays are computed once for both directions. Masked tokens are absent: they change
     neither states nor distances.
 
-    A subclass computes the recurrence's input in `queries` and `terms`, the output in `finish`. It
-    may replace the recurrence in `recurred`.
-
-    Args:
-        units: Width of the output, a multiple of `num_heads`.
-        num_heads: Number of heads, each with its own state.
-        **kwargs: As in `CausalMixer`.
+    A subclass computes the recurrence's input in `queries` and `terms`, the recurrence in
+    `recurred` and the output in `finish`.
     """
-
-    def __init__(self, units: int, *, num_heads: int = 1, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
-        self.num_heads = positive_integer("num_heads", num_heads)
-        if self.units % self.num_heads:
-            raise ValueError(
-                "`num_heads` must divide `units`. "
-                f"Received: units={self.units}, num_heads={self.num_heads}"
-            )
 
     def queries(self, query: Any, query_mask: Any) -> Any:
         """Return queries of shape `(batch, queries, heads, features)`, in float32 or wider."""
@@ -69,6 +54,10 @@ class RecurrentMixer(CausalMixer):
 
     def terms(self, value: Any, value_mask: Any) -> Terms:
         """Return the terms of the tokens."""
+        raise NotImplementedError
+
+    def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
+        """Compute the recurrence over the tokens in their order."""
         raise NotImplementedError
 
     def finish(self, output: Any, query: Any, training: bool) -> Any:
@@ -93,6 +82,29 @@ class RecurrentMixer(CausalMixer):
         if skip is not None:
             output = output + skip
         return self.finish(output[:, : ops.shape(query)[1]], query, training)
+
+
+class MatrixStateMixer(RecurrentMixer):
+    """Recurrence with the state `S_t = a_t S_{t-1} + k_t v_t^T` and the output `q_t^T S_t`.
+
+    The decay a is a number for each head, or a vector with an entry for each feature of the key.
+
+    A subclass may replace the recurrence in `recurred`.
+
+    Args:
+        units: Width of the output, a multiple of `num_heads`.
+        num_heads: Number of heads, each with its own state.
+        **kwargs: As in `CausalMixer`.
+    """
+
+    def __init__(self, units: int, *, num_heads: int = 1, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        if self.units % self.num_heads:
+            raise ValueError(
+                "`num_heads` must divide `units`. "
+                f"Received: units={self.units}, num_heads={self.num_heads}"
+            )
 
     def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
         """Compute the recurrence over the tokens in their order."""

@@ -10,12 +10,12 @@ from keras import ops
 
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms, standardize
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms, standardize
 from relation_tf.layers.token_mixer import Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Retention(RecurrentMixer):
+class Retention(MatrixStateMixer):
     """Multi-scale retention of RetNet: linear attention with a fixed decay for each head.
 
     With `Q = query W_Q`, `K = value W_K`, `V = value W_V`, split into heads of width d:

@@ -72,6 +72,8 @@ _BUILT_IN = {
     "gated-delta-net": Mechanism("relation_tf.layers:GatedDeltaNet", positions=None),
     "gated-linear-attention": Mechanism("relation_tf.layers:GatedLinearAttention", positions=None),
     "hgrn2": Mechanism("relation_tf.layers:HGRN2", positions=None),
+    "min-gru": Mechanism("relation_tf.layers:MinGRU", positions=None),
+    "min-lstm": Mechanism("relation_tf.layers:MinLSTM", positions=None),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -23,6 +23,8 @@ from relation_tf.layers import (
     HyperMixer,
     LinearAttention,
     Mamba2,
+    MinGRU,
+    MinLSTM,
     PointwiseMLP,
     Relation,
     Retention,
@@ -50,6 +52,8 @@ MIXERS = (
     GatedDeltaNet,
     GatedLinearAttention,
     HGRN2,
+    MinGRU,
+    MinLSTM,
 )
 
 
@@ -182,6 +186,10 @@ CASES = (
         partial(naive.hgrn2, lower_bound=0.5),
         {"lower_bound": 0.5, "causal": True, "use_bias": False},
     ),
+    Case(MinGRU, naive.min_gru),
+    Case(MinGRU, naive.min_gru, {"causal": True, "use_bias": False}),
+    Case(MinLSTM, naive.min_gru),
+    Case(MinLSTM, naive.min_gru, {"causal": True, "use_bias": False}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

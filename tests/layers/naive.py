@@ -100,7 +100,7 @@ def summary_mixing(
 
 def aft_simple(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """sigmoid(Q_t) * (sum of exp(K) * V) / (sum of exp(K)); zero without tokens."""
-    gate = 1 / (1 + np.exp(-_affine(query, w, "query")))
+    gate = _sigmoid(_affine(query, w, "query"))
     e, v = np.exp(_affine(value, w, "key")), _affine(value, w, "value")
     seen = np.broadcast_to(seen, (len(query), len(value))).astype(float)
     total = seen @ e
@@ -115,7 +115,7 @@ def aft_local(
     window: int,
 ) -> np.ndarray:
     """The same with K + w_tj."""
-    gate = 1 / (1 + np.exp(-_affine(query, w, "query")))
+    gate = _sigmoid(_affine(query, w, "query"))
     distance = seen.before.sum(axis=-1, keepdims=True) - np.arange(len(value))
     learned = w["position_bias"][np.clip(distance, 1 - window, window - 1) + window - 1]
     bias = np.where(np.abs(distance) < window, learned, 0)
@@ -220,7 +220,7 @@ def mlstm(
         read = recurrence(q, k[order], v[order], log_f[order], count)
         y = y + read[..., :-1] / np.maximum(np.abs(read[..., -1:]), 1)
     gate = _affine(query, w, "gate")
-    return y.reshape(gate.shape) / (1 + np.exp(-gate))
+    return y.reshape(gate.shape) * _sigmoid(gate)
 
 
 def delta_net(
@@ -232,7 +232,7 @@ def delta_net(
     kv = silu(_convolved(kv, w, "kv"))
     k, v = _unit(_heads(kv[:, :units], num_heads)), _heads(kv[:, units:], num_heads)
     q = _unit(_heads(silu(_convolved(_affine(query, w, "query"), w, "query")), num_heads))
-    b = 1 / (1 + np.exp(-value @ w["strength_kernel"]))
+    b = _sigmoid(value @ w["strength_kernel"])
     gated = "gate_kernel" in w
     dt = np.log1p(np.exp(value @ w["dt_kernel"] + w["dt_offset"])) if gated else 0 * b
     a = np.exp(-np.exp(w["a_log"]) * dt) if gated else np.ones(b.shape)
@@ -265,7 +265,7 @@ def gated_linear_attention(
         _heads(_affine(x, w, name), num_heads)
         for x, name in ((query, "query"), (value, "key"), (value, "value"))
     )
-    decays = 1 / (1 + np.exp(-_affine(value @ w["decay_down_kernel"], w, "decay_up")))
+    decays = _sigmoid(_affine(value @ w["decay_down_kernel"], w, "decay_up"))
     log_decays = _heads(np.log(decays ** (1 / 16)), num_heads)
     y = np.zeros((*q.shape[:2], v.shape[-1]))
     for order, count in seen.directions():
@@ -283,14 +283,32 @@ def hgrn2(
     lower_bound: float = 0.0,
 ) -> np.ndarray:
     """LayerNorm(o^T S) W_out, S_t = diag(f_t) S_{t-1} + (1 - f_t) i_t^T."""
-    o = 1 / (1 + np.exp(-_affine(query, w, "output_gate")))
-    f = lower_bound + (1 - lower_bound) / (1 + np.exp(-_affine(value, w, "forget_gate")))
+    o = _sigmoid(_affine(query, w, "output_gate"))
+    f = lower_bound + (1 - lower_bound) * _sigmoid(_affine(value, w, "forget_gate"))
     i = silu(_affine(value, w, "input"))
     o, f, i = (_heads(x, num_heads) for x in (o, f, i))
     y = np.zeros(o.shape)
     for order, count in seen.directions():
         y = y + recurrence(o, 1 - f[order], i[order], np.log(f[order]), count)
     return _affine(_standardized(y.reshape(len(query), y.shape[1] * y.shape[2])), w, "out")
+
+
+def min_gru(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.ndarray:
+    """h_t = (1 - z_t) h_{t-1} + z_t c_t; the minLSTM has two gates with the sum one."""
+    c = _affine(value, w, "candidate")
+    c = np.where(c >= 0, c + 0.5, _sigmoid(c))
+    if "update_kernel" in w:
+        z = _sigmoid(_affine(value, w, "update"))
+    else:
+        forget, own = (_sigmoid(_affine(value, w, name)) for name in ("forget", "input"))
+        z = own / (forget + own)
+    y = np.zeros((len(query), c.shape[-1]))
+    for order, count in seen.directions():
+        states = [np.zeros(c.shape[-1])]
+        for gate, candidate in zip(z[order], c[order], strict=True):
+            states.append((1 - gate) * states[-1] + gate * candidate)
+        y = y + np.stack(states)[count]
+    return y
 
 
 def recurrence(
@@ -389,7 +407,7 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    return x / (1 + np.exp(-x))
+    return x * _sigmoid(x)
 
 
 def _before(x: np.ndarray, decay: float, window: int | None) -> np.ndarray:
@@ -446,6 +464,10 @@ def _rotated(x: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 def _affine(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
     return x @ w[f"{name}_kernel"] + w.get(f"{name}_bias", 0)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
 
 
 def _feature_map(x: np.ndarray) -> np.ndarray:

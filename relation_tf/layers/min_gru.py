@@ -1,0 +1,146 @@
+"""minGRU: a gated recurrence whose gate does not depend on the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
+from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MinGRU(RecurrentMixer):
+    """minGRU: a GRU without reset gate, whose update gate depends on the token alone.
+
+    With the update gate `z = sigmoid(value W_z)` and the candidate `c = g(value W_c)`, where
+    `g(x) = x + 0.5 if x >= 0 else sigmoid(x)`:
+
+    - state of each feature, and output: `h_t = (1 - z_t) h_{t-1} + z_t c_t`, with `h_0 = 0`
+
+    So the recurrence is linear in the state and needs no loop over tokens. It uses float32 or
+    wider. Time and memory are linear in the number of tokens. Masked tokens are absent.
+
+    The content of `query` has no effect, only its position. With `causal=True` query i reads the
+    state after tokens 1 to i; the state of `step` is h, shape `(batch, units)`. Otherwise the
+    output is the sum of both directions, in each of which token t counts once.
+
+    Args:
+        units: Width of the state and the output.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of `dropout` and `output_projection`.
+        use_bias: If True, the projections have biases. Default: True.
+        dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        causal: If True, query i sees tokens 1 to i only.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import MinGRU
+        >>> MinGRU(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Feng et al. 2024, "Were RNNs All We Needed?", arXiv 2410.01201, sections 3.1 and B.1.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
+    }
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create W_z and W_c."""
+        self.update_kernel, self.update_bias = self.add_projection("update", value_width)
+        self.candidate_kernel, self.candidate_bias = self.add_projection("candidate", value_width)
+
+    def queries(self, query: Any, query_mask: Any) -> Any:
+        """Return the query as one head; only its number of tokens matters."""
+        return query[:, :, None]
+
+    def terms(self, value: Any, value_mask: Any) -> Terms:
+        """Return `z c` and the logarithms of `1 - z`."""
+        candidate = to_float32(affine(value, self.candidate_kernel, self.candidate_bias))
+        candidate = ops.where(candidate >= 0, candidate + 0.5, ops.sigmoid(candidate))
+        log_forget, log_input = self.log_gates(value)
+        values = zero_masked(ops.exp(log_input) * candidate, value_mask)
+        log_decays = zero_masked(log_forget, value_mask)
+        return Terms(None, values[:, :, None], log_decays[:, :, None])
+
+    def log_gates(self, value: Any) -> tuple[Any, Any]:
+        """Return the logarithms of the factors of the state and the candidate."""
+        update = to_float32(affine(value, self.update_kernel, self.update_bias))
+        return ops.log_sigmoid(-update), ops.log_sigmoid(update)
+
+    def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
+        """Compute the states."""
+        return elementwise_recurrence(terms.values, terms.log_decays)
+
+    def finish(self, output: Any, query: Any, training: bool) -> Any:
+        """Apply the dropout."""
+        return self.drop(ops.cast(output[:, :, 0], query.dtype), training)
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Return the state at zero."""
+        return (self.zeros(batch_size, self.units),)
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Add one token to the state."""
+        terms = self.terms(x, mask)
+        h = ops.exp(terms.log_decays[:, 0, 0]) * state[0] + terms.values[:, 0, 0]
+        return self.finish(h[:, None, None], x, training=False), (h,)

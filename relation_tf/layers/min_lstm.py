@@ -1,0 +1,47 @@
+"""minLSTM: a gated recurrence with normalized forget and input gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import to_float32
+from relation_tf.layers.min_gru import MinGRU
+from relation_tf.layers.token_mixer import affine
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MinLSTM(MinGRU):
+    """minLSTM: an LSTM without output gate, whose gates depend on the token alone and sum to one.
+
+    With `f = sigmoid(value W_f)`, `i = sigmoid(value W_i)` and the candidate `c` as in `MinGRU`:
+
+    - state of each feature, and output: `h_t = f_t / (f_t + i_t) h_{t-1} + i_t / (f_t + i_t) c_t`,
+      with `h_0 = 0`
+
+    The arguments, the call arguments, the use of the query and the state of `step` are those of
+    `MinGRU`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import MinLSTM
+        >>> MinLSTM(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Feng et al. 2024, "Were RNNs All We Needed?", arXiv 2410.01201, sections 3.2 and B.2.
+    """
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create W_f, W_i and W_c."""
+        self.forget_kernel, self.forget_bias = self.add_projection("forget", value_width)
+        self.input_kernel, self.input_bias = self.add_projection("input", value_width)
+        self.candidate_kernel, self.candidate_bias = self.add_projection("candidate", value_width)
+
+    def log_gates(self, value: Any) -> tuple[Any, Any]:
+        """Return the logarithms of `f / (f + i)` and `i / (f + i)`."""
+        forget = ops.log_sigmoid(to_float32(affine(value, self.forget_kernel, self.forget_bias)))
+        own = ops.log_sigmoid(to_float32(affine(value, self.input_kernel, self.input_bias)))
+        return ops.log_sigmoid(forget - own), ops.log_sigmoid(own - forget)
