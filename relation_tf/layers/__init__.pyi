@@ -14,6 +14,7 @@ from .hgrn2 import HGRN2
 from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
+from .local_attention import LocalAttention
 from .mamba2 import Mamba2
 from .min_gru import MinGRU
 from .min_lstm import MinLSTM
@@ -44,6 +45,7 @@ __all__ = [
     "HyperMixer",
     "LearnedPositionEncoding",
     "LinearAttention",
+    "LocalAttention",
     "Mamba2",
     "MinGRU",
     "MinLSTM",

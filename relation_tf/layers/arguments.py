@@ -14,6 +14,13 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def non_negative_integer(name: str, value: Any) -> int:
+    """Return `value`, or raise if it is not zero or a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"`{name}` must be a non-negative integer. Received: {name}={value!r}")
+    return int(value)
+
+
 def rate(name: str, value: float) -> float:
     """Return `value`, or raise if it is not in [0, 1)."""
     if not 0.0 <= value < 1.0:

@@ -65,6 +65,8 @@ _BUILT_IN = {
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
     "fourier-mixing": Mechanism("relation_tf.layers:FourierMixing"),
+    # The output at the first token is read.
+    "local-attention": Mechanism("relation_tf.layers:LocalAttention", options={"global_tokens": 1}),
     "retention": Mechanism("relation_tf.layers:Retention", positions=None),
     "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
     "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),

@@ -22,6 +22,7 @@ from relation_tf.layers import (
     GatedLinearAttention,
     HyperMixer,
     LinearAttention,
+    LocalAttention,
     Mamba2,
     MinGRU,
     MinLSTM,
@@ -45,6 +46,7 @@ MIXERS = (
     Fastformer,
     HyperMixer,
     FourierMixing,
+    LocalAttention,
     Retention,
     Mamba2,
     MLSTM,
@@ -98,7 +100,7 @@ class Case:
     @property
     def positional(self) -> bool:
         """True if outputs depend on distances between tokens."""
-        return self.layer in (AFTLocal, FourierMixing) or self.recurrent
+        return self.layer in (AFTLocal, FourierMixing, LocalAttention) or self.recurrent
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -164,6 +166,17 @@ CASES = (
     Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
     Case(FourierMixing, naive.fourier_mixing),
     Case(FourierMixing, naive.fourier_mixing, {"use_bias": True}),
+    Case(LocalAttention, naive.local_attention),
+    Case(
+        LocalAttention,
+        partial(naive.local_attention, window=2, global_tokens=2),
+        {"window": 2, "global_tokens": 2, "use_bias": True},
+    ),
+    Case(
+        LocalAttention,
+        partial(naive.local_attention, window=2, global_tokens=1),
+        {"window": 2, "global_tokens": 1, "causal": True, "use_bias": True},
+    ),
     Case(Retention, naive.retention),
     Case(Retention, naive.retention, {"causal": True, "use_bias": True}),
     Case(Mamba2, naive.mamba2, _small),

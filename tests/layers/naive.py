@@ -42,6 +42,25 @@ def attention(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray
     return y
 
 
+def local_attention(
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    seen: Seen,
+    window: int = 32,
+    global_tokens: int = 0,
+) -> np.ndarray:
+    """Attention to tokens in a window and to global tokens; global queries see all."""
+    rank = np.arange(len(value))
+    distance = np.abs(seen.before.sum(axis=-1, keepdims=True) - rank)
+    visible = (distance < window) | (rank < global_tokens)
+    if seen.after is None:
+        visible &= seen.before | seen.same
+    else:
+        visible |= np.arange(len(query))[:, None] < global_tokens
+    return attention(query, value, w, visible)
+
+
 def linear_attention(
     query: np.ndarray,
     value: np.ndarray,

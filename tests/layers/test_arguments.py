@@ -17,6 +17,7 @@ from relation_tf.layers import (
     FourierMixing,
     HyperMixer,
     LinearAttention,
+    LocalAttention,
     PointwiseMLP,
     Relation,
     SinePositionEncoding,
@@ -164,6 +165,13 @@ def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> Non
     assert layer_class.from_config(config).get_config() == config  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=r"'released_code'\. Received: variant='paper'$"):
         layer_class(4, variant="paper")
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, True, "two"])
+def test_number_of_global_tokens(number: Any) -> None:
+    message = rf"`global_tokens` must be a non-negative integer. .*global_tokens={number!r}$"
+    with pytest.raises(ValueError, match=message):
+        LocalAttention(4, global_tokens=number)
 
 
 def test_fourier_mixing_refuses_too_many_tokens() -> None:

@@ -1,0 +1,285 @@
+"""Local attention: each query attends to a window of tokens and to a few global tokens."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from relation_tf.layers.arguments import non_negative_integer, positive_integer
+from relation_tf.layers.causal import CausalMixer, aligned
+from relation_tf.layers.masking import (
+    close_up,
+    kept_before,
+    masked_softmax,
+    softmax_over,
+    spread_out,
+)
+from relation_tf.layers.token_mixer import Variant, affine
+
+_BLOCK = 32  # queries of a block, unless the window is larger
+
+
+class _Tokens(NamedTuple):
+    """Tokens with the kept ones first.
+
+    Attributes:
+        keys: Tensor of shape `(batch, tokens, units)`.
+        values: Tensor of shape `(batch, tokens, units)`.
+        count: Number of kept tokens, `(batch, 1)` or `(1, 1)`.
+        last: The last token that a query sees, `(batch, queries)` or with axes of length one.
+    """
+
+    keys: Any
+    values: Any
+    count: Any
+    last: Any
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class LocalAttention(CausalMixer):
+    """Single-head attention in a sliding window, with global tokens.
+
+    `softmax(Q K^T / sqrt(units)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V`, over
+    the tokens that a query sees: those at a distance below `window` on each side, and the first
+    `global_tokens` tokens of `value`. The first `global_tokens` queries see all tokens.
+
+    Positions count the kept tokens of `value`: a query is at the position of the first kept token
+    that is not before it. Global queries are the first kept ones. Time and memory are linear in the
+    number of tokens: blocks of `window` queries attend to their own block and its two neighbours.
+
+    With `causal=True` query i sees only tokens 1 to i of those; global tokens see no more than
+    others. The state of `step` is `(keys, values, global keys, global values, count)`: the last
+    `window` and the first `global_tokens` keys and values, of shape `(batch, tokens, units)`, and
+    the number of tokens so far, `(batch, 1)`.
+
+    Args:
+        units: Width of queries, keys, values and output.
+        window: Number of distances on each side, including zero.
+        global_tokens: Number of global tokens. The mechanism "local-attention" of networks has one,
+            whose output is read.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of the next three arguments.
+        use_bias: If True, the three projections have biases. Default: False.
+        dropout: Dropout rate in [0, 1), on the attention weights and before the output projection.
+            Default: 0, or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        causal: If True, query i sees tokens 1 to i only.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens get no weight and do not count as
+            positions.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`; zero if a query sees no token.
+
+    Raises:
+        ValueError: If `window` is not a positive integer or `global_tokens` not a non-negative one.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import LocalAttention
+        >>> layer = LocalAttention(units=8, window=3, global_tokens=1)
+        >>> layer(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Beltagy, Peters, Cohan 2020, "Longformer: The Long-Document Transformer",
+          arXiv 2004.05150, section 3.1, with the same projections for global tokens.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        window: int = 32,
+        global_tokens: int = 0,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
+        self.window = positive_integer("window", window)
+        self.global_tokens = non_negative_integer("global_tokens", global_tokens)
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create W_Q, W_K and W_V."""
+        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
+        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
+        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+
+    def mix_masked(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+    ) -> Any:
+        """Compute attention in windows, and of the global queries to all tokens."""
+        if query is value:
+            x = query if query_mask is None else close_up(query, query_mask)
+            place = ops.arange(ops.shape(x)[1], dtype="int32")[None]
+            tokens = self._tokens(x, query_mask, place if self.causal else None)
+            output = self._mixed(self._queries(x), None, tokens, place, training, in_order=True)
+            return output if query_mask is None else spread_out(output, query_mask)
+        if self.causal:
+            value, value_mask = aligned(query, value, value_mask)
+        if value_mask is None:
+            value_mask = ops.ones(ops.shape(value)[:2], "bool")
+        place = kept_before(ops.shape(query)[1], value_mask)
+        last = place - 1 + ops.cast(value_mask, "int32") if self.causal else None
+        tokens = self._tokens(close_up(value, value_mask), value_mask, last)
+        q = self._queries(query)
+        return self._mixed(q, query_mask, tokens, place, training, in_order=False)
+
+    def _queries(self, query: Any) -> Any:
+        return affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
+
+    def _tokens(self, value: Any, mask: Any, last: Any) -> _Tokens:
+        if mask is None:
+            count = ops.reshape(ops.shape(value)[1], (1, 1))
+        else:
+            count = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+        keys = affine(value, self.key_kernel, self.key_bias)
+        values = affine(value, self.value_kernel, self.value_bias)
+        return _Tokens(keys, values, count, count - 1 if last is None else last)
+
+    def _mixed(
+        self, q: Any, mask: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
+    ) -> Any:
+        """Compute all outputs; if `in_order`, query i is at place i."""
+        output = self._in_windows(q, tokens, place, training, in_order)
+        if self.causal or not self.global_tokens:
+            return output
+        first = (q if mask is None else close_up(q, mask))[:, : self.global_tokens]
+        kept = ops.arange(ops.shape(tokens.keys)[1], dtype="int32") < tokens.count
+        weights = masked_softmax(ops.matmul(first, _transposed(tokens.keys)), kept)
+        first = ops.matmul(self.drop(weights, training), tokens.values)
+        if mask is None:
+            return ops.concatenate([first, output[:, self.global_tokens :]], axis=1)
+        number = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+        index = ops.clip(number - 1, 0, ops.shape(first)[1] - 1)[..., None]
+        is_global = ops.logical_and(mask, number <= self.global_tokens)[..., None]
+        return ops.where(is_global, ops.take_along_axis(first, index, axis=1), output)
+
+    def _in_windows(
+        self, q: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
+    ) -> Any:
+        """Compute the outputs by blocks of queries, as if no query were global."""
+        length, size = ops.shape(q)[1], max(self.window, _BLOCK)
+        num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
+        around = 2 if self.causal else 3  # blocks of tokens for a block of queries
+        last = tokens.last + ops.zeros_like(place)
+        q, place, last = (_blocks(x, num_blocks, size) for x in (q, place, last))
+        rank = place[:, :, :1] - size + ops.arange(around * size, dtype="int32")
+        near = (
+            partial(_neighbours, num_blocks=num_blocks, size=size, around=around)
+            if in_order
+            else partial(_taken, rank=rank)
+        )
+        keys, values = near(tokens.keys), near(tokens.values)
+        distance = ops.abs(place[..., None] - rank[:, :, None])
+        seen = ops.logical_and(distance < self.window, rank[:, :, None] >= 0)
+        if self.global_tokens:
+            keys, values = (
+                ops.concatenate([x, every[:, None, : self.global_tokens] + 0 * x[:, :, :1]], axis=2)
+                for x, every in ((keys, tokens.keys), (values, tokens.values))
+            )
+            first = ops.arange(ops.shape(tokens.keys[:, : self.global_tokens])[1], dtype="int32")
+            rank = ops.concatenate([rank, first + 0 * rank[:, :, :1]], axis=-1)
+            far = ops.abs(place[..., None] - first) >= self.window  # Others are in the window.
+            seen = ops.concatenate([seen, far], axis=-1)
+        seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
+        weights = softmax_over(ops.matmul(q, _transposed(keys)), seen)
+        output = ops.matmul(self.drop(weights, training), values)
+        return ops.reshape(output, (-1, num_blocks * size, self.units))[:, :length]
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Return empty buffers of keys and values, and the number of tokens."""
+        window, first = (
+            ops.zeros((batch_size, number, self.units), self.compute_dtype)
+            for number in (self.window, self.global_tokens)
+        )
+        return window, window, first, first, ops.zeros((batch_size, 1), "int32")
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Add one token to the buffers and compute its attention."""
+        *buffers, count = state
+        own = (
+            affine(x, self.key_kernel, self.key_bias),
+            affine(x, self.value_kernel, self.value_bias),
+        )
+        is_first = ops.arange(self.global_tokens, dtype="int32") == count
+        is_first = ops.logical_and(is_first, mask)[..., None]
+        buffers = [
+            ops.where(mask[..., None], ops.concatenate([buffer[:, 1:], row], axis=1), buffer)
+            for buffer, row in zip(buffers[:2], own, strict=True)
+        ] + [ops.where(is_first, row, buffer) for buffer, row in zip(buffers[2:], own, strict=True)]
+        buffers = [ops.cast(x, self.compute_dtype) for x in buffers]
+        count = count + ops.cast(mask, "int32")
+        in_window = ops.arange(self.window, 0, -1, dtype="int32") <= count
+        before = ops.arange(self.global_tokens, dtype="int32") < count - self.window
+        keys, values = (ops.concatenate(pair, axis=1) for pair in (buffers[::2], buffers[1::2]))
+        seen = ops.concatenate([in_window, before], axis=1)
+        scores = ops.matmul(self._queries(x), _transposed(keys))
+        return ops.matmul(masked_softmax(scores, seen), values), (*buffers, count)
+
+
+def _transposed(x: Any) -> Any:
+    """Swap the last two axes."""
+    return ops.swapaxes(x, -1, -2)
+
+
+def _blocks(x: Any, num_blocks: Any, size: int) -> Any:
+    """Split `(batch, queries, ...)` into `(batch, blocks, size, ...)`, with zeros at the end."""
+    missing = num_blocks * size - ops.shape(x)[1]
+    x = ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
+    return ops.reshape(x, (-1, num_blocks, size, *x.shape[2:]))
+
+
+def _neighbours(x: Any, num_blocks: Any, size: int, around: int) -> Any:
+    """Return for each block the tokens of the block before it, its own and perhaps the next."""
+    missing = (num_blocks + around - 2) * size - ops.shape(x)[1]
+    x = ops.pad(x, ((0, 0), (size, missing), (0, 0)))
+    x = ops.reshape(x, (-1, num_blocks + around - 1, size, x.shape[-1]))
+    return ops.concatenate([x[:, i : i + num_blocks] for i in range(around)], axis=2)
+
+
+def _taken(x: Any, rank: Any) -> Any:
+    """Return the tokens of the ranks, `(batch, blocks, ranks, width)`; others are undefined."""
+    index = ops.clip(rank, 0, ops.shape(x)[1])
+    x = ops.pad(x, ((0, 0), (0, 1), (0, 0)))  # for zero tokens
+    taken = ops.take_along_axis(x, ops.reshape(index, (ops.shape(x)[0], -1, 1)), axis=1)
+    return ops.reshape(taken, (*ops.shape(rank), x.shape[-1]))

@@ -1,0 +1,55 @@
+"""Local attention over several blocks equals attention with a mask of all pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relation_tf.layers import LocalAttention
+from tests.backends import array, close, started, vjp
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+
+
+def built(causal: bool, window: int, global_tokens: int) -> Any:
+    layer = LocalAttention(6, window, global_tokens, causal=causal, use_bias=True)
+    layer.build((None, None, 4))
+    randomize(layer)
+    return layer
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("window", "global_tokens"), [(1, 0), (3, 2), (32, 1), (33, 0), (70, 3), (500, 0)]
+)
+def test_several_blocks(causal: bool, window: int, global_tokens: int) -> None:
+    layer = built(causal, window, global_tokens)
+    equation = partial(naive.local_attention, window=window, global_tokens=global_tokens)
+    run = started(lambda *arguments: layer(*arguments))
+    for length in (1, 63, 64, 65, 130):
+        mask, other = some(1, 3, length), some(2, 3, length)
+        x, value = tokens(0, 3, length, 4), tokens(3, 3, length, 4)
+        for own in ((x, x, mask, mask), (x, value, mask, other)):
+            wide = (part.astype("float64") for part in own[:2])
+            meant = naive.mix(equation, weights_of(layer), *wide, *own[2:], causal, positional=True)
+            given = (poisoned(own[0], own[2]), poisoned(own[1], own[3]), *own[2:])
+            given = (given[0], None, given[2], None) if own[0] is own[1] else given
+            close(run(*given), meant)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_tokens_outside_the_window_have_no_gradient(causal: bool) -> None:
+    layer, x = built(causal, 5, 1), tokens(0, 1, 100, 4)
+    cotangent = np.zeros((1, 100, 6), "float32")
+    cotangent[:, 50] = 1
+    _, [for_x], _ = vjp(layer, [x], layer.weights, cotangent)
+    reached = np.flatnonzero(for_x[0].any(axis=-1))
+    assert reached.tolist() == [0, *range(46, 51 if causal else 55)]
+
+
+def test_a_readout_equals_the_first_token() -> None:
+    layer, x = built(False, 3, 1), tokens(0, 2, 40, 4)
+    close(array(layer(x[:, :1], x)), array(layer(x))[:, :1])
