@@ -11,6 +11,7 @@ from keras import ops
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
 from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.normalization import rms_normalize
 from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.short_convolution import convolution_step, short_convolution
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
@@ -167,8 +168,7 @@ class DeltaNet(MatrixStateMixer):
 
     def finish(self, output: Any, query: Any, training: bool) -> Any:
         """Apply the norm, the gate and W_out."""
-        y = output * ops.rsqrt(ops.mean(ops.square(output), axis=-1, keepdims=True) + _EPSILON)
-        y = ops.cast(y, self.compute_dtype) * self.scale
+        y = ops.cast(rms_normalize(output), self.compute_dtype) * self.scale
         y = ops.reshape(y, (*ops.shape(query)[:2], self.expansion * self.units))
         return affine(self.drop(self.gated(y, query), training), self.out_kernel, self.out_bias)
 

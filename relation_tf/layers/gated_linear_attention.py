@@ -9,7 +9,8 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms, standardize
+from relation_tf.layers.normalization import standardize
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.token_mixer import Variant, affine
 
 _TEMPERATURE = 16.0

@@ -9,6 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.normalization import standardize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
@@ -156,10 +157,5 @@ class HyperMixer(TokenMixer):
             value = affine(value, self.value_kernel, self.value_bias)
         hidden = self.activation(ops.matmul(ops.transpose(w1, (0, 2, 1)), to_float32(value)))
         mixed = ops.matmul(w2, self.drop(hidden, training))
-        return ops.cast(self._normalized(mixed), query.dtype)
-
-    def _normalized(self, x: Any) -> Any:
-        """Apply LayerNorm."""
-        x = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        return x * ops.rsqrt(variance + 1e-5) * to_float32(self.scale) + to_float32(self.offset)
+        normalized = standardize(mixed) * to_float32(self.scale) + to_float32(self.offset)
+        return ops.cast(normalized, query.dtype)

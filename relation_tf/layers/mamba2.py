@@ -10,11 +10,10 @@ from keras import ops
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.normalization import rms_normalize
 from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.short_convolution import convolution_step, short_convolution
 from relation_tf.layers.token_mixer import Variant, affine
-
-_EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -173,8 +172,7 @@ class Mamba2(MatrixStateMixer):
         """Apply the gate, the norm and W_out."""
         z = affine(query, self.z_kernel, self.z_bias)
         y = ops.reshape(output, ops.shape(z)) * to_float32(ops.silu(z))
-        y = y * ops.rsqrt(ops.mean(ops.square(y), axis=-1, keepdims=True) + _EPSILON)
-        y = self.drop(ops.cast(y, z.dtype) * self.scale, training)
+        y = self.drop(ops.cast(rms_normalize(y), z.dtype) * self.scale, training)
         return affine(y, self.out_kernel, self.out_bias)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:

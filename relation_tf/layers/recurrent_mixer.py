@@ -12,8 +12,6 @@ from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from relation_tf.layers.masking import to_float32
 
-_EPSILON = 1e-5
-
 
 class Terms(NamedTuple):
     """Terms of a recurrence for each token, in float32 or wider.
@@ -135,12 +133,6 @@ class MatrixStateMixer(RecurrentMixer):
         """Reshape `(batch, tokens, width)` to heads, in float32 or wider."""
         width = x.shape[-1] // self.num_heads
         return ops.reshape(to_float32(x), (*ops.shape(x)[:2], self.num_heads, width))
-
-
-def standardize(x: Any) -> Any:
-    """Shift and scale the last axis to mean 0 and variance 1."""
-    centered = x - ops.mean(x, axis=-1, keepdims=True)
-    return centered * ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + _EPSILON)
 
 
 def _reversed(x: Any) -> Any:

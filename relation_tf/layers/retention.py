@@ -10,7 +10,8 @@ from keras import ops
 
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms, standardize
+from relation_tf.layers.normalization import standardize
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.token_mixer import Variant, affine
 
 
