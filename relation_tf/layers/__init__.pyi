@@ -10,6 +10,7 @@ from .fofe import FOFE
 from .fourier_mixing import FourierMixing
 from .gated_delta_net import GatedDeltaNet
 from .gated_linear_attention import GatedLinearAttention
+from .gmlp import GMLP
 from .hgrn2 import HGRN2
 from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
@@ -30,6 +31,7 @@ from .summary_mixing import SummaryMixing
 __all__ = [
     "FCSR",
     "FOFE",
+    "GMLP",
     "HGRN2",
     "MLSTM",
     "AFTLocal",

@@ -65,6 +65,7 @@ _BUILT_IN = {
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
     "fourier-mixing": Mechanism("relation_tf.layers:FourierMixing"),
+    "gmlp": Mechanism("relation_tf.layers:GMLP"),
     # The output at the first token is read.
     "local-attention": Mechanism("relation_tf.layers:LocalAttention", options={"global_tokens": 1}),
     "retention": Mechanism("relation_tf.layers:Retention", positions=None),

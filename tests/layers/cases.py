@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers import (
+    GMLP,
     HGRN2,
     MLSTM,
     AFTLocal,
@@ -46,6 +47,7 @@ MIXERS = (
     Fastformer,
     HyperMixer,
     FourierMixing,
+    GMLP,
     LocalAttention,
     Retention,
     Mamba2,
@@ -100,7 +102,7 @@ class Case:
     @property
     def positional(self) -> bool:
         """True if outputs depend on distances between tokens."""
-        return self.layer in (AFTLocal, FourierMixing, LocalAttention) or self.recurrent
+        return self.layer in (AFTLocal, FourierMixing, GMLP, LocalAttention) or self.recurrent
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -166,6 +168,8 @@ CASES = (
     Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
     Case(FourierMixing, naive.fourier_mixing),
     Case(FourierMixing, naive.fourier_mixing, {"use_bias": True}),
+    Case(GMLP, naive.gmlp, {"expansion": 1}),
+    Case(GMLP, naive.gmlp, {"max_length": 4, "expansion": 1, "use_bias": True}),
     Case(LocalAttention, naive.local_attention),
     Case(
         LocalAttention,

@@ -167,6 +167,16 @@ def hyper_mixer(
     return w["scale"] * z + w["offset"]
 
 
+def gmlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.ndarray:
+    """(Z_1t * (sum_j S_tj Z_2j + b_t)) V over the first positions."""
+    length = len(w["spatial_offset"])
+    gate, z = gelu(_affine(query, w, "query")), gelu(_affine(value, w, "value"))[:length]
+    z = w["scale"] * _standardized(z) + w["offset"]
+    place = np.minimum(seen.before.sum(axis=-1), length - 1)
+    mixed = w["spatial_weights"][place, : len(z)] @ z + w["spatial_offset"][place, None]
+    return _affine(gate * mixed, w, "out")
+
+
 def fourier_mixing(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.ndarray:
     """Re(F_tokens X F_features), the first with a row for each query."""
     x = _affine(value, w, "value") if "value_kernel" in w else value

@@ -10,6 +10,7 @@ import pytest
 from relation_tf.layers import (
     FCSR,
     FOFE,
+    GMLP,
     AFTLocal,
     Attention,
     Contextualizer,
@@ -116,7 +117,7 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
 
 
 @pytest.mark.parametrize(
-    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing]
+    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing, GMLP]
 )
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"

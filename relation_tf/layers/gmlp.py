@@ -1,0 +1,143 @@
+"""gMLP: an MLP with a spatial gating unit, for texts of limited length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
+from relation_tf.layers.normalization import standardize
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class GMLP(TokenMixer):
+    """gMLP: features are gated by a learned linear combination of all positions.
+
+    With `Z_1 = phi(query U_1)` and `Z_2 = LayerNorm(phi(value U_2))`, each of `expansion * units`
+    features, and a learned matrix S and vector b over positions:
+
+    `Y_t = (Z_1t * (sum_j S_tj Z_2j + b_t)) V`
+
+    Positions count the kept tokens of `value`. S has a row and a column for each of `max_length`
+    positions: tokens beyond them are not seen, and queries beyond them have the position of the
+    last row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the sums over
+    tokens use float32 or wider. Time grows with the number of tokens times `max_length`.
+
+    This layer has no causal form.
+
+    Args:
+        units: Width of the output.
+        max_length: Number of positions.
+        expansion: Width of Z_1 and Z_2, in multiples of `units`.
+        activation: Activation function `phi`.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of the next three arguments.
+        use_bias: If True, the projections U_1, U_2 and V have biases. Default: False.
+        dropout: Dropout rate in [0, 1), before V and before the output projection. Default: 0, or
+            0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices but S, whose numbers start uniform in
+            +-0.001 / max_length.
+        bias_initializer: Initializer of the biases but b, which starts with ones.
+        kernel_regularizer: Regularizer of the matrices but S.
+        bias_regularizer: Regularizer of the biases but b.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens do not count as positions.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or with `causal=True`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import GMLP
+        >>> GMLP(units=8, max_length=32)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Liu, Dai, So, Le 2021, "Pay Attention to MLPs", arXiv 2105.08050, section 2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        max_length: int = 128,
+        expansion: int = 3,
+        activation: Any = "gelu",
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
+        self.max_length = positive_integer("max_length", max_length)
+        self.expansion = positive_integer("expansion", expansion)
+        self.activation = keras.activations.get(activation)
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create U_1, U_2, S, b, V, and the scale and offset of the norm."""
+        inner, length = self.expansion * self.units, self.max_length
+        self.query_kernel, self.query_bias = self.add_projection("query", query_width, width=inner)
+        self.value_kernel, self.value_bias = self.add_projection("value", value_width, width=inner)
+        near_zero = keras.initializers.RandomUniform(-1e-3 / length, 1e-3 / length)
+        # Not autocast: LayerNorm and sums over tokens use float32 or wider.
+        self.scale, self.offset, self.spatial_weights, self.spatial_offset = (
+            self.add_weight(name=name, shape=shape, initializer=initializer, autocast=False)
+            for name, shape, initializer in (
+                ("scale", (inner,), "ones"),
+                ("offset", (inner,), "zeros"),
+                ("spatial_weights", (length, length), near_zero),
+                ("spatial_offset", (length,), "ones"),
+            )
+        )
+        self.out_kernel, self.out_bias = self.add_projection("out", inner)
+
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        """Compute the gated features."""
+        if value_mask is None:
+            value_mask = ops.ones(ops.shape(value)[:2], "bool")
+        gate = self.activation(affine(query, self.query_kernel, self.query_bias))
+        z = self.activation(affine(value, self.value_kernel, self.value_bias))
+        z = standardize(to_float32(z)) * to_float32(self.scale) + to_float32(self.offset)
+        z = close_up(zero_masked(z, value_mask), value_mask)[:, : self.max_length]
+        mixed = ops.matmul(to_float32(self.spatial_weights)[:, : ops.shape(z)[1]], z)
+        mixed = mixed + to_float32(self.spatial_offset)[:, None]  # (batch, max_length, inner)
+        place = ops.minimum(kept_before(ops.shape(query)[1], value_mask), self.max_length - 1)
+        mixed = ops.take_along_axis(mixed, place[..., None], axis=1)
+        y = self.drop(gate * ops.cast(mixed, gate.dtype), training)
+        return affine(y, self.out_kernel, self.out_bias)
