@@ -24,6 +24,7 @@ from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
 from .retention import Retention
 from .segment_encoding import SegmentEncoding
+from .short_convolution import ShortConvolution
 from .sine_position_encoding import SinePositionEncoding
 from .softmax_position_encoding import SoftmaxPositionEncoding
 from .summary_mixing import SummaryMixing
@@ -55,6 +56,7 @@ __all__ = [
     "Relation",
     "Retention",
     "SegmentEncoding",
+    "ShortConvolution",
     "SinePositionEncoding",
     "SoftmaxPositionEncoding",
     "SummaryMixing",

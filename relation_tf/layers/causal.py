@@ -99,6 +99,11 @@ def check_steps(layer: Any) -> None:
     """Raise a ValueError if a layer is not causal or not built."""
     if not layer.causal:
         raise ValueError("`initial_state` and `step` require causal=True. Received: causal=False")
+    check_built(layer)
+
+
+def check_built(layer: Any) -> None:
+    """Raise a ValueError if a layer is not built."""
     if not layer.built:
         raise ValueError(
             f"layer {layer.name!r} has no state before it is built. "

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from relation_tf.layers import FCSR, Contextualizer, FeatureAttention, SoftmaxPositionEncoding
+from relation_tf.layers import (
+    FCSR,
+    Contextualizer,
+    FeatureAttention,
+    ShortConvolution,
+    SoftmaxPositionEncoding,
+)
 from tests.layers.cases import CASES as MIXERS
 from tests.layers.cases import PLAIN, UNITS
 from tests.layers.contract import *  # noqa: F403
@@ -26,6 +32,7 @@ CASES = (
     Case(FCSR, {"decay": 0.9}, 16, output_type="tokens"),
     Case(FCSR, {"decay": 0.2, "window": 2}, 16, output_type="tokens"),
     Case(FeatureAttention, {"units": 3}, 3),
+    Case(ShortConvolution, {"filter_width": 3, "activation": "silu"}, 4, output_type="tokens"),
     Case(SoftmaxPositionEncoding, {}, 4, output_type="tokens"),
     *(
         Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, output_type="tokens")
