@@ -356,8 +356,8 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     cpu, wall = (0.0, 0.0) if uses_gpu() else (cpu, wall)
     # Without other load: a slowed sample would scale the estimates of a whole row or column.
     share = min(1.0, cpu / wall) if wall else 1.0
-    seconds = (share * each for each in (found.epoch, found.once, compiling))
-    return _Timed(*seconds, found.prediction_bytes, cpu, wall)
+    epoch, once, compiling = (share * each for each in (found.epoch, found.once, compiling))
+    return _Timed(epoch, once, compiling, found.prediction_bytes, cpu, wall)
 
 
 def _start_tensorflow(whole: RunGroup, threads: int) -> float:
