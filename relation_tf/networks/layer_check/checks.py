@@ -57,7 +57,7 @@ def _made(subject: Subject) -> str:
 
 @check(
     "output shape",
-    "`call` must accept tokens of shape (batch, tokens, width), also in a keras.Model.",
+    "correct `call`: it gets tokens (batch, tokens, width), in a keras.Model symbolic ones.",
     after=("construction",),
 )
 def _output_shape(subject: Subject) -> str:
@@ -126,7 +126,10 @@ def _padding(subject: Subject) -> str:
         expect_same(output, expected, what, fix)
         return "the layer takes no mask; padding does not change outputs."
     what = f"Outputs depend on the values of masked tokens ({names})"
-    fix = f"set masked tokens to zero first: ops.where({subject.masks[-1]}[..., None], x, 0.)."
+    fix = (
+        f"set masked tokens to zero first: ops.where({subject.masks[-1]}[..., None], x, 0.); "
+        "divide means by the number of real tokens."
+    )
     expect_same(output, expected, what, fix)
     longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
     output = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
@@ -160,6 +163,8 @@ def _gradient(subject: Subject) -> str:
     after=("construction", "output shape", "padding", "gradients"),
 )
 def _nan_padding(subject: Subject) -> str:
+    if not subject.masks:
+        raise NotApplicableError("`call` takes no mask.")
     fix = (
         "set masked tokens to zero first, "
         f"ops.where({subject.masks[-1]}[..., None], x, 0.), because NaN * 0 is NaN."

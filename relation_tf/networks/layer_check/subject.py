@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -24,6 +27,7 @@ EVERYTHING = np.ones_like(KEPT)
 _SEED = 0
 DROPOUT = 0.5  # For layers with `variant="released_code"`.
 _LONGEST = 300  # Maximum number of characters of an exception.
+_PACKAGE = Path(__file__).parents[2]
 
 
 class FaultError(Exception):
@@ -186,13 +190,28 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def described(error: BaseException) -> str:
-    """Return an exception as one sentence, without Keras's traceback text."""
+    """Return an exception as one sentence with its place, without Keras's traceback text."""
     wrapped = re.search(r"\x1b\[1m(.*?)\x1b\[0m", str(error), re.DOTALL)
     text = wrapped[1] if wrapped else str(error)
     text = re.split(r"(?:Error|Exception) encountered: ?", text)[-1]
+    text = re.sub(r"\{\{function_node .*?\}\} ?| ?\[Op:\w+\].*", "", text)  # of TensorFlow
     text = " ".join(text.split())
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return f"{type(error).__name__}: {short.rstrip('.')}."
+    return f"{type(error).__name__}{_place(error)}: {short.rstrip('.')}."
+
+
+def _place(error: BaseException) -> str:
+    """Return the last line outside of this and installed packages; empty if there is none."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not Path(frame.filename).is_relative_to(_PACKAGE) and _is_own(frame.filename):
+            return f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}"
+    return ""
+
+
+def _is_own(file: str) -> bool:
+    """Return True for a file that is not installed, and for cells of notebooks."""
+    installed = (sys.prefix, sys.base_prefix, "<frozen")
+    return "site-packages" not in file and not file.startswith(installed)
 
 
 def array(x: Any) -> np.ndarray:
