@@ -243,14 +243,16 @@ def make_plan(
         say(f"timing {key[1]} on {key[0]}")
         timed[key] = _time_group(whole, left[key])
     seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
+    # Of at least a microsecond, because proportions use logarithms.
+    once = by_proportion({key: max(each.once, 1e-6) for key, each in timed.items()}, list(left))
     for key, run in left.items():
         # A method is timed on at least one task.
         own = timed.get(key) or next(timed[task, name] for task, name in timed if name == key[1])
         fewest, most = _epochs(run)
         limit = run.time_limit if run.time_limit is not None else float("inf")
         costs[key] = Cost(
-            min(fewest * seconds[key], limit) + own.once,
-            min(most * seconds[key], limit) + own.once,
+            min(fewest * seconds[key], limit) + once[key],
+            min(most * seconds[key], limit) + once[key],
             measured=key in timed,
             compiling=own.compiling,
             compiled_once=run.shares_network,

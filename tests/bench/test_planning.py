@@ -116,6 +116,21 @@ def test_seconds_of_a_plan_are_without_other_load(monkeypatch, gpu, epoch):
     assert (timed.epoch, timed.once) == (epoch, epoch / 3)
 
 
+def test_predictions_of_a_large_test_set_are_estimated_by_proportion(monkeypatch, tmp_path):
+    """A task with many test rows costs each method more, also the methods not timed on it."""
+    suite = load_suite("demo", {"tasks": ["RTE", "QQP"], "seeds": [1]})
+    runs = [run for run in suite.runs() if run.method in ("relation-64", "baseline-64")]
+    once = {("RTE", "relation-64"): 1.0, ("RTE", "baseline-64"): 0.5, ("QQP", "relation-64"): 8.0}
+
+    def timed(group, run):
+        return planning._Timed(1.0, once[run.task, run.method], 0.0, 9)
+
+    monkeypatch.setattr(planning, "_time_group", timed)
+    plan = make_plan(suite, runs, runs, RunGroup(runs, tmp_path, RunOptions()))
+    least = plan.costs["QQP", "baseline-64"].fewest - plan.costs["RTE", "baseline-64"].fewest
+    assert least == pytest.approx(3.5)
+
+
 def test_custom_layers_are_compiled_for_each_seed():
     suite = load_suite("demo")
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
