@@ -154,11 +154,12 @@ def failed_runs(
     Args:
         runs: As for `summarize_costs`.
         scored: Scored tasks by the name of the trained task.
-        tasks: All scored tasks; a failed run of an unknown trained task counts for each.
+        tasks: All scored tasks; a failed run of an unknown task counts for each.
     """
     failed: dict[tuple[str, str], set[str]] = {}
+    known = {task: [task] for task in tasks} | {**scored}
     for run in runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ():
-        for task in scored.get(run["task"], tasks):
+        for task in known.get(run["task"], tasks):
             failed.setdefault((task, run["method"]), set()).add(f"{run['task']}/{run['seed']}")
     return failed
 

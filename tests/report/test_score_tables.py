@@ -193,6 +193,13 @@ def test_a_method_with_dropped_runs_is_never_better():
     table.loc[11, "score"] = float("nan")
     report = compare(table, reference="a", drop_failed=True)
     assert report.context.verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
+    whole = table.assign(task="B", score=table["score"].fillna(0.9))
+    both = compare(pd.concat([table, whole], ignore_index=True), reference="a", drop_failed=True)
+    verdicts = both.context.verdicts.tasks
+    assert {task: [*own["verdict"]] for task, own in verdicts.items()} == {
+        "A": ["inconclusive"],
+        "B": ["better"],
+    }
 
 
 @pytest.mark.parametrize(
