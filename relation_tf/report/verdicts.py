@@ -15,6 +15,7 @@ from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
+from relation_tf.stats.directions import unlike_units
 
 FAVORABLE = ("better", "no worse")
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
@@ -311,7 +312,10 @@ def _one_margin(scores: Scores) -> Iterator[str]:
     """Yield a warning if one margin holds for tasks with different units."""
     tasks = [task for task in scores.main_tasks if task not in scores.margins]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
-    if scores.margin and (len(kinds) > 1 or (scores.unlike_units and len(tasks) > 1)):
+    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
+    higher = {task: task not in scores.lower_is_better for task in tasks}
+    unlike = scores.unlike_units and unlike_units({task: sizes[task] for task in tasks}, higher)
+    if scores.margin and (len(kinds) > 1 or unlike):
         other = [*kinds.values()][-1]
         where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
         yield (

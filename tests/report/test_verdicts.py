@@ -415,6 +415,15 @@ def test_one_margin_for_two_directions_is_named(judged):
     assert said(margin=None) == []
 
 
+def test_a_margin_for_tasks_with_equal_units_is_not_named(table_of):
+    """The third task has another unit, but its own margin."""
+    near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
+    far = {name: [100 * score for score in own] for name, own in near.items()}
+    table = table_of({"MR": near, "SST-2": near, "points": far})
+    margins = {"reference": "a", "margin": 0.01, "margins": {"points": 1.0}}
+    assert compare(table, **margins).context.verdicts.doubts == []
+
+
 def test_costs_are_ratios_over_common_tasks():
     seconds = {("a", "x"): 1.0, ("a", "y"): 8.0, ("b", "x"): 2.0, ("b", "y"): 4.0, ("a", "z"): 9.0}
     runs = pd.DataFrame(
