@@ -317,8 +317,11 @@ class ReportContext:
         metrics = None if self.results is None else self.results.metrics
         letters: dict[str, dict[str, str]] = {}
         for part in self.parts.values():
+            # The test of an average groups seeds of tasks, which are independent.
+            better = self.scores.averages if part.several else ()
             for task, result in part.comparisons.items():
-                letters.setdefault(task, {}).update(letters_of(result))
+                own = {} if task in better else letters_of(result)
+                letters.setdefault(task, {}).update(own)
         return summarize(self.scores, letters, metrics)
 
     @cached_property

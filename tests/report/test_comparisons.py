@@ -124,7 +124,11 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     assert pvalues["significant"].all()
     assert pvalues["pvalue"].round(4).eq(0.0402).all()
     assert pvalues["asymptotic_pvalue"].round(4).eq(0.0447).all()
-    assert report.tables["table"]["letters"].nunique() == 4
+    letters = report.tables["table"].groupby("task")["letters"].unique()
+    assert letters["CoLA"].size == letters["RTE"].size == 4
+    # The test over tasks replaces that of the mean.
+    assert letters["mean of these tasks"].tolist() == [""]
+    assert "The average has no letters: see the test over tasks." in report.markdown()
 
 
 def test_letters_need_a_significant_pair(suite_of, fabricate):

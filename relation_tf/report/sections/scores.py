@@ -92,8 +92,10 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         yield Span("a b", "superscript")
         yield (
             f": methods{_within(context)} that share a letter in a column do not differ "
-            f"significantly {test}; a column without letters has no significant difference."
+            f"significantly {test}; a column without letters has no significant difference"
         )
+        several = scores.averages and any(part.several for part in context.parts.values())
+        yield ". The average has no letters: see the test over tasks." if several else "."
     elif context.tested and scores.control is None:
         yield f" No difference{_within(context)} in any column is significant {test}."
     if _fewer(context):
