@@ -213,6 +213,20 @@ def test_the_pretraining(elsewhere, monkeypatch, capsys):
     assert len(list(elsewhere.glob("runs/start/runs/CoLA/*/seed-1/result.json"))) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_the_page_of_mechanisms_is_that_of_the_docstrings():
+    written = runpy.run_path(str(DOCS / "mechanisms.py"))["page"]()
+    assert written == (DOCS / "mechanisms.md").read_text(encoding="utf-8")
+
+
+def test_every_layer_has_an_entry_among_the_mechanisms():
+    text = (DOCS / "mechanisms.md").read_text(encoding="utf-8")
+    paths = {name: str(MECHANISMS[name].factory) for name in MECHANISMS}
+    layers = {name for name, path in paths.items() if path.startswith("relation_tf.layers:")}
+    assert {*re.findall(r"^## (\S+)$", text, re.MULTILINE)} == layers
+
+
 def test_every_mechanism_is_named():
     text = (DOCS / "how-to" / "networks.md").read_text(encoding="utf-8")
     (listed,) = re.findall(r"Every mechanism runs by name[^:]*: (.*?)\.\n\n", text, re.DOTALL)

@@ -48,7 +48,8 @@ class Contextualizer(WeightedLayer):
       on the number of tokens. On JAX it has no forward-mode derivative.
 
     `"auto"` selects the algorithm with fewer multiplications, at run time if the number of tokens
-    is unknown. Sums over tokens, the context and all of `"moments"` are in float32 or wider.
+    is unknown. Time is linear in the number of tokens. Sums over tokens, the context and all of
+    `"moments"` are in float32 or wider.
 
     Args:
         rank: Inner dimension of U, V and W, at least 1.

@@ -27,7 +27,7 @@ class GatedDeltaNet(DeltaNet):
     - output: `(Y * swish(query W_G)) W_out`
 
     The arguments, the call arguments and the state of `step` are those of `DeltaNet`, but values
-    are wider.
+    are wider. Time and memory are linear in the number of tokens.
 
     Args:
         units: Width of queries, keys and output, a multiple of `num_heads`.

@@ -32,7 +32,7 @@ class LinearAttention(CausalMixer):
       the mean over features of `t(query W_K)` at the position of the query.
 
     Masked keys are set to zero after the feature map. Sums over tokens are accumulated in float32
-    or wider.
+    or wider. Time and memory are linear in the number of tokens.
 
     All algorithms compute the same output:
 

@@ -22,7 +22,7 @@ class MinLSTM(MinGRU):
       with `h_0 = 0`
 
     The arguments, the call arguments, the use of the query and the state of `step` are those of
-    `MinGRU`.
+    `MinGRU`. Time and memory are linear in the number of tokens.
 
     Example:
         >>> import numpy as np

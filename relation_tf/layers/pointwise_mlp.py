@@ -16,7 +16,7 @@ class PointwiseMLP(TokenMixer):
 
     `phi(phi(x W1 + b1) W2 + b2) W3 + b3` (the baseline of the Relation paper). With `gated=True`,
     as in that paper's released code: `phi(((x W1 + b1) * (x W2 + b2)) W3)`, a Relation without the
-    mean.
+    mean. Time is linear in the number of tokens.
 
     Args:
         units: Width of all three layers.
