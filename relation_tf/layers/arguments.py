@@ -21,6 +21,16 @@ def non_negative_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def number_of_heads(num_heads: Any, units: int) -> int:
+    """Return `num_heads`, or raise if it is not a positive divisor of `units`."""
+    num_heads = positive_integer("num_heads", num_heads)
+    if units % num_heads:
+        raise ValueError(
+            f"`num_heads` must divide `units`. Received: units={units}, num_heads={num_heads}"
+        )
+    return num_heads
+
+
 def rate(name: str, value: float) -> float:
     """Return `value`, or raise if it is not in [0, 1)."""
     if not 0.0 <= value < 1.0:

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of
+from relation_tf.layers.arguments import number_of_heads, one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.dropout import kept
 from relation_tf.layers.masking import softmax, to_float32
+from relation_tf.layers.normalization import rms_normalize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
-_NORMALIZATIONS = ("none", "sum", "released_code")
+_NORMALIZATIONS = ("none", "sum", "rms", "released_code")
+_FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class LinearAttention(CausalMixer):
     """Linear attention: attention with a feature map, in linear time.
 
-    With `t(x) = x + 1 if x > 0 else exp(x)` and `Q`, `K`, `V` as in `Attention`:
+    With a feature map t, and `Q`, `K`, `V` as in `Attention`, split into heads:
 
     - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper; outputs grow with
       the number of tokens;
     - `normalization="sum"`: `t(Q) (t(K)^T V) / (t(Q) sum_j t(K_j))`, as in the literature;
+    - `normalization="rms"`: `t(Q) (t(K)^T V)`, scaled to mean square 1 over the features of a head;
     - `normalization="released_code"`: as in that paper's released code, `q A / m` with
       `q = t(Q) / sqrt(width)`, `A = dropout(softmax(t(K))^T V)`, softmax over features, and `m`
       the mean over features of `t(query W_K)` at the position of the query.
+
+    The feature maps:
+
+    - `"elu"`: `t(x) = elu(x) + 1`, the map of the Relation paper;
+    - `"relu"`: `t(x) = max(x, 0)`;
+    - `"softmax"`: softmax over the features of the head, the exponential map without overflow;
+    - `"identity"`: `t(x) = x`, with `normalization="none"` or `"rms"`, because sums can be zero;
+    - `"hedgehog"`: softmax over `[x W, -x W]`, with a learned square matrix W for the queries and
+      one for the keys of each head, which starts as identity;
+    - a function of a tensor, applied to each feature. For `normalization="sum"` its values must not
+      be negative. To save the layer, register it with `keras.saving`.
 
     Masked keys are set to zero after the feature map. Sums over tokens are accumulated in float32
     or wider. Time and memory are linear in the number of tokens.
@@ -47,15 +61,19 @@ class LinearAttention(CausalMixer):
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
     and memory, also of the gradient, are linear in the number of tokens. `"auto"` selects
-    `"scores"` if all tokens fit in one chunk. The state of `step` is `(t(K)^T V, sum_j t(K_j))`, of
-    shapes `(batch, units, units)` and `(batch, 1, units)`.
+    `"scores"` if all tokens fit in one chunk. The state of `step` is `(t(K)^T V, sum_j t(K_j))` in
+    float32 or wider, of shapes `(batch, num_heads, features, width)` and
+    `(batch, num_heads, 1, features)`.
 
     Args:
         units: Width of queries, keys, values and output.
         variant: `"equations"` or `"released_code"`; sets the defaults of the next four arguments.
-        normalization: `"none"`, `"sum"` or `"released_code"`. Default: `"none"`, or
+        normalization: `"none"`, `"sum"`, `"rms"` or `"released_code"`. Default: `"none"`, or
             `"released_code"` for the released code. The mechanism "linear-attention" has the
             default `"sum"` in the blocks of encoders, language models and encoder-decoders.
+        feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"`, `"hedgehog"` or a function.
+        num_heads: Number of heads, a divisor of `units`. With several, `"factored"` is the same as
+            `"direct"`.
         use_bias: If True, the three projections have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `t(K)^T V` and before the output projection. Default: 0,
             or 0.5 for the released code.
@@ -80,7 +98,8 @@ class LinearAttention(CausalMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If `normalization` is unknown, or if dropout is combined with
+        ValueError: If `normalization` or `feature_map` is unknown, if they or several heads cannot
+            be combined, if `num_heads` does not divide `units`, or if dropout is combined with
             `algorithm="scores"` or `causal=True`.
 
     Example:
@@ -90,7 +109,9 @@ class LinearAttention(CausalMixer):
         True
 
     References:
-        - Katharopoulos et al. 2020, "Transformers are RNNs".
+        - Katharopoulos et al. 2020, "Transformers are RNNs", arXiv 2006.16236.
+        - Qin et al. 2022, "The Devil in Linear Transformer", arXiv 2210.10340, for "rms".
+        - Zhang et al. 2024, "The Hedgehog & the Porcupine", arXiv 2402.04347, for "hedgehog".
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, equations 5-6.
     """
 
@@ -104,6 +125,8 @@ class LinearAttention(CausalMixer):
         self,
         units: int,
         normalization: str | None = None,
+        feature_map: str | Callable[[Any], Any] = "elu",
+        num_heads: int = 1,
         *,
         variant: Variant = "equations",
         use_bias: bool | None = None,
@@ -145,6 +168,26 @@ class LinearAttention(CausalMixer):
             )
         normalization = self.preset("normalization", normalization)
         self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
+        if isinstance(feature_map, dict):  # of a configuration
+            feature_map = keras.saving.deserialize_keras_object(feature_map)
+        self.feature_map = feature_map
+        if not callable(feature_map):
+            one_of("feature_map", feature_map, _FEATURE_MAPS)
+        self.num_heads = number_of_heads(num_heads, self.units)
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        if self.normalization == "sum" and self.feature_map == "identity":
+            raise ValueError(
+                "feature_map='identity' needs normalization='none' or 'rms', because sums of its "
+                "values can be zero. Received: normalization='sum'"
+            )
+        released = self.normalization == "released_code"
+        if released and (self.feature_map != "elu" or self.num_heads > 1):
+            raise ValueError(
+                "normalization='released_code' has one head and feature_map='elu'. "
+                f"Received: num_heads={self.num_heads}, feature_map={self.feature_map!r}"
+            )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
@@ -157,11 +200,24 @@ class LinearAttention(CausalMixer):
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.query_map = self.key_map = None
+        if self.feature_map == "hedgehog":
+            width = self.units // self.num_heads
+            self.query_map, self.key_map = (
+                self.add_weight(
+                    shape=(self.num_heads, width, width), initializer=_identities, name=name
+                )
+                for name in ("query_map", "key_map")
+            )
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute equations 5-6."""
         if self.causal:
-            return self._mix_causal(query, *aligned(query, value, value_mask))
+            value, value_mask = aligned(query, value, value_mask)
+        if self.num_heads > 1:
+            return self._mix_heads(query, value, value_mask, training)
+        if self.causal:
+            return self._mix_causal(query, value, value_mask)
         q, keys = self._features(query, value, value_mask)
         key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
         algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
@@ -178,8 +234,8 @@ class LinearAttention(CausalMixer):
 
     def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
         """Return `t(Q)` and `t(K)` (zero at masked tokens) in float32 or wider."""
-        q = _feature_map(affine(query, self.query_kernel, self.query_bias))
-        keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
+        q = self._mapped(affine(query, self.query_kernel, self.query_bias), self.query_map)
+        keys = self._mapped(affine(value, self.key_kernel, self.key_bias), self.key_map)
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
@@ -188,14 +244,67 @@ class LinearAttention(CausalMixer):
             keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
         return q, keys
 
+    def _mapped(self, x: Any, matrix: Any) -> Any:
+        """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
+        x = to_float32(x)
+        if callable(self.feature_map):
+            return self.feature_map(x)
+        if self.feature_map == "elu":
+            return ops.elu(x) + 1.0
+        if self.feature_map == "relu":
+            return ops.relu(x)
+        if self.feature_map == "identity":
+            return x
+        heads = ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.units // self.num_heads))
+        if matrix is not None:
+            heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
+            heads = ops.concatenate([heads, -heads], axis=-1)
+        heads = softmax(heads)
+        return ops.reshape(heads, (*ops.shape(x)[:2], self.num_heads * heads.shape[-1]))
+
+    def _mix_heads(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        """Compute equations 5-6 for each head, with heads as rows of the batch."""
+        values = to_float32(affine(value, self.value_kernel, self.value_bias))
+        q, keys = self._features(query, value, value_mask)
+        q, keys, values = (self._split(x) for x in (q, keys, values))
+        if self.causal:
+            weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
+            algorithm = self._choose_causal(query.shape[1], self.units)
+            attend = _causal_scores if algorithm == "scores" else causal_linear_attention
+            output = attend(q, keys, values)
+        else:
+            weight = ops.matmul(q, ops.sum(keys, axis=1)[..., None])
+            transposed = ops.transpose(keys, (0, 2, 1))
+            if self._choose(query.shape[1], None, self.units, training) == "scores":
+                output = ops.matmul(ops.matmul(q, transposed), values)
+            else:
+                output = ops.matmul(q, self.drop(ops.matmul(transposed, values), training))
+        return self._joined(self._normalized(output, query, weight))
+
+    def _split(self, x: Any) -> Any:
+        """Reshape `(batch, tokens, num_heads * width)` to `(batch * num_heads, tokens, width)`."""
+        batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[2] // self.num_heads
+        x = ops.reshape(x, (batch, length, self.num_heads, width))
+        x = ops.transpose(x, (0, 2, 1, 3))
+        return ops.reshape(x, (batch * self.num_heads, length, width))
+
+    def _joined(self, x: Any) -> Any:
+        """Reverse `_split`."""
+        rows, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[2]
+        x = ops.reshape(x, (rows // self.num_heads, self.num_heads, length, width))
+        x = ops.transpose(x, (0, 2, 1, 3))
+        return ops.reshape(x, (rows // self.num_heads, length, self.num_heads * width))
+
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "released_code":
-            own = _feature_map(affine(query, self.key_kernel, self.key_bias))
+            own = self._mapped(affine(query, self.key_kernel, self.key_bias), self.key_map)
             output = output / ops.mean(own, axis=-1, keepdims=True)
         elif self.normalization == "sum":
             # The weight is zero only without kept tokens.
             output = output / ops.where(weight > 0, weight, 1.0)
+        elif self.normalization == "rms":
+            output = rms_normalize(output)
         return ops.cast(output, query.dtype)
 
     def _mix_causal(self, query: Any, value: Any, value_mask: Any) -> Any:
@@ -215,17 +324,24 @@ class LinearAttention(CausalMixer):
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return both sums at zero."""
-        return self.zeros(batch_size, self.units, self.units), self.zeros(batch_size, 1, self.units)
+        width = self.units // self.num_heads
+        features = 2 * width if self.feature_map == "hedgehog" else width
+        shape = (batch_size, self.num_heads)
+        return self.zeros(*shape, features, width), self.zeros(*shape, 1, features)
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the sums and compute equations 5-6."""
         total, key_sum = state
-        q, keys = self._features(x, x, mask)
-        values = affine(x, self.value_kernel, self.value_bias)
-        total = total + ops.matmul(ops.transpose(keys, (0, 2, 1)), to_float32(values))
+        values = to_float32(affine(x, self.value_kernel, self.value_bias))
+        q, keys, values = (
+            ops.reshape(part, (-1, self.num_heads, 1, part.shape[2] // self.num_heads))
+            for part in (*self._features(x, x, mask), values)
+        )
+        total = total + ops.matmul(ops.transpose(keys, (0, 1, 3, 2)), values)
         key_sum = key_sum + keys
         weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
-        return self._normalized(ops.matmul(q, total), x, weight), (total, key_sum)
+        output = self._normalized(ops.matmul(q, total), x[:, None], weight)
+        return ops.reshape(output, (-1, 1, self.units)), (total, key_sum)
 
     def _factors(self, algorithm: str, keys: Any, value: Any) -> tuple[Any, Any]:
         """Return factors `L` and `R` of `t(K)^T V = L^T R`, in float32 or wider.
@@ -248,7 +364,7 @@ class LinearAttention(CausalMixer):
         With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
         two products with it, forward and backward, replace three.
         """
-        shape = (ops.shape(q)[0], self.units, self.units)
+        shape = (ops.shape(q)[0], q.shape[2], self.units)
         mask = ops.cast(kept(shape, self.dropout, self.seed_generator), q.dtype)
         mixed = ops.matmul(q * (1 / (1 - self.dropout)) * left, mask)
         return ops.sum(mixed * right, axis=1, keepdims=True)
@@ -280,9 +396,9 @@ class LinearAttention(CausalMixer):
         return "factored" if width < self.units else "direct"
 
 
-def _feature_map(x: Any) -> Any:
-    """Return `t(x)` in float32 or wider, for sums over tokens."""
-    return ops.elu(to_float32(x)) + 1.0
+def _identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """Return an identity matrix for each head."""
+    return ops.broadcast_to(ops.eye(shape[-1], dtype=dtype), shape)
 
 
 def _causal_scores(q: Any, keys: Any, values: Any) -> Any:

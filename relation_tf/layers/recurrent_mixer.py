@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from relation_tf.layers.masking import to_float32
@@ -97,12 +97,7 @@ class MatrixStateMixer(RecurrentMixer):
 
     def __init__(self, units: int, *, num_heads: int = 1, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
-        self.num_heads = positive_integer("num_heads", num_heads)
-        if self.units % self.num_heads:
-            raise ValueError(
-                "`num_heads` must divide `units`. "
-                f"Received: units={self.units}, num_heads={self.num_heads}"
-            )
+        self.num_heads = number_of_heads(num_heads, self.units)
 
     def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
         """Compute the recurrence over the tokens in their order."""

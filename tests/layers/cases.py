@@ -137,6 +137,23 @@ CASES = (
         partial(_linear, normalization="released_code"),
         {"normalization": "released_code", "use_bias": True, "output_projection": True},
     ),
+    *(
+        Case(
+            LinearAttention,
+            partial(_linear, normalization=normalization, feature_map=feature_map, num_heads=heads),
+            {
+                "normalization": normalization,
+                "feature_map": feature_map,
+                "num_heads": heads,
+                **arguments,
+            },
+        )
+        for normalization, feature_map, heads, arguments in (
+            ("sum", "softmax", 1, {}),
+            ("rms", "identity", 1, {"causal": True, "use_bias": True}),
+            ("sum", "hedgehog", 3, {"use_bias": True}),
+        )
+    ),
     Case(Relation, _relation),
     Case(Relation, _relation, {"use_bias": True, "output_projection": True}),
     Case(Relation, partial(naive.relation, phi=np.tanh), {"activation": "tanh", "use_bias": True}),

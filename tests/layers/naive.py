@@ -67,19 +67,41 @@ def linear_attention(
     w: Weights,
     seen: np.ndarray,
     normalization: str = "none",
+    feature_map: str = "elu",
+    num_heads: int = 1,
 ) -> np.ndarray:
-    """Equations 5-6: t(Q) (t(K)^T V), normalized in one of three ways."""
-    q, k = _feature_map(_affine(query, w, "query")), _feature_map(_affine(value, w, "key"))
-    v = _affine(value, w, "value")
-    if normalization == "released_code":
-        own = _feature_map(_affine(query, w, "key"))
-        y = ((q / np.sqrt(query.shape[-1])) @ _softmax(k).T * seen) @ v
-        return y / own.mean(axis=-1, keepdims=True)
-    weights = q @ k.T * seen
-    if normalization == "sum":
+    """Equations 5-6 for each head: t(Q) (t(K)^T V), normalized in one of four ways."""
+    q, k, v = (
+        _heads(_affine(x, w, name), num_heads)
+        for x, name in ((query, "query"), (value, "key"), (value, "value"))
+    )
+    outputs = []
+    for h in range(num_heads):
+        qh, kh = (
+            _mapped(x[:, h], feature_map, w.get(f"{name}_map", [None] * num_heads)[h])
+            for x, name in ((q, "query"), (k, "key"))
+        )
+        if normalization == "released_code":
+            qh, kh = qh / np.sqrt(query.shape[-1]), _softmax(kh)
+        weights = qh @ kh.T * seen
         total = weights.sum(axis=-1, keepdims=True)
-        weights = weights / np.where(total > 0, total, 1)
-    return weights @ v
+        y = weights @ v[:, h]
+        if normalization == "sum":
+            y = y / np.where(total > 0, total, 1)
+        elif normalization == "rms":
+            y = y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + 1e-5)
+        elif normalization == "released_code":
+            y = y / _mapped(_affine(query, w, "key"), "elu").mean(axis=-1, keepdims=True)
+        outputs.append(y)
+    return np.concatenate(outputs, axis=-1)
+
+
+def _mapped(x: np.ndarray, feature_map: str, matrix: np.ndarray | None = None) -> np.ndarray:
+    if feature_map == "hedgehog":
+        x = x @ matrix
+        return _softmax(np.concatenate([x, -x], axis=-1))
+    maps = {"elu": _feature_map, "relu": relu, "softmax": _softmax, "identity": lambda x: x}
+    return maps[feature_map](x)
 
 
 def relation(

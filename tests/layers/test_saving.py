@@ -45,8 +45,27 @@ COMMON = {
 }
 ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
     (Attention, {**COMMON, "causal": True}),
-    (LinearAttention, {**COMMON, "normalization": "released_code", "causal": False}),
-    (LinearAttention, {**COMMON, "normalization": "none", "causal": True, "dropout": 0.0}),
+    (
+        LinearAttention,
+        {
+            **COMMON,
+            "normalization": "released_code",
+            "feature_map": "elu",
+            "num_heads": 1,
+            "causal": False,
+        },
+    ),
+    (
+        LinearAttention,
+        {
+            **COMMON,
+            "normalization": "none",
+            "feature_map": "hedgehog",
+            "num_heads": 7,
+            "causal": True,
+            "dropout": 0.0,
+        },
+    ),
     (Relation, {**COMMON, "activation": "tanh", "causal": True}),
     (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),
     (

@@ -1,0 +1,114 @@
+"""Feature maps and heads of linear attention."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import LinearAttention
+from tests.backends import array, close, started, vjp
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+
+MAPS = [
+    ("sum", "elu"), ("none", "relu"), ("sum", "relu"), ("sum", "softmax"), ("rms", "softmax"),
+    ("rms", "identity"), ("none", "identity"), ("sum", "hedgehog"),
+]  # fmt: skip
+
+
+def built(**arguments: Any) -> Any:
+    layer = LinearAttention(6, **arguments)
+    layer.build((None, None, 4))
+    randomize(layer)
+    return layer
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("normalization", "feature_map"), MAPS)
+def test_two_heads_over_several_chunks(normalization: str, feature_map: str, causal: bool) -> None:
+    options: dict[str, Any] = {
+        "normalization": normalization,
+        "feature_map": feature_map,
+        "num_heads": 2,
+    }
+    layer = built(**options, causal=causal, use_bias=True)
+    run = started(lambda x, mask: layer(x, query_mask=mask))
+    for length in (1, 65, 200):
+        x, mask = tokens(0, 3, length, 4), some(1, 3, length)
+        wide = x.astype("float64")
+        equation = partial(naive.linear_attention, **options)
+        meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
+        close(run(poisoned(x, mask), mask), meant)
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 6])
+def test_steps_of_heads_equal_the_whole(num_heads: int) -> None:
+    layer = built(normalization="sum", feature_map="hedgehog", num_heads=num_heads, causal=True)
+    x, mask = tokens(0, 3, 5, 4), some(1, 3, 5)
+    state, outputs = layer.initial_state(3), []
+    assert [tuple(part.shape) for part in state] == [
+        (3, num_heads, 12 // num_heads, 6 // num_heads),
+        (3, num_heads, 1, 12 // num_heads),
+    ]
+    for t in range(5):
+        y, state = layer.step(x[:, t : t + 1], state, mask[:, t : t + 1])
+        outputs.append(array(y))
+    close(np.concatenate(outputs, axis=1), array(layer(x, query_mask=mask)))
+
+
+def test_dropout_of_heads() -> None:
+    """Without scores, entries of t(K)^T V are dropped; the mean over draws is the output."""
+    layer = built(normalization="none", feature_map="relu", num_heads=2, dropout=0.5, seed=1)
+    x = tokens(0, 1, 3, 4)
+    expected = array(layer(x))
+    mean = np.mean([array(layer(x, training=True)) for _ in range(300)], axis=0)
+    assert np.abs(mean - expected).max() < 0.25 * np.abs(expected).max()
+
+
+@keras.saving.register_keras_serializable(package="tests")
+def squared(x: Any) -> Any:
+    return ops.square(x)
+
+
+def test_a_function_as_feature_map(tmp_path: Path) -> None:
+    layer = built(normalization="sum", feature_map=squared, num_heads=2)
+    x = tokens(0, 2, 5, 4)
+    assert np.isfinite(array(layer(x))).all()
+    inputs = keras.Input((None, 4))
+    model = keras.Model(inputs, layer(inputs))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.layers[-1].feature_map is squared
+    close(array(again(x)), array(layer(x)))
+
+
+@pytest.mark.parametrize("feature_map", ["elu", "relu", "softmax", "hedgehog"])
+def test_half_precision_of_long_texts_is_finite(feature_map: str) -> None:
+    """Sums over 70,000 tokens overflow in float16."""
+    layer = LinearAttention(4, "sum", feature_map, dtype="float16")
+    x = 20 * np.ones((1, 70_000, 4), "float16")
+    output, [for_x], _ = vjp(layer, [x], [], np.ones((1, 70_000, 4), "float16"))
+    assert np.isfinite(output).all()
+    assert np.isfinite(for_x).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"feature_map": "gelu"}, "`feature_map` must be one of 'elu', 'relu', 'softmax'"),
+        ({"feature_map": "identity", "normalization": "sum"}, "needs normalization='none' or"),
+        ({"variant": "released_code", "num_heads": 2}, "has one head and feature_map='elu'"),
+        ({"variant": "released_code", "feature_map": "relu"}, "has one head and feature_map='elu'"),
+        ({"num_heads": 4}, "`num_heads` must divide `units`. Received: units=6, num_heads=4"),
+        ({"num_heads": 0}, "`num_heads` must be a positive integer"),
+    ],
+)
+def test_arguments_that_cannot_be_combined(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LinearAttention(6, **arguments)
