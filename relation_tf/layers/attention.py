@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.causal import CausalMixer, aligned, causal_softmax, up_to_own
 from relation_tf.layers.chunked_attention import causal_chunked_attention, chunked_attention
+from relation_tf.layers.heads import join_heads, mask_of_heads, split_heads
 from relation_tf.layers.masking import masked_softmax, zero_masked
 from relation_tf.layers.token_mixer import Variant, affine
 
@@ -20,17 +22,19 @@ _FEW = 512
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Attention(CausalMixer):
-    """Single-head scaled dot-product attention.
+    """Scaled dot-product attention.
 
-    `softmax(Q K^T / sqrt(units)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V`
-    (equations 1-4 of the Relation paper). Time grows with queries times tokens.
+    `softmax(Q K^T / sqrt(d)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V` (equations
+    1-4 of the Relation paper), for each head of d features. Time grows with queries times tokens.
+    The heads are concatenated; `output_projection` can mix them.
 
     All algorithms compute the same output:
 
     - `"direct"` forms K, V and the weights as in the equations.
     - `"factored"` does not form K and V: it scores `(Q W_K^T) value^T` and projects the mixed
       tokens, `(weights value) W_V`. `"auto"` selects it if the input is not wider than `units`,
-      and for few queries, such as a readout of one token.
+      and for few queries, such as a readout of one token. With several heads it is the same as
+      `"direct"`.
     - `"chunked"` holds the weights of about 512 queries at a time and recomputes them for the
       gradient: memory is linear in queries plus tokens. `"auto"` selects it if the numbers of
       queries and tokens are both above 512 or unknown. Its dropout rate is exact to 2^-17. On JAX
@@ -45,6 +49,7 @@ class Attention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
+        num_heads: Number of heads, a divisor of `units`.
         variant: `"equations"` or `"released_code"`; sets the defaults of the next three arguments.
         use_bias: If True, the three projections have biases. Default: False.
         dropout: Dropout rate in [0, 1), on the attention weights and before the output projection.
@@ -70,7 +75,8 @@ class Attention(CausalMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If `algorithm="fused"` is combined with dropout.
+        ValueError: If `num_heads` does not divide `units`, or if `algorithm="fused"` is combined
+            with dropout.
 
     Example:
         >>> import numpy as np
@@ -90,6 +96,7 @@ class Attention(CausalMixer):
     def __init__(
         self,
         units: int,
+        num_heads: int = 1,
         *,
         variant: Variant = "equations",
         use_bias: bool | None = None,
@@ -119,6 +126,7 @@ class Attention(CausalMixer):
             bias_regularizer=bias_regularizer,
             **kwargs,
         )
+        self.num_heads = number_of_heads(num_heads, self.units)
         if self.algorithm == "fused" and self.dropout > 0:
             raise ValueError(
                 "algorithm='fused' does not support dropout on the weights. "
@@ -139,16 +147,33 @@ class Attention(CausalMixer):
         unfusible = self.drops(training) or (self.causal and value_mask is not None)
         num_queries = query.shape[1]
         num_tokens = num_queries if self.causal else value.shape[1]
-        attend = {
-            "direct": self._direct,
-            "factored": self._factored,
-            "chunked": self._chunked,
-            "fused": self._fused,
-        }[self._algorithm(num_queries, num_tokens, value.shape[2], unfusible)]
-        return attend(q, value, value_mask, training)
+        algorithm = self._algorithm(num_queries, num_tokens, value.shape[2], unfusible)
+        if self.num_heads > 1:
+            return self._mix_heads(algorithm, q, value, value_mask, training)
+        if algorithm == "direct":
+            return self._direct(q, value, value_mask, training)
+        if algorithm == "factored":
+            return self._factored(q, value, value_mask, training)
+        return self._by(self._attend(algorithm, value_mask, training), q, value, value_mask)
 
     def _queries(self, query: Any) -> Any:
-        return affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
+        width = self.units // self.num_heads
+        return affine(query, self.query_kernel, self.query_bias) * width**-0.5
+
+    def _mix_heads(
+        self, algorithm: str, q: Any, value: Any, value_mask: Any, training: bool
+    ) -> Any:
+        """Compute equations 1-4 for each head, with heads as rows of the batch."""
+        keys = affine(value, self.key_kernel, self.key_bias)
+        values = affine(value, self.value_kernel, self.value_bias)
+        q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
+        mask = mask_of_heads(value_mask, self.num_heads)
+        if algorithm in ("direct", "factored"):
+            output = ops.matmul(self._weights(_scores(q, keys), mask, training), values)
+        else:
+            attend = self._attend(algorithm, mask, training)
+            output = attend(q, zero_masked(keys, mask), zero_masked(values, mask))
+        return join_heads(output, self.num_heads)
 
     def _algorithm(
         self, num_queries: int | None, num_tokens: int | None, width: int, unfusible: bool
@@ -181,19 +206,17 @@ class Attention(CausalMixer):
         # With dropout or without kept tokens, the weights do not sum to one.
         return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
 
-    def _chunked(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
+    def _attend(self, algorithm: str, mask: Any, training: bool) -> Callable[..., Any]:
+        """Return "chunked" or "fused" as a function of queries, keys and values."""
+        if algorithm == "fused":
+            return partial(_fused_attention, mask=mask, causal=self.causal)
         drops = self.drops(training)
-        attend = partial(
+        return partial(
             causal_chunked_attention if self.causal else chunked_attention,
-            mask=value_mask,
+            mask=mask,
             dropout=self.dropout if drops else 0.0,
             seed_generator=self.seed_generator if drops else None,
         )
-        return self._by(attend, q, value, value_mask)
-
-    def _fused(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        attend = partial(_fused_attention, mask=value_mask, causal=self.causal)
-        return self._by(attend, q, value, value_mask)
 
     def _by(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
         """Compute the equations with `attend(queries, keys, values)`."""
@@ -235,8 +258,11 @@ class Attention(CausalMixer):
         keys = put(keys, affine(x, self.key_kernel, self.key_bias))
         values = put(values, affine(x, self.value_kernel, self.value_bias))
         kept = ops.where(own, mask, kept)
-        weights = masked_softmax(_scores(self._queries(x), keys), kept)
-        output = ops.matmul(weights, values)
+        q, own_keys, own_values = (
+            split_heads(part, self.num_heads) for part in (self._queries(x), keys, values)
+        )
+        weights = masked_softmax(_scores(q, own_keys), mask_of_heads(kept, self.num_heads))
+        output = join_heads(ops.matmul(weights, own_values), self.num_heads)
         output = ops.where(position < keys.shape[1], output, float("nan"))
         return output, (keys, values, kept, position + 1)
 

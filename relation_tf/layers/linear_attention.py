@@ -12,6 +12,7 @@ from relation_tf.layers.arguments import number_of_heads, one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.dropout import kept
+from relation_tf.layers.heads import join_heads, split_heads
 from relation_tf.layers.masking import softmax, to_float32
 from relation_tf.layers.normalization import rms_normalize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
@@ -266,7 +267,7 @@ class LinearAttention(CausalMixer):
         """Compute equations 5-6 for each head, with heads as rows of the batch."""
         values = to_float32(affine(value, self.value_kernel, self.value_bias))
         q, keys = self._features(query, value, value_mask)
-        q, keys, values = (self._split(x) for x in (q, keys, values))
+        q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
         if self.causal:
             weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
             algorithm = self._choose_causal(query.shape[1], self.units)
@@ -279,21 +280,7 @@ class LinearAttention(CausalMixer):
                 output = ops.matmul(ops.matmul(q, transposed), values)
             else:
                 output = ops.matmul(q, self.drop(ops.matmul(transposed, values), training))
-        return self._joined(self._normalized(output, query, weight))
-
-    def _split(self, x: Any) -> Any:
-        """Reshape `(batch, tokens, num_heads * width)` to `(batch * num_heads, tokens, width)`."""
-        batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[2] // self.num_heads
-        x = ops.reshape(x, (batch, length, self.num_heads, width))
-        x = ops.transpose(x, (0, 2, 1, 3))
-        return ops.reshape(x, (batch * self.num_heads, length, width))
-
-    def _joined(self, x: Any) -> Any:
-        """Reverse `_split`."""
-        rows, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[2]
-        x = ops.reshape(x, (rows // self.num_heads, self.num_heads, length, width))
-        x = ops.transpose(x, (0, 2, 1, 3))
-        return ops.reshape(x, (rows // self.num_heads, length, self.num_heads * width))
+        return join_heads(self._normalized(output, query, weight), self.num_heads)
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.causal import CausalMixer, aligned, running_mean
 from relation_tf.layers.masking import masked_mean, to_float32
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
@@ -19,7 +20,8 @@ class Relation(CausalMixer):
 
     `G = query W_G`, `H = value W_H`, `h' = mean over kept tokens of H` (equations 7-12 of the
     Relation paper). Cost is linear in the number of tokens. `h'` is computed as `mean(value) W_H`,
-    with one projected vector per sequence.
+    with one projected vector per sequence. With several heads, W is block-diagonal: each head has
+    its own square matrix, and the heads are concatenated.
 
     Both algorithms compute the same output:
 
@@ -33,6 +35,7 @@ class Relation(CausalMixer):
     Args:
         units: Width of the output.
         activation: Activation function of the output.
+        num_heads: Number of heads, a divisor of `units`. The paper has one.
         variant: `"equations"` or `"released_code"`; sets the defaults of the next three arguments.
         use_bias: If True, the projections to G and H have biases (W has none). Default: True for
             the released code, else False.
@@ -59,7 +62,8 @@ class Relation(CausalMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If `algorithm="folded"` is combined with dropout or `causal=True`.
+        ValueError: If `algorithm="folded"` is combined with dropout, `causal=True` or several
+            heads, or if `num_heads` does not divide `units`.
 
     Example:
         >>> import numpy as np
@@ -81,6 +85,7 @@ class Relation(CausalMixer):
         self,
         units: int,
         activation: Any = "relu",
+        num_heads: int = 1,
         *,
         variant: Variant = "equations",
         use_bias: bool | None = None,
@@ -120,13 +125,22 @@ class Relation(CausalMixer):
                 "algorithm='folded' has no causal form. Use 'direct' or 'auto'. "
                 "Received: causal=True"
             )
+        self.num_heads = number_of_heads(num_heads, self.units)
+        if self.algorithm == "folded" and self.num_heads > 1:
+            raise ValueError(
+                f"algorithm='folded' has one head. Received: num_heads={self.num_heads}"
+            )
         self.activation = keras.activations.get(activation)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_G, W_H and W."""
         self.g_kernel, self.g_bias = self.add_projection("g", query_width)
         self.h_kernel, self.h_bias = self.add_projection("h", value_width)
-        self.kernel = self.add_kernel("kernel", self.units, self.units)
+        width = self.units // self.num_heads
+        names = (
+            ["kernel"] if self.num_heads == 1 else map("kernel_{}".format, range(self.num_heads))
+        )
+        self.kernels = [self.add_kernel(name, width, width) for name in names]
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute equations 7-12."""
@@ -137,10 +151,10 @@ class Relation(CausalMixer):
         h = self._h(masked_mean(value, value_mask), seen)[:, None, :]  # (batch, 1, units)
         if not self._folded(query.shape[1:], training):
             return self._related(query, h, training)
-        folded = ops.matmul(self.g_kernel * h, self.kernel)  # (batch, width, units)
+        folded = self._w(self.g_kernel * h)  # (batch, width, units)
         related = ops.matmul(query, folded)
         if self.g_bias is not None:
-            related = related + ops.matmul(self.g_bias * h, self.kernel)
+            related = related + self._w(self.g_bias * h)
         return self.activation(related)
 
     def _h(self, mean: Any, seen: Any) -> Any:
@@ -151,7 +165,13 @@ class Relation(CausalMixer):
     def _related(self, query: Any, h: Any, training: bool) -> Any:
         """Compute `activation((G * h') W)`."""
         g = affine(query, self.g_kernel, self.g_bias)
-        return self.activation(ops.matmul(self.drop(g * h, training), self.kernel))
+        return self.activation(self._w(self.drop(g * h, training)))
+
+    def _w(self, x: Any) -> Any:
+        """Multiply by W, a matrix for each head."""
+        heads = ops.split(x, self.num_heads, axis=-1) if self.num_heads > 1 else [x]
+        parts = [ops.matmul(own, kernel) for own, kernel in zip(heads, self.kernels, strict=True)]
+        return ops.concatenate(parts, axis=-1) if self.num_heads > 1 else parts[0]
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return the sum and the number of tokens at zero."""
@@ -169,4 +189,6 @@ class Relation(CausalMixer):
         if self.algorithm != "auto":
             return self.algorithm == "folded"
         num_queries, width = query_shape
-        return not self.drops(training) and num_queries is not None and num_queries > width
+        if self.num_heads > 1 or self.drops(training):
+            return False
+        return num_queries is not None and num_queries > width

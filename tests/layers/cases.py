@@ -119,6 +119,11 @@ _small = {"state_size": 2, "expansion": 1}
 CASES = (
     Case(Attention, naive.attention),
     Case(Attention, naive.attention, {"use_bias": True, "output_projection": True}),
+    Case(
+        Attention,
+        partial(naive.attention, num_heads=3),
+        {"num_heads": 3, "causal": True, "use_bias": True},
+    ),
     Case(LinearAttention, _linear),
     Case(LinearAttention, _linear, {"use_bias": True, "output_projection": True}),
     Case(LinearAttention, partial(_linear, normalization="sum"), {"normalization": "sum"}),
@@ -157,6 +162,7 @@ CASES = (
     Case(Relation, _relation),
     Case(Relation, _relation, {"use_bias": True, "output_projection": True}),
     Case(Relation, partial(naive.relation, phi=np.tanh), {"activation": "tanh", "use_bias": True}),
+    Case(Relation, _relation, {"num_heads": 3, "causal": True, "use_bias": True}),
     Case(PointwiseMLP, naive.pointwise_mlp),
     Case(PointwiseMLP, naive.pointwise_mlp, {"use_bias": False, "output_projection": True}),
     Case(PointwiseMLP, naive.gated_mlp, {"gated": True}),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import erf
 
 Weights = Mapping[str, np.ndarray]
@@ -32,14 +33,19 @@ class Seen(NamedTuple):
         return [forth, (slice(None, None, -1), (self.after | self.same).sum(axis=-1))]
 
 
-def attention(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
-    """Equations 1-4: softmax(Q K^T / sqrt(d)) V."""
-    q, k, v = _affine(query, w, "query"), _affine(value, w, "key"), _affine(value, w, "value")
-    scores = np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
-    some = seen.any(axis=-1)
-    y = np.zeros((len(query), v.shape[-1]))
-    y[some] = _softmax(scores[some]) @ v
-    return y
+def attention(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray, num_heads: int = 1
+) -> np.ndarray:
+    """Equations 1-4 for each head: softmax(Q K^T / sqrt(d)) V."""
+    q, k, v = (
+        _heads(_affine(x, w, name), num_heads)
+        for x, name in ((query, "query"), (value, "key"), (value, "value"))
+    )
+    some, y = seen.any(axis=-1), np.zeros(q.shape)
+    for h in range(num_heads):
+        scores = np.where(seen, q[:, h] @ k[:, h].T / np.sqrt(q.shape[-1]), -np.inf)
+        y[some, h] = _softmax(scores[some]) @ v[:, h]
+    return y.reshape(len(query), q.shape[1] * q.shape[2])
 
 
 def local_attention(
@@ -115,7 +121,8 @@ def relation(
     g, h = _affine(query, w, "g"), _affine(value, w, "h")
     seen = np.broadcast_to(seen, (len(query), len(value)))
     mean = seen @ h / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
-    return phi((g * mean) @ w["kernel"])
+    w_of_heads = [w[name] for name in sorted(w) if name.startswith("kernel")]
+    return phi((g * mean) @ block_diag(*w_of_heads))
 
 
 def pointwise_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:

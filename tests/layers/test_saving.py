@@ -44,7 +44,7 @@ COMMON = {
     "trainable": False,
 }
 ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
-    (Attention, {**COMMON, "causal": True}),
+    (Attention, {**COMMON, "num_heads": 7, "causal": True}),
     (
         LinearAttention,
         {
@@ -66,7 +66,7 @@ ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
             "dropout": 0.0,
         },
     ),
-    (Relation, {**COMMON, "activation": "tanh", "causal": True}),
+    (Relation, {**COMMON, "activation": "tanh", "num_heads": 1, "causal": True}),
     (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),
     (
         LearnedPositionEncoding,

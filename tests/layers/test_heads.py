@@ -1,0 +1,73 @@
+"""Heads of attention and Relation."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import Attention, Relation
+from tests.backends import BACKEND, array, close, started
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+
+
+def built(layer: Any, width: int = 4) -> Any:
+    layer.build((None, None, width))
+    randomize(layer)
+    return layer
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("algorithm", ["auto", "direct", "factored", "chunked", "fused"])
+def test_heads_of_attention(algorithm: str, causal: bool) -> None:
+    layer = built(Attention(6, 2, algorithm=algorithm, causal=causal, use_bias=True))
+    run = started(lambda x, mask: layer(x, query_mask=mask))
+    for length in (1, 7, 600):
+        x, mask = tokens(0, 2, length, 4), some(1, 2, length)
+        wide = x.astype("float64")
+        equation = partial(naive.attention, num_heads=2)
+        meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
+        close(run(poisoned(x, mask), mask), meant)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="the draws of dropout differ")
+def test_heads_equal_those_of_keras() -> None:
+    x = tokens(0, 2, 5, 4)
+    peer = keras.layers.MultiHeadAttention(2, 3, use_bias=False, output_shape=6)
+    expected = array(peer(x, x))
+    layer = Attention(6, 2)
+    layer.build(x.shape)
+    *projections, out = peer.get_weights()
+    layer.set_weights([w.reshape(4, 6) for w in projections])
+    close(array(layer(x)) @ out.reshape(6, 6), expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_of_relation(causal: bool) -> None:
+    layer = built(Relation(6, num_heads=2, causal=causal, use_bias=True))
+    x, mask = tokens(0, 3, 9, 4), some(1, 3, 9)
+    wide, equation = x.astype("float64"), partial(naive.relation, phi=naive.relu)
+    meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
+    close(array(layer(poisoned(x, mask), query_mask=mask)), meant)
+
+
+@pytest.mark.parametrize("layer", [Attention, Relation])
+def test_numbers_of_heads_that_do_not_divide_the_units(layer: type) -> None:
+    with pytest.raises(ValueError, match=r"must divide `units`. Received: units=6, num_heads=4"):
+        layer(6, num_heads=4)
+
+
+def test_folding_has_one_head() -> None:
+    with pytest.raises(ValueError, match="algorithm='folded' has one head"):
+        Relation(6, num_heads=2, algorithm="folded")
+
+
+def test_dropout_of_heads_keeps_the_mean() -> None:
+    layer = built(Attention(6, 2, dropout=0.5, seed=1))
+    x = tokens(0, 1, 4, 4)
+    mean = np.mean([array(layer(x, training=True)) for _ in range(400)], axis=0)
+    assert np.abs(mean - array(layer(x))).max() < 0.25 * np.abs(mean).max()
