@@ -217,8 +217,13 @@ def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch
         return []
 
     monkeypatch.setattr(building, "layer_faults", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
+    # A shell that starts the tests in the background ignores Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.tensorflow
