@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.errors import DataError
+from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.official import shortfalls, unscored
@@ -104,7 +105,15 @@ def lines(
     yield from predicted
     if missing:
         yield f"not found: {', '.join(missing)}"
+        yield from _generated_versions(missing)
         yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
+
+
+def _generated_versions(missing: Iterable[str]) -> Iterator[str]:
+    """Yield the missing tasks that a source of generated text has, one line per source."""
+    for name, source in SOURCES.items():
+        if source.artificial and (own := [task for task in missing if task in source.tasks]):
+            yield f"generated versions of {', '.join(own)}: source = {name!r}, as in suite demo"
 
 
 def describe(
