@@ -101,6 +101,9 @@ class _File(io.BufferedReader):
 _Finding = tuple[str, Fault]
 """The kind of a fault, and the fault."""
 
+_Entry = tuple[str, zipfile.ZipInfo]
+"""The name of a file in the archive, and its entry."""
+
 
 def _first_of_each_kind(
     findings: Iterable[_Finding], file: str | None, shown: int
@@ -167,9 +170,14 @@ def _reason(error: BaseException) -> str:
 
 def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> CheckReport:
     # `filename` would be cut at a NUL.
-    entries = {entry.orig_filename: entry for entry in archive.infolist()}
-    names = Counter(entry.orig_filename for entry in archive.infolist())
-    faults, warnings = [*_first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)], []
+    found = [(entry.orig_filename, entry) for entry in archive.infolist()]
+    faults, warnings = [], []
+    if folder := _only_folder([name for name, _ in found]):
+        message = f"files must be at the top level of the zip; found folder {_shorten(folder)!r}"
+        faults.append(Fault(None, None, message))
+        found = [*_inside(folder, found)]
+    entries, names = dict(found), Counter(name for name, _ in found)
+    faults += _first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)
     for task in TASKS.values():
         if task.file not in entries:
             continue
@@ -187,6 +195,26 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
         if not findings and (constant := constant_column(_predictions(content))):
             warnings.append(Fault(task.file, None, constant))
     return CheckReport(path, tuple(faults), tuple(warnings))
+
+
+def _only_folder(names: Iterable[str]) -> str:
+    """Return the folder that contains all files of the tasks, ending with /; empty if none does."""
+    files = {task.file for task in TASKS.values()}
+    paths = [_with_slashes(name).rpartition("/") for name in names]
+    folders = {f"{parent}{slash}" for parent, slash, base in paths if base in files}
+    return folders.pop() if len(folders) == 1 else ""
+
+
+def _inside(folder: str, found: Iterable[_Entry]) -> Iterator[_Entry]:
+    """Yield the entries with their paths in a folder, without those of the folder itself."""
+    for name, entry in found:
+        path = _with_slashes(name)
+        if not (path.endswith("/") and folder.startswith(path)):
+            yield name[len(folder) :] if path.startswith(folder) else name, entry
+
+
+def _with_slashes(name: str) -> str:
+    return name.replace("\\", "/")
 
 
 def constant_column(predictions: Sequence[str]) -> str | None:
@@ -214,7 +242,7 @@ def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
         if file not in names:
             yield "missing files", Fault(file, None, "missing from the archive")
     for name, times in names.items():
-        base = name.replace("\\", "/").rpartition("/")[2]
+        base = _with_slashes(name).rpartition("/")[2]
         kind, message = "extra files", "extra file, not one of the eleven"
         if name in files.values():
             kind, message = "repeated files", f"expected once in the archive, found {times} times"

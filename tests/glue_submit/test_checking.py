@@ -143,6 +143,23 @@ def test_missing_extra_and_nested_files(members, rows, write_zip):
     }
 
 
+@pytest.mark.parametrize("folder", ["mine/", "mine/run 1/", "mine\\"])
+def test_files_in_one_folder_are_one_fault(members, rows, write_zip, folder):
+    nested = {f"{folder}{name}": content for name, content in members.items()}
+    report = check(write_zip({"mine/": b"", **nested}), rows=rows)
+    shown = folder.replace("\\", "/")
+    fault = f"files must be at the top level of the zip; found folder {shown!r}"
+    assert messages(report) == [fault]
+    wrong = {**nested, f"{folder}RTE.tsv": b"", f"{folder}notes.txt": b"", "__MACOSX/._x": b""}
+    faults = messages(check(write_zip(wrong), rows=rows))
+    assert faults[:3] == [
+        fault,
+        "notes.txt: extra file, not one of the eleven",
+        "__MACOSX/._x: extra file, not one of the eleven",
+    ]
+    assert faults[3].startswith("RTE.tsv, line 1: expected the header")
+
+
 @pytest.mark.parametrize("name", [b"AX.tsv\0z", b"\0\0\0\0\0\0\0\0"])
 def test_name_with_nul_is_unknown(members, rows, write_zip, name):
     path = write_zip({**members, "AX.tsvzz": b""})
