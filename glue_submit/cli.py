@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,27 @@ from glue_submit.packing import pack as pack_predictions
 from glue_submit.scoring import score as score_predictions
 
 app = make_app("glue-submit", "Pack, check and score predictions for the GLUE leaderboard.")
+
+_INTERRUPTED = 130  # the exit code after Ctrl-C
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("relation_tf"))  # the distribution that contains this package
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Pack, check and score predictions for the GLUE leaderboard."""
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -110,9 +132,11 @@ def _echo_json(content: object) -> None:
 
 
 def main() -> None:
-    """Run the command; print an error on one line and exit with code 2."""
+    """Run the command; exit with code 2 after an error, on one line, and 130 after Ctrl-C."""
     try:
         code = app(prog_name="glue-submit", standalone_mode=False)
+        if code == _INTERRUPTED:
+            typer.echo("Interrupted.", err=True)
     except SubmissionError as error:
         typer.echo(f"glue-submit: {error}", err=True)
         code = 2

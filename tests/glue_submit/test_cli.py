@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -39,6 +40,18 @@ def test_help(run, command):
     assert run(command, "-h")[1] == page
     assert f"Examples:\n    glue-submit {command} " in page
     assert "<" not in page
+
+
+def test_version(run):
+    assert run("--version") == (0, f"{version('relation_tf')}\n", "")
+
+
+def test_interrupted(run, tmp_path, monkeypatch):
+    def interrupt(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glue_submit.cli.check_archive", interrupt)
+    assert run("check", tmp_path / "a.zip") == (130, "", "Interrupted.\n")
 
 
 def test_pack_then_check(run, tmp_path):
