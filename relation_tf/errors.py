@@ -17,6 +17,7 @@ from typing import Any
 
 _NAMES_SHOWN, _FEW_NAMES = 8, 12
 _LONGEST_NAME = 40
+_SHORTEST_BEGINNING = 3  # characters; fewer begin too many names
 
 
 class RelationError(ValueError):
@@ -142,12 +143,15 @@ def did_you_mean(
 ) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 
-    Case is ignored; a value that is not a string has no hint. The hint begins with the prefix,
-    which is not compared.
+    If no name is near, the first one that begins with three or more typed characters is used. Case
+    is ignored; a value that is not a string has no hint. The hint begins with the prefix, which is
+    not compared.
 
     Example:
         >>> did_you_mean("atention", ["attention", "relation"])
         " Did you mean 'attention'?"
+        >>> did_you_mean("wiki", ["WikiText perplexity"])
+        " Did you mean 'WikiText perplexity'?"
         >>> did_you_mean("x", ["attention"])
         ''
     """
@@ -157,6 +161,8 @@ def did_you_mean(
     for each in known:
         by_lower.setdefault(str(each).lower(), each)
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    if not near and len(name) >= _SHORTEST_BEGINNING:
+        near = [each for each in by_lower if each.startswith(name.lower())]
     return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
 
 

@@ -4,7 +4,13 @@ import pickle
 
 import pytest
 
-from relation_tf.errors import DataError, OptionError, SuiteError, UnknownNameError
+from relation_tf.errors import (
+    DataError,
+    OptionError,
+    SuiteError,
+    UnknownNameError,
+    did_you_mean,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,3 +28,9 @@ def test_errors_travel_between_processes(error):
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+def test_names_that_begin_with_the_typed_text_are_suggested():
+    names = ["MR", "WikiText perplexity"]
+    assert did_you_mean("Wikitext", names) == " Did you mean 'WikiText perplexity'?"
+    assert did_you_mean("wi", names) == ""

@@ -171,12 +171,6 @@ def with_margin(
         return scores
     if scores.judged_against is None:
         raise OptionError("margin", "needs --reference NAME or --control NAME")
-    if margin is None:
-        raise OptionError(
-            "margin",
-            "must have a value for the other tasks, too, such as --margin 1 --margin "
-            f"{quote_words(f'{next(iter(margins))}=0.5')}",
-        )
     tasks = scores.own_tasks
     for task in margins:
         if task not in tasks:
@@ -185,6 +179,12 @@ def with_margin(
                 f"must name tasks of the sources: {join_names(tasks)}. Received: {task!r}."
                 f"{did_you_mean(task, tasks)}",
             )
+    if margin is None:
+        raise OptionError(
+            "margin",
+            "must have a value for the other tasks, too, such as --margin 1 --margin "
+            f"{quote_words(f'{next(iter(margins))}=0.5')}",
+        )
     scores = replace(scores, margin=margin, margins=margins)
     for given in (margin, *margins.values()):
         if not 0 < given < math.inf:

@@ -273,6 +273,10 @@ def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate)
             "margin: must name tasks of the sources: x. Received: 'X'. Did you mean 'x'?",
         ),
         (
+            {"reference": "attention", "margins": {"X": 0.1}},
+            "margin: must name tasks of the sources: x. Received: 'X'. Did you mean 'x'?",
+        ),
+        (
             {"reference": "attention", "margin": 0.1, "margins": {"x": -0.1}},
             "margin: must be above 0. Received: -0.1",
         ),
