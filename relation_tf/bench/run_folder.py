@@ -44,6 +44,7 @@ _MADE_FROM = {
     "text": "another text, or another version of tokenizers",
 }
 FAILING_LAYERS = "failing_layers.json"
+_SUITES_SHOWN = 4
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
 
 
@@ -156,7 +157,7 @@ class RunFolder:
         if not _is_there(path):
             fault, hint = "no such folder", ""
             if self.path.is_dir():
-                fault = "no suite.toml in this folder"
+                fault, hint = "no suite.toml in this folder", suites_inside(self.path)
             elif self.path.is_file():
                 fault, hint = "not a folder", " `relation-tf compare` makes a report of a table."
             raise SuiteError(
@@ -259,6 +260,15 @@ class RunFolder:
         """Return the folders of runs that have a file, in order of task, method and seed."""
         folders = map(self.run, self.suite().runs())
         return [folder for folder in folders if _is_there(folder / name)]
+
+
+def suites_inside(folder: Path) -> str:
+    """Return a hint that names the folders of suites in a folder; empty if there are none."""
+    found = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
+    shown, more = found[:_SUITES_SHOWN], len(found) - _SUITES_SHOWN
+    if len(found) < 2:
+        return f" Did you mean {found[0]!r}?" if found else ""
+    return f" It contains {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}."
 
 
 def prediction_file(name: str, split: str) -> str:

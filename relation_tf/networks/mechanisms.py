@@ -17,6 +17,7 @@ from relation_tf.errors import (
     UnknownNameError,
     did_you_mean,
     escape,
+    join_names,
     no_such_module,
     quote,
 )
@@ -283,10 +284,25 @@ def load(path: str) -> Any:
         reason = _line(str(error), 200)
         if module_name in sys.modules:
             hint = did_you_mean(attribute, dir(sys.modules[module_name]))
+            hint += _layers_of(module_name)
             reason += hint and f".{hint}"
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import mechanism {_cut(path)!r}: {reason}") from error
+
+
+def _layers_of(module_name: str) -> str:
+    """Return a sentence with the Keras layers that a module defines; empty if it defines none."""
+    keras = sys.modules.get("keras")  # a module with a layer has imported it
+    names = [
+        name
+        for name, value in vars(sys.modules[module_name]).items()
+        if isinstance(value, type)
+        and keras is not None
+        and issubclass(value, keras.layers.Layer)
+        and value.__module__ == module_name
+    ]
+    return f" Its layers: {join_names(names)}." if names else ""
 
 
 def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:

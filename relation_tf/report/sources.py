@@ -21,6 +21,7 @@ from relation_tf.bench.results import (
     read_pretraining,
     read_results,
 )
+from relation_tf.bench.run_folder import suites_inside
 from relation_tf.config.faults import first_fault
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.files import read_json
@@ -218,9 +219,10 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
             "`relation-tf pretrain` command again to resume"
         )
     if missing:
+        hint = suites_inside(path)
         raise SuiteError(
             f"{path}: must be a suite's folder (with runs/) or a report's folder (with "
-            "scores.csv); it has neither"
+            f"scores.csv); it has neither{hint and f'.{hint}'}"
         )
     return path, file
 

@@ -112,6 +112,18 @@ def test_no_suite_in_the_folder(tmp_path):
         RunFolder(tmp_path / "scores.csv").suite()
 
 
+def test_a_folder_of_suites_names_them(tmp_path):
+    for number in range(6):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "suite.toml").touch()
+        with pytest.raises(SuiteError) as raised:
+            RunFolder(tmp_path).suite()
+        if not number:
+            assert str(raised.value).endswith(f" Did you mean '{tmp_path}/0'?")
+    first = ", ".join(f"{tmp_path}/{number}" for number in range(4))
+    assert str(raised.value).endswith(f" It contains {first} and 2 more.")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1]", "\x00"])
 def test_broken_json_is_named(tmp_path, content):
     path = tmp_path / "result.json"

@@ -92,6 +92,12 @@ def test_load_a_missing_file(path: str) -> None:
         load(path)
 
 
+def test_load_names_the_layers_of_the_module() -> None:
+    path = "relation_tf.layers.relation:Nope"
+    with pytest.raises(ValueError, match=r"has no attribute 'Nope'\. Its layers: Relation\.$"):
+        load(path)
+
+
 def test_accepts() -> None:
     assert accepts(Relation(4), "value_mask")
     assert not accepts(Relation(4), "sequence_length")

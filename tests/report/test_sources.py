@@ -230,6 +230,10 @@ def test_invalid_arguments(before, csv, tmp_path):
     for name in ("none.csv", "non/scores.csv"):
         with pytest.raises(SuiteError, match=rf"{name}: no such file or folder\.$"):
             compare(tmp_path / name)
+    (tmp_path / "empty" / "mine").mkdir()
+    (tmp_path / "empty" / "mine" / "suite.toml").touch()
+    with pytest.raises(SuiteError, match=r"it has neither\. Did you mean '.*/empty/mine'\?$"):
+        compare(tmp_path / "empty")
     csv(HEAD + rows("a", 0.5), "scores.csv")
     with pytest.raises(SuiteError, match=r"folder\. Did you mean 'scores\.csv'\?"):
         compare(tmp_path / "score.csv")
