@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -146,28 +147,32 @@ def _mostly_collapsed(
     who = in_words([*shares, *([f"those of {plural(more, 'more method')}"] if more > 0 else [])])
     whose = "This verdict holds" if len(mostly) == 1 else "Their verdicts hold"
     yield (
-        f"{who} collapsed (learned nothing){_stopped_early(lost, mostly, runs)}. {whose} for these "
+        f"{who} collapsed (learned nothing){_how_stopped(lost, mostly, runs)}. {whose} for these "
         "training settings, not for the mechanism."
     )
 
 
-def _stopped_early(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> str:
-    """Return the number of collapsed runs that the stopping rule ended; empty if none is known."""
+def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> str:
+    """Return what ended the collapsed runs, and the settings to change; empty if not known."""
     if "stopped" not in runs:  # no runs, or from earlier versions
         return ""
     # As text: seeds of tables are strings.
     own = {(row.task, row.method, str(row.seed)) for row in rows_of(lost) if row.method in methods}
-    epochs = [
-        row.epochs
-        for row in rows_of(runs)
-        if (row.task, row.method, str(row.seed)) in own and "patience" in str(row.stopped)
-    ]
-    if not epochs:
+    ended = [row for row in rows_of(runs) if (row.task, row.method, str(row.seed)) in own]
+    by_rule = [row.epochs for row in ended if "patience" in str(row.stopped)]
+    at_limit = [row for row in ended if re.fullmatch(r"reached \d+ epochs", str(row.stopped))]
+    parts = []
+    if by_rule:
+        median = f"after {np.median(by_rule):g} epochs (median)"
+        parts.append(f"the stopping rule ended {len(by_rule)} of them, {median}")
+    if at_limit:
+        parts.append(f"{len(at_limit)} of them reached the limit on epochs")
+    if not parts:
         return ""
+    patience = " --set patience=N" if by_rule else ""
     return (
-        f"; the stopping rule ended {len(epochs)} of them, after {np.median(epochs):g} epochs "
-        "(median): train longer "
-        "with a larger patience to see whether they learn"
+        f"; {', and '.join(parts)}: train longer, with --set epochs=N{patience}, to see whether "
+        "they learn"
     )
 
 
@@ -182,5 +187,5 @@ def _undertrained(reference: str, runs: pd.DataFrame) -> Iterator[str]:
         where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
         yield (
             f"Most runs of {reference} on {where} were still improving when they reached the limit "
-            "on epochs. Longer training can change the verdicts."
+            "on epochs. Longer training (--set epochs=N) can change the verdicts."
         )

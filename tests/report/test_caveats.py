@@ -133,8 +133,8 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
     said = [each for each in report.context.caveats if "for the mechanism" in each]
     assert said == named * [
         "3 of 5 runs of linear collapsed (learned nothing); the stopping rule ended 3 of them, "
-        "after 21 epochs (median): train longer with a larger patience to see whether they learn. "
-        "This verdict holds for these training settings, not for the mechanism."
+        "after 21 epochs (median): train longer, with --set epochs=N --set patience=N, to see "
+        "whether they learn. This verdict holds for these training settings, not for the mechanism."
     ]
     runs = pd.DataFrame(
         [
@@ -148,6 +148,15 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
         said = caveats(context.verdicts, None, context.scores, context.collapsed, own)
         where = "the stopping rule ended 2 of them, after 11.5 epochs (median)"
         assert any(where in each for each in said) == named
+    for limits, how in [
+        (2, "2 of them reached the limit on epochs: train longer, with --set epochs=N, to"),
+        (1, "the stopping rule ended 1 of them, after 11 epochs (median), and 1 of them reached "
+            "the limit on epochs: train longer, with --set epochs=N --set patience=N, to"),
+    ]:  # fmt: skip
+        own = runs.copy()
+        own.loc[2 - limits :, "stopped"] = [f"reached {10 + n} epochs" for n in (1, 2)][-limits:]
+        said = caveats(context.verdicts, None, context.scores, context.collapsed, own)
+        assert any(how in each for each in said) == named
     earlier = runs.drop(columns="stopped")
     said = caveats(context.verdicts, None, context.scores, context.collapsed, earlier)
     assert "stopping rule" not in "".join(said)
@@ -173,7 +182,7 @@ def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):
 
     assert said("most") == [
         "Most runs of attention on CoLA were still improving when they reached the limit on "
-        "epochs. Longer training can change the verdicts."
+        "epochs. Longer training (--set epochs=N) can change the verdicts."
     ]
     best_epoch["CoLA"] = 17
     assert said("earlier") == []
