@@ -218,4 +218,17 @@ class Progress:
         left = sum(pace.get(kind, usual) for kind, *_ in self._pending)
         if self._running is not None:
             left -= self._share * pace.get(self._running[0], usual)
-        return f"about {left:.0f} s left, " if left < 90 else f"about {left / 60:.0f} min left, "
+        return f"about {_duration(left)} left, "
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in steps of 1 s below a minute, 10 s below ten minutes, then 1 min.
+
+    Example:
+        >>> _duration(9.4), _duration(88), _duration(3725)
+        ('9 s', '1 min 30 s', '1 h 2 min')
+    """
+    step = 1 if seconds < 60 else 10 if seconds < 600 else 60
+    total = step * round(seconds / step)
+    parts = {"h": total // 3600, "min": total // 60 % 60, "s": total % 60}
+    return " ".join(f"{number} {unit}" for unit, number in parts.items() if number) or "0 s"

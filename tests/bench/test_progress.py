@@ -119,6 +119,14 @@ def test_steps_of_a_run_give_the_time_left(tmp_path, monkeypatch, capsys):
             clock.now += 20.0
             bar.notify({"event": "step", "run": runs[0].key, "step": step, "steps": 100})
     # 2 s a step, and 130 steps.
-    assert (
-        "0/2 runs, about 4 min left, at relation/seed-1 step 70 of 100" in capsys.readouterr().out
-    )
+    said = "0/2 runs, about 4 min 20 s left, at relation/seed-1 step 70 of 100"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (89, "1 min 30 s"), (118, "2 min"),
+     (599, "10 min"), (3550, "59 min"), (7230, "2 h")],
+)  # fmt: skip
+def test_durations_have_one_format(seconds, shown):
+    assert progress._duration(seconds) == shown
