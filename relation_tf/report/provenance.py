@@ -26,7 +26,8 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
              "sharing", "feature_projection", "encoder_weights", "pretrained_digest",
              "glove_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "positions", "segments", "time_limit", "plugins", "test",
-               "optimizer_options", "schedule_options", "stopping_options")  # fmt: skip
+               "test_over_tasks", "optimizer_options", "schedule_options",
+               "stopping_options")  # fmt: skip
 
 _MEANINGS = {
     ("batching", "length"): " (a batch has rows of similar length)",

@@ -96,7 +96,9 @@ def test_comparable_runs_give_no_warning(results_with, change, suite):
     ("suite", "shown", "left_out"),
     [
         ({"weight_decay": 0.01}, {"weight_decay": "0.01", "vocabulary_size": "none"},
-         {"tasks", "method", "title"}),
+         {"tasks", "method", "title", "test", "test_over_tasks"}),
+        ({"tasks": ["CoLA", "RTE"], "test_over_tasks": "friedman-nemenyi"},
+         {"test_over_tasks": "friedman-nemenyi"}, {"test"}),
         ({"network": "plain", "method": [{"mechanism": "fcsr"}]}, {},
          {"hidden_units", "hidden_activation", "compute", "reversal_weight"}),
         ({"method": [{"mechanism": "fcsr", "feature_projection": True}]},
