@@ -30,6 +30,7 @@ from relation_tf.files import expand_home, read_json, write_json, write_table, w
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
 from relation_tf.registry import MECHANISMS
+from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
 from relation_tf.training.pretrained import (
@@ -227,7 +228,7 @@ def _extent(text: PlainText, settings: PretrainingSettings) -> str:
     passes = settings.steps * settings.batch_size / len(text.train)
     return (
         f"{text.train.size:,} training tokens, {text.held_out.size:,} held out, "
-        f"{text.vocabulary.size:,} ids; epochs per run: {passes:.2g}"
+        f"{text.vocabulary.size:,} ids; epochs per run: {two_digits(passes)}"
     )
 
 

@@ -17,6 +17,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
+from relation_tf.stats.presentation import two_digits
 from relation_tf.stats.spread import unequal_spread
 
 _MOST_NAMES = 4
@@ -129,7 +130,7 @@ def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator
     most = max(residuals, key=lambda task: np.square(residuals[task][reference]).mean())
     where = f", mostly because of {most}" if len(residuals) > 1 else ""
     what = "its SD, pooled over tasks," if len(residuals) > 1 else "its SD"
-    yield f"{what} is {nearest.ratio:.2g} times the SD of {nearest.narrow}{where}"
+    yield f"{what} is {two_digits(nearest.ratio)} times the SD of {nearest.narrow}{where}"
 
 
 def _mostly_collapsed(

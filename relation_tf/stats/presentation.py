@@ -60,3 +60,13 @@ def name_pairs(names: Sequence[Hashable], against_first: bool = False) -> pd.Dat
     shown = slice(len(names) - 1 if against_first else None)
     index = labels(names)
     return pd.DataFrame({"a": index[first[shown]], "b": index[second[shown]]})
+
+
+def two_digits(value: float) -> str:
+    """Format a number with two significant digits, without an exponent.
+
+    Example:
+        >>> two_digits(0.123), two_digits(154.2), two_digits(15_420)
+        ('0.12', '150', '15,000')
+    """
+    return f"{float(f'{value:.2g}'):,.15g}"

@@ -26,7 +26,7 @@ from relation_tf.stats.power_analysis import (
     non_inferiority_power,
     seeds_for_margin,
 )
-from relation_tf.stats.presentation import count
+from relation_tf.stats.presentation import count, two_digits
 from relation_tf.stats.rank_tests import steel, steel_dwass
 from relation_tf.stats.signed_rank import signed_rank_attainable_pvalue, wilcoxon_holm
 from relation_tf.stats.stratified import (
@@ -255,7 +255,7 @@ def what_margin_can_be_shown(
     level = f"{_POWER:g}".removeprefix("0")
     said = (
         f"Against a reference, the smallest margin that {seeds} can show is "
-        f"{least:.2g}{unit and f' {unit}'} (power {level} if the methods are equal)"
+        f"{two_digits(least)}{unit and f' {unit}'} (power {level} if the methods are equal)"
     )
     if margin is None:
         return f"{said}."

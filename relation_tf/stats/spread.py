@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relation_tf.stats.presentation import two_digits
 from relation_tf.stats.samples import FloatArray
 
 MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
@@ -29,7 +30,7 @@ class UnequalSpread(NamedTuple):
     def __str__(self) -> str:
         if np.isinf(self.ratio):
             return f"all scores of {self.narrow} are equal, but those of {self.wide} are not"
-        return f"the SD of {self.wide} is {self.ratio:.2g} times the SD of {self.narrow}"
+        return f"the SD of {self.wide} is {two_digits(self.ratio)} times the SD of {self.narrow}"
 
 
 def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> UnequalSpread | None:

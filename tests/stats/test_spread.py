@@ -21,6 +21,11 @@ def test_ratio_and_methods():
     assert str(found) == "the SD of a is 5 times the SD of b"
 
 
+def test_a_large_ratio_has_no_exponent():
+    found = spread_of(a=WIDE, b=WIDE / 154)
+    assert str(found) == "the SD of a is 150 times the SD of b"
+
+
 def test_the_limit_is_three_to_one():
     assert spread_of(a=WIDE, b=WIDE / 2.99) is None
     assert spread_of(a=WIDE, b=WIDE / 3.01) is not None
