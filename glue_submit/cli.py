@@ -12,7 +12,13 @@ from typing import Annotated
 import typer
 
 from glue_submit.checking import check as check_archive
-from glue_submit.command_line import UsageError, add_command, describe_usage_error, make_app
+from glue_submit.command_line import (
+    UsageError,
+    add_command,
+    describe_usage_error,
+    make_app,
+    with_period,
+)
 from glue_submit.errors import SubmissionError
 from glue_submit.packing import pack as pack_predictions
 from glue_submit.scoring import score as score_predictions
@@ -138,7 +144,7 @@ def main() -> None:
         if code == _INTERRUPTED:
             typer.echo("Interrupted.", err=True)
     except SubmissionError as error:
-        typer.echo(f"glue-submit: {error}", err=True)
+        typer.echo(f"glue-submit: {with_period(str(error))}", err=True)
         code = 2
     except UsageError as error:
         typer.echo(f"glue-submit: {describe_usage_error(error)}", err=True)

@@ -97,6 +97,16 @@ def describe_usage_error(error: Exception) -> str:
         message += f" Did you mean {known[near[0]]!r}?" if near else ""
     message = message.replace(": Input should be ", ": must be ")
     message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
-    message += "" if message.endswith((".", "?")) else "."
+    message = with_period(message)
     context = getattr(error, "ctx", None)
     return f"{message} See `{context.command_path} --help`." if context else message
+
+
+def with_period(message: str) -> str:
+    """Return a message that ends as a sentence.
+
+    Example:
+        >>> with_period("a.zip: no such file"), with_period("Did you mean 'b.zip'?")
+        ('a.zip: no such file.', "Did you mean 'b.zip'?")
+    """
+    return message if message.endswith((".", "?", "!", ":")) else f"{message}."

@@ -535,7 +535,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["check-layer", "relation", "--set", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),
         (["check-layer", "relation", "--units", "0"], "'--units'"),
-        (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
+        (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory.\n"),
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
         (["pretrain", "b.txt", "--mechanisms", ","], "--mechanisms must have one or more"),
         (["generate", "b", "--prompt", "a", "--top-p", "2"], "--top-p must be 1 or less."),
@@ -567,7 +567,7 @@ def test_a_folder_that_cannot_be_written(call, tmp_path):
     ):
         code, _, err = call(*command)
         assert code == 2
-        assert err.endswith("cannot be written: must be a folder, not a file\n")
+        assert err.endswith("cannot be written: must be a folder, not a file.\n")
 
 
 def test_a_report_that_would_overwrite_its_source_is_not_printed(call, tmp_path, monkeypatch):

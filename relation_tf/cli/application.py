@@ -19,6 +19,7 @@ from glue_submit.command_line import (
     describe_usage_error,
     make_app,
     show_examples,
+    with_period,
 )
 from relation_tf import __version__
 from relation_tf.errors import OptionError, RelationError
@@ -47,8 +48,8 @@ def options(
 
 
 def complain(message: str) -> int:
-    """Print an error; return the exit code 2."""
-    echo(f"relation-tf: {message}", to_stderr=True)
+    """Print an error, with a period at its end; return the exit code 2."""
+    echo(f"relation-tf: {with_period(message)}", to_stderr=True)
     return 2
 
 
