@@ -285,6 +285,16 @@ def test_many_warnings_about_submissions_are_one_line():
         said = str(Submissions((packed,), ())).splitlines()
         assert len(said) == lines
         assert all("relation-64/seed-1" in line for line in said[1:])
+    zips = [(method, seed) for seed in (10, 2, 1) for method in ("relation", "fofe", "attention")]
+    packed = [
+        Packed(Path(f"submissions/{method}/seed-{seed}.zip"), (), tuple(warnings))
+        for method, seed in zips
+    ]
+    _, line = str(Submissions(tuple(packed), ())).splitlines()
+    assert (
+        "equal in attention/seed-1, attention/seed-2, attention/seed-10, fofe/seed-1, "
+        "fofe/seed-2, fofe/seed-10 and 3 more. `glue-submit" in line
+    )
 
 
 def test_without_a_command(call):

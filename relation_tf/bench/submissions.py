@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file
-from relation_tf.errors import join_names
 from relation_tf.tasks.official import leaderboard_file
 
 _MOST_WARNINGS = 3  # more are counted, not listed
+_ZIPS_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Submissions:
         for task, names in filled.items():
             yield f"{task}: filled with the majority class of the training set in {_some(names)}"
         if len(doubtful) > _MOST_WARNINGS:
-            zips = dict.fromkeys(name for names in doubtful.values() for name in names)
+            zips = {name for names in doubtful.values() for name in names}
             yield (
-                f"warning: all predictions of a file are equal in {join_names([*zips])}. "
+                f"warning: all predictions of a file are equal in {_first(zips)}. "
                 "`glue-submit check ZIP` names the files"
             )
             doubtful.clear()
@@ -119,3 +119,16 @@ def _name(path: Path) -> str:
 def _some(names: list[str]) -> str:
     """Return up to three names, or the number of more."""
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} zips"
+
+
+def _first(names: Iterable[str]) -> str:
+    """Return the first six names, by method and seed, and the number of more."""
+    ordered = sorted(names, key=_method_and_seed)
+    more = len(ordered) - _ZIPS_SHOWN
+    shown = ", ".join(ordered[:_ZIPS_SHOWN])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _method_and_seed(name: str) -> tuple[str, int]:
+    method, _, seed = name.rpartition("/seed-")
+    return method, int(seed)
