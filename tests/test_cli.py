@@ -349,6 +349,9 @@ def completions(call, monkeypatch, shell, line):
         ("relation-tf run demo --methods rel", "relation-64"),
         ("relation-tf tasks SST-2-", "SST-2-sentences"),
         ("relation-tf check-layer multi", "multi-head-attention"),
+        ("relation-tf run demo --set ep", "epochs="),
+        ("relation-tf compare a.csv --test we", "welch"),
+        ("relation-tf compare a.csv --test-over-tasks fr", "friedman-nemenyi"),
     ],
 )
 def test_tab_completes_names(call, monkeypatch, tmp_path, shell, line, offered):

@@ -1,4 +1,4 @@
-"""Tab completion of names: suites, tasks, methods and mechanisms."""
+"""Tab completion of names: suites, tasks, methods, mechanisms, settings and tests."""
 
 from __future__ import annotations
 
@@ -42,11 +42,47 @@ def complete_methods(context: typer.Context, incomplete: str) -> list[str]:
     return _lists(context, incomplete, "methods")
 
 
+def complete_setting(incomplete: str) -> list[str]:
+    """Return the keys of suites, each with =, that begin with a text."""
+    from relation_tf.config import Suite
+
+    keys = (f"{key}=" for key in Suite.model_fields if key not in _NOT_SET)
+    return _beginning(keys, incomplete)
+
+
+def complete_test(incomplete: str) -> list[str]:
+    """Return the tests of a single task that begin with a text."""
+    return _tests(incomplete, over_tasks=False)
+
+
+def complete_test_over_tasks(incomplete: str) -> list[str]:
+    """Return the tests over tasks that begin with a text."""
+    return _tests(incomplete, over_tasks=True)
+
+
 COMPLETED: dict[str, Callable[..., list[str]]] = {
     "tasks": complete_tasks,
     "methods": complete_methods,
+    "settings": complete_setting,
+    "test": complete_test,
+    "test_over_tasks": complete_test_over_tasks,
 }
 """Completion of options, by the name of their field."""
+
+
+_NOT_SET = {"name", "title", "question", "task", "group", "method", "published", "layout"}
+"""Keys that describe a suite or are tables."""
+
+
+def _tests(incomplete: str, *, over_tasks: bool) -> list[str]:
+    from relation_tf.registry import PROCEDURES
+
+    names = [
+        name
+        for name, procedure in PROCEDURES.items()
+        if (procedure.compares == "over-tasks") == over_tasks
+    ]
+    return _beginning(names, incomplete)
 
 
 def _lists(context: typer.Context, incomplete: str, kind: str) -> list[str]:
