@@ -770,7 +770,7 @@ def test_generate(work, call):
     code, out, err = call(*command)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.endswith("must be pre-trained with --objective causal to generate text. "
-                        "Received: masked\n")  # fmt: skip
+                        "Received: masked.\n")  # fmt: skip
 
 
 def test_vectors(work, call):
