@@ -385,7 +385,7 @@ class LinearAttention(CausalMixer):
 
 def _identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return an identity matrix for each head."""
-    return ops.broadcast_to(ops.eye(shape[-1], dtype=dtype), shape)
+    return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
 
 
 def _causal_scores(q: Any, keys: Any, values: Any) -> Any:

@@ -95,7 +95,7 @@ def test_algorithm_of_another_layer(layer_class: type, algorithm: str) -> None:
 
 def test_unknown_normalization() -> None:
     with pytest.raises(
-        ValueError, match=r"'none', 'sum', 'released_code'\. Received: normalization='mean'$"
+        ValueError, match=r"'none', 'sum', 'rms', 'released_code'\. Received: normalization='mean'$"
     ):
         LinearAttention(4, normalization="mean")
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import LinearAttention, Relation
+from relation_tf.layers import AFTSimple, LinearAttention, Relation
 from relation_tf.networks.encoder_stack import Encoder, encoder, transformer
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
 from tests.backends import array, close
@@ -204,7 +204,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
             {"mechanism": "relation", "options": {"colour": "red"}},
             "unknown Relation option 'colour'",
         ),
-        ({"mechanism": Relation, "num_heads": 2}, "unknown Relation option 'num_heads'"),
+        ({"mechanism": AFTSimple, "num_heads": 2}, "unknown AFTSimple option 'num_heads'"),
         ({"mechanism": "multi-head-attention", "num_heads": 0}, r"Received: num_heads=0$"),
     ],
 )
