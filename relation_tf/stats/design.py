@@ -172,6 +172,8 @@ def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
         >>> format_pvalue(0.0447), format_pvalue(0.04953), format_pvalue(1e-6)
         ('p = .045', 'p = .0495', 'p < .001')
     """
+    if math.isclose(pvalue, alpha):  # equal but for rounding
+        pvalue = alpha
     if pvalue < min(alpha, 0.001):
         return format_level(min(alpha, 0.001))
     same_side = (d for d in range(decimals, 17) if (round(pvalue, d) < alpha) == (pvalue < alpha))

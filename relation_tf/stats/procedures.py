@@ -191,7 +191,9 @@ def what_can_be_shown(
     best, level = attainable(num_methods, number), format_level(alpha)
     needed = samples_needed(partial(attainable, num_methods), alpha)
     smallest = format_pvalue(best, alpha).removeprefix("p ").removeprefix("= ")
-    least = f"the smallest possible p of {procedure.title} is {smallest}"
+    # Over tasks it is a bound.
+    most = "at most " if over_tasks else ""
+    least = f"the smallest possible p of {procedure.title} is {most}{smallest}"
     where = "if the scores of two methods do not overlap"
     if over_tasks:
         where = "if one method is better than another on every task, as clearly as possible"

@@ -156,3 +156,7 @@ def test_formatted_p_stays_on_its_side_of_alpha():
 def test_out_of_range(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_pvalue_at_the_level_has_few_digits():
+    assert format_pvalue(0.05 - 1e-17) == format_pvalue(0.05 + 1e-12) == "p = .050"

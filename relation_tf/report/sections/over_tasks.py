@@ -83,7 +83,7 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
         seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
         best = bound(len(context.scores.methods), len(several.tasks), seeds)
         yield (
-            "The smallest possible p with this number of methods, tasks and seeds is "
+            "The smallest possible p with this number of methods, tasks and seeds is at most "
             f"{pvalue_only(best, context.scores.alpha)} (without ties)."
         )
     yield from _counting(several, context)
