@@ -57,7 +57,7 @@ def _made(subject: Subject) -> str:
 
 @check(
     "output shape",
-    "correct `call`: it gets tokens (batch, tokens, width), in a keras.Model symbolic ones.",
+    "correct `call`: it must accept tokens of shape (batch, tokens, width).",
     after=("construction",),
 )
 def _output_shape(subject: Subject) -> str:
@@ -145,14 +145,27 @@ def _gradient(subject: Subject) -> str:
     fix = "look for a square root or norm at zero, a logarithm or a division."
     for name, gradient in gradients.items():
         expect_finite(gradient, f"Gradients of {name}", fix)
-    dead = [name for name in weights if not gradients[name].any()]
+    dead = [
+        name
+        for index, name in enumerate(weights)
+        if not gradients[name].size or (not gradients[name].any() and _matters(subject, index))
+    ]
     if dead:
         raise FaultError(
             f"{len(dead)} of {len(weights)} trainable weights have no gradient and are never "
             f"trained: {', '.join(dead)}.",
             "use them in `call` without rounding or stop_gradient, or set trainable=False.",
         )
-    return f"finite and nonzero for all {len(weights)} trainable weights."
+    return f"finite, and zero only for weights without effect, of {len(weights)} trainable weights."
+
+
+def _matters(subject: Subject, index: int) -> bool:
+    """Return True if a trainable weight affects outputs; a bias before a softmax does not."""
+    model = subject.model()
+    before = kept_of(array(model([subject.x, KEPT])))
+    weight = model.trainable_weights[index]
+    weight.assign(np.random.default_rng(0).normal(size=weight.shape) - 2 * array(weight))
+    return difference_of(kept_of(array(model([subject.x, KEPT]))), before) > TOLERANCE
 
 
 @check(

@@ -141,7 +141,8 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
 
     gradients = steps[backend](loss, tensor(x), variables)
     names = ["the input", *(variable.path for variable in variables)]
-    arrays = [np.zeros(1) if g is None else ops.convert_to_numpy(g) for g in gradients]
+    # Empty if a weight is not used.
+    arrays = [np.zeros(0) if g is None else ops.convert_to_numpy(g) for g in gradients]
     return names[1:], dict(zip(names, arrays, strict=True))
 
 
