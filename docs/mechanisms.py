@@ -99,7 +99,7 @@ def _papers(doc: str) -> Iterator[str]:
 
 def _section(name: str, layer: type) -> str:
     doc = _doc(layer)
-    body = doc.partition("\nArgs:")[0].partition("\n")[2].strip()
+    body = re.split(r"\n(?:Args|Example):", doc)[0].partition("\n")[2].strip()
     title = doc.split("\n", 1)[0]
     references = inspect.cleandoc(doc.partition("\nReferences:")[2])
     return (

@@ -59,7 +59,8 @@ class LocalAttention(CausalMixer):
         units: Width of queries, keys, values and output.
         window: Number of distances on each side, including zero.
         global_tokens: Number of global tokens. The mechanism "local-attention" of networks has one,
-            whose output is read.
+            whose output is read: in a single layer the window then has no effect, because this
+            token sees all. Use it in an encoder of several blocks.
         variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
             sets the defaults of the next three arguments.
         use_bias: If True, the three projections have biases. Default: False.
@@ -180,19 +181,26 @@ class LocalAttention(CausalMixer):
         self, q: Any, mask: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
     ) -> Any:
         """Compute all outputs; if `in_order`, query i is at place i."""
+        some_global = self.global_tokens > 0 and not self.causal
+        if some_global and q.shape[1] is not None and q.shape[1] <= self.global_tokens:
+            return self._to_all(q, tokens, training)
         output = self._in_windows(q, tokens, place, training, in_order)
-        if self.causal or not self.global_tokens:
+        if not some_global:
             return output
         first = (q if mask is None else close_up(q, mask))[:, : self.global_tokens]
-        kept = ops.arange(ops.shape(tokens.keys)[1], dtype="int32") < tokens.count
-        weights = masked_softmax(ops.matmul(first, _transposed(tokens.keys)), kept)
-        first = ops.matmul(self.drop(weights, training), tokens.values)
+        first = self._to_all(first, tokens, training)
         if mask is None:
             return ops.concatenate([first, output[:, self.global_tokens :]], axis=1)
         number = ops.cumsum(ops.cast(mask, "int32"), axis=1)
         index = ops.clip(number - 1, 0, ops.shape(first)[1] - 1)[..., None]
         is_global = ops.logical_and(mask, number <= self.global_tokens)[..., None]
         return ops.where(is_global, ops.take_along_axis(first, index, axis=1), output)
+
+    def _to_all(self, q: Any, tokens: _Tokens, training: bool) -> Any:
+        """Compute the outputs of global queries."""
+        kept = ops.arange(ops.shape(tokens.keys)[1], dtype="int32") < tokens.count
+        weights = masked_softmax(ops.matmul(q, _transposed(tokens.keys)), kept)
+        return ops.matmul(self.drop(weights, training), tokens.values)
 
     def _in_windows(
         self, q: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
