@@ -19,13 +19,13 @@ class Relation(layers.Relation):
         g = affine(query, self.g_kernel, self.g_bias)
         h = zero_masked(affine(value, self.h_kernel, self.h_bias), value_mask)
         related = self.drop(g * masked_mean(h, value_mask)[:, None, :], training)
-        return self.activation(ops.matmul(related, self.kernel))
+        return self.activation(ops.matmul(related, self.kernels[0]))
 
 
 def relation(layer: layers.Relation, x: Any) -> Any:
     """Compute equations 7-12: `relu((G * h') W)`, h' the mean of H."""
     g, h = ops.matmul(x, layer.g_kernel), ops.matmul(x, layer.h_kernel)
-    return ops.relu(ops.matmul(g * ops.mean(h, axis=1, keepdims=True), layer.kernel))
+    return ops.relu(ops.matmul(g * ops.mean(h, axis=1, keepdims=True), layer.kernels[0]))
 
 
 def linear_attention(layer: layers.LinearAttention, x: Any) -> Any:
