@@ -310,9 +310,10 @@ def _doubts(
 
 def _one_margin(scores: Scores) -> Iterator[str]:
     """Yield a warning if one margin holds for tasks with different units."""
-    tasks = [task for task in scores.main_tasks if task not in scores.margins]
-    kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
+    # A family may lack a task.
+    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in sizes]
+    kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     higher = {task: task not in scores.lower_is_better for task in tasks}
     unlike = scores.unlike_units and unlike_units({task: sizes[task] for task in tasks}, higher)
     if scores.margin and (len(kinds) > 1 or unlike):

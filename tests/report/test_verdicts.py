@@ -419,6 +419,17 @@ def test_one_margin_for_two_directions_is_named(judged):
     assert said(margin=None) == []
 
 
+def test_a_family_without_a_task_in_another_unit_has_verdicts(table_of):
+    near = {name: [0.80, 0.81, 0.82] for name in "abcd"}
+    far = {name: [90.0, 91.0, 92.0] for name in "cd"}
+    families = [["a", "b"], ["c", "d"]]
+    table = table_of({"MR": near, "points": far})
+    report = compare(table, families=families, reference=["a", "c"], margin=0.01)
+    first, second = report.context.parts.values()
+    assert first.verdicts.doubts == []
+    assert len(second.verdicts.doubts) == 1
+
+
 def test_a_margin_for_tasks_with_equal_units_is_not_named(table_of):
     """The third task has another unit, but its own margin."""
     near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
