@@ -270,21 +270,9 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     if missing and not fill_missing:
         echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
     elif unfinished and not fill_missing:
-        lacking = _lacking_tasks(results)
-        what = "have no predictions" if lacking else "have predictions of only some methods"
-        names = join_names(lacking or unfinished)
-        echo(f"no submissions: {names} {what} (--fill-missing fills missing ones)")
+        echo(
+            f"no submissions: not all runs of {join_names(unfinished)} are done. Use "
+            "--fill-missing to fill missing tasks with the majority class"
+        )
     else:
         write_zips(results, fill_missing)
-
-
-def _lacking_tasks(results: Results) -> list[str]:
-    """Return the tasks of which a method and seed with runs has no finished run."""
-    done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
-    begun = {(method, seed) for _, method, seed in done}
-    lacking = {
-        config.task
-        for config in results.asked
-        if (config.method, config.seed) in begun and config.key not in done
-    }
-    return [task for task in results.suite.tasks if task in lacking]
