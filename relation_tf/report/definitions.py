@@ -38,7 +38,8 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     yield "Inconclusive: every other case, such as methods with failed runs."
     yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
     if len(verdicts.tasks) > 1 and not scores.alike:
-        yield "There is no mean over tasks, because their units or directions differ."
+        differ = "probably differ" if scores.unit_remark else "or directions differ"
+        yield f"There is no mean over tasks, because their units {differ}."
 
 
 def caption(

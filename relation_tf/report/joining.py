@@ -23,7 +23,6 @@ from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
-from relation_tf.stats.directions import unlike_units
 from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
@@ -89,9 +88,9 @@ def join(
         points=points,
         families=_families(sources),
         networks=_networks(sources),
+        of_tables=frozenset(_tasks_of_tables(sources)),
         **_declared(sources),
     )
-    scores = replace(scores, unlike_units=bool(_unlike_units(sources, scores)))
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
 
 
@@ -285,7 +284,7 @@ def doubts(
         yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
-    yield from _no_mean(sources, scores, declared)
+    yield from _no_mean(scores, declared)
     unequal: dict[str, list[str]] = {}
     for task in tasks:
         if counts := _unequal(scores.table[scores.table["task"] == task]):
@@ -321,34 +320,21 @@ def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
     return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
 
 
-def _unlike_units(sources: Sequence[LoadedScores], scores: Scores) -> str:
-    """Return a remark if a mean over tasks would probably mix units that no source declares."""
-    if scores.timed or not scores.alike:
-        return ""  # there is no mean
-    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
-    tasks = [task for task in _tasks_of_tables(sources) if scores.factor(task) == 1]
-    return unlike_units(
-        {task: float(sizes[task]) for task in tasks},
-        {task: task not in scores.lower_is_better for task in tasks},
-    )
-
-
-def _no_mean(
-    sources: Sequence[LoadedScores], scores: Scores, declared: Collection[str]
-) -> Iterator[str]:
+def _no_mean(scores: Scores, declared: Collection[str]) -> Iterator[str]:
     """Yield why there is no mean over tasks, if their scores probably have different units."""
-    if not scores.unlike_units:
+    if not scores.unit_remark:
         return
-    remark = _unlike_units(sources, replace(scores, unlike_units=False))
     higher = [
         task
-        for task in _tasks_of_tables(sources)
-        if scores.factor(task) == 1 and task not in scores.lower_is_better
+        for task in scores.main_tasks
+        if task in scores.of_tables
+        and scores.factor(task) == 1
+        and task not in scores.lower_is_better
     ]
     yield (
-        f"{capital(remark)}, so there is no mean over tasks: use the verdicts and tests of each "
-        "task. If all have the same unit, give all as fractions or all as percent."
-        f"{_assumed(higher, declared)}"
+        f"{capital(scores.unit_remark)}, so there is no mean over tasks. Use the verdicts and "
+        "tests of each task. If all scores have the same unit, convert them all to fractions or "
+        f"all to percent.{_assumed(higher, declared)}"
     )
 
 
@@ -370,11 +356,13 @@ def _unequal(table: pd.DataFrame) -> str:
     }
     times = Counter(map(len, seeds.values()))
     usual = max(times, key=lambda number: (times[number], number))
-    most = max(seeds.values(), key=len)
+    shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))
     parts = []
     for name, own in seeds.items():
-        missing = sorted(most - own, key=lambda seed: (len(seed), seed))
-        without = f" (without {', '.join(missing)})" if 0 < len(missing) <= _MOST_SEEDS else ""
+        missing = sorted(shared - own, key=lambda seed: (len(seed), seed))
+        # Otherwise the methods have different seeds.
+        named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
+        without = f" (without {', '.join(missing)})" if named else ""
         if len(own) != usual:
             parts.append(f"{name} has {plural(len(own), 'seed')}{without}")
     return ", ".join([*parts, f"others {usual}"]) if parts else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -14,6 +14,7 @@ from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.families import Family, families_of
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
+from relation_tf.stats.directions import unlike_units
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -37,7 +38,7 @@ class Scores:
         control: Method to compare all others with; by default all pairs are compared.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
-        unlike_units: If True, tasks of tables probably have different units, which no source names.
+        of_tables: Tasks of tables, which do not name the units of their scores.
         alpha: Level of the tests.
         metrics: Metrics of each task, if a table names them; a score is their mean.
         timed: If True, nothing was trained and the scores are speeds.
@@ -64,7 +65,7 @@ class Scores:
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
     timed: bool = False
     points: Mapping[str, float] = field(default_factory=dict)
-    unlike_units: bool = False
+    of_tables: Collection[str] = ()
     test: str | None = None
     test_over_tasks: str | None = None
     reference: str | None = None
@@ -266,8 +267,27 @@ class Scores:
     @property
     def alike(self) -> bool:
         """If True, all tasks have the same unit and direction, so an average makes sense."""
+        return self._one_kind and not self.unit_remark
+
+    @property
+    def _one_kind(self) -> bool:
+        """If True, all tasks have the same unit and direction as far as the sources name them."""
         own = {(self.factor(task), task in self.lower_is_better) for task in self.main_tasks}
-        return len(own) == 1 and not self.unlike_units
+        return len(own) == 1
+
+    @cached_property
+    def unit_remark(self) -> str:
+        """Remark if only a guess of the units prevents a mean over tasks; else empty."""
+        return self.unlike_units(self.main_tasks) if self._one_kind and not self.timed else ""
+
+    def unlike_units(self, tasks: Sequence[str]) -> str:
+        """Return a remark if tasks of tables probably have different units; else empty."""
+        sizes = self.table["score"].abs().groupby(self.table["task"]).max()
+        own = [task for task in tasks if task in self.of_tables and task in sizes]
+        return unlike_units(
+            {task: float(sizes[task]) for task in own if self.factor(task) == 1},
+            {task: task not in self.lower_is_better for task in own},
+        )
 
     @property
     def times_100(self) -> str:

@@ -212,7 +212,9 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
         reason = getattr(error, "strerror", None) or error
         raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
     if absent:
-        raise SuiteError(f"{path}: no such file or folder.{did_you_mean(path.name, there, 0.75)}")
+        prefix = "" if path.parent == Path() else f"{path.parent}/"
+        hint = did_you_mean(path.name, there, cutoff=0.75, prefix=prefix)
+        raise SuiteError(f"{path}: no such file or folder.{hint}")
     if missing and pretrained:
         raise SuiteError(
             f"{path}: scores.csv is missing, because pre-training has not finished. Run the same "

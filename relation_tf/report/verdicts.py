@@ -15,7 +15,6 @@ from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
-from relation_tf.stats.directions import unlike_units
 
 FAVORABLE = ("better", "no worse")
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
@@ -310,16 +309,16 @@ def _doubts(
 
 def _one_margin(scores: Scores) -> Iterator[str]:
     """Yield a warning if one margin holds for tasks with different units."""
-    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
-    # A family may lack a task.
-    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in sizes]
+    there = {*scores.table["task"]}  # a family may lack a task
+    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
-    higher = {task: task not in scores.lower_is_better for task in tasks}
-    unlike = scores.unlike_units and unlike_units({task: sizes[task] for task in tasks}, higher)
-    if scores.margin and (len(kinds) > 1 or unlike):
+    if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
         other = [*kinds.values()][-1]
         where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+        option = f"--margin {shlex.quote(f'{other}=SCORE')}"
+        if other not in scores.of_tables:
+            option = f"margin = SCORE under [overrides.{other}] in the suite"
         yield (
-            f"The margin {scores.margin:g} holds for tasks with different units ({where}). "
-            f"Set one for each other unit, such as --margin {shlex.quote(f'{other}=SCORE')}."
+            f"The margin {scores.margin:g} applies to tasks with different units ({where}). Set "
+            f"one for each task with another unit, such as {option}."
         )

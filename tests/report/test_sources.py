@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import threading
 
@@ -235,7 +236,8 @@ def test_invalid_arguments(before, csv, tmp_path):
     with pytest.raises(SuiteError, match=r"it has neither\. Did you mean '.*/empty/mine'\?$"):
         compare(tmp_path / "empty")
     csv(HEAD + rows("a", 0.5), "scores.csv")
-    with pytest.raises(SuiteError, match=r"folder\. Did you mean 'scores\.csv'\?"):
+    meant = re.escape(str(tmp_path / "scores.csv"))
+    with pytest.raises(SuiteError, match=rf"folder\. Did you mean '{meant}'\?"):
         compare(tmp_path / "score.csv")
 
 
@@ -508,6 +510,24 @@ def test_unequal_seeds_are_named(csv):
     assert warned(csv(text))[1] == (
         "SST: a has 1 seed (without 2, 3), b has 2 seeds (without 3), others 3."
     )
+
+
+def test_missing_seeds_are_those_that_the_usual_methods_share(table_of):
+    def said(**seeds):
+        table = pd.concat(
+            table_of({"MR": {name: [0.5] * len(own)}}).assign(seed=list(own))
+            for name, own in seeds.items()
+        )
+        (remark,) = [
+            each for each in compare(table.reset_index(drop=True)).context.warnings
+            if each.startswith("MR: ")
+        ]  # fmt: skip
+        return remark.removeprefix("MR: ")
+
+    assert said(a="12345", b="123", c="12", d="123") == (
+        "a has 5 seeds, c has 2 seeds (without 3), others 3."
+    )
+    assert said(a="123", b="456", c="45") == "c has 2 seeds, others 3."
 
 
 def test_report_names_its_sources(csv, before):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Paragraph, within
 from relation_tf.report.runs import summarize_costs
+from relation_tf.report.verdicts import judge
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 SEEDS = np.array([-2, -1, 0, 1, 2])
@@ -375,10 +377,10 @@ def test_unlike_units_of_a_mean_are_named(table_of):
     context = compare(table_of({"MR": near, "SST-2": far}), reference="a", margin=0.01).context
     assert context.warnings == [
         "Tasks may have different units (MR up to 0.83, SST-2 up to 83), so there is no mean over "
-        "tasks: use the verdicts and tests of each task. If all have the same unit, give all as "
-        "fractions or all as percent.",
-        "The margin 0.01 holds for tasks with different units (MR and SST-2). Set one for each "
-        "other unit, such as --margin SST-2=SCORE.",
+        "tasks. Use the verdicts and tests of each task. If all scores have the same unit, convert "
+        "them all to fractions or all to percent.",
+        "The margin 0.01 applies to tasks with different units (MR and SST-2). Set one for each "
+        "task with another unit, such as --margin SST-2=SCORE.",
     ]
     assert context.verdicts.mean is None
     assert context.headline == "Verdicts against a by task: b inconclusive on 2."
@@ -394,7 +396,7 @@ def test_unlike_units_of_a_mean_are_named(table_of):
          " Higher is assumed to be better on foo x and my set; otherwise use --lower-is-better "
          "TASK."),
         (("foo", "my set"), {"higher_is_better": "foo"}, " --lower-is-better 'my set'."),
-        (("foo", "MR"), {"higher_is_better": "foo"}, " as percent."),
+        (("foo", "MR"), {"higher_is_better": "foo"}, " all to percent."),
     ],
 )  # fmt: skip
 def test_an_assumed_direction_is_named_with_its_option(table_of, names, options, end):
@@ -412,11 +414,35 @@ def test_one_margin_for_two_directions_is_named(judged):
         return [each for each in doubts if "margin" in each]
 
     assert said(margin=1.0) == [
-        "The margin 1 holds for tasks with different units (acc and a loss). Set one for each "
-        "other unit, such as --margin 'a loss=SCORE'."
+        "The margin 1 applies to tasks with different units (acc and a loss). Set one for each "
+        "task with another unit, such as --margin 'a loss=SCORE'."
     ]
     assert said(margin=1.0, margins={"a loss": 0.2}) == []
     assert said(margin=None) == []
+
+
+def test_units_are_those_of_the_complete_methods(table_of):
+    """The only score in another unit belongs to a method that is left out."""
+    near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
+    table = table_of({"MR": {**near, "c": [15.0, 15.1, 15.2]}, "SST-2": near})
+    context = compare(table, reference="a", margin=0.01, complete_methods=True).context
+    assert context.verdicts.mean is not None
+    assert not [said for said in context.warnings if "unit" in said]
+
+
+def test_a_guess_of_units_is_no_fact(table_of):
+    near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
+    far = {name: [20 * score for score in own] for name, own in near.items()}
+    table = table_of({"first": near, "second": far})
+    said = " ".join(compare(table, reference="a").markdown().split())
+    assert "no mean over tasks, because their units probably differ." in said
+
+
+def test_the_margin_of_a_suite_is_set_in_the_suite(judged):
+    means = {"acc": {"r": 80, "a": 90}, "loss": {"r": 3.0, "a": 9.0}}
+    scores = judged(means, sd=0.1, lower_is_better="loss", margin=1.0).scores
+    doubts = judge(replace(scores, of_tables=()), {}).doubts
+    assert doubts[0].endswith("such as margin = SCORE under [overrides.loss] in the suite.")
 
 
 def test_a_family_without_a_task_in_another_unit_has_verdicts(table_of):
@@ -425,9 +451,8 @@ def test_a_family_without_a_task_in_another_unit_has_verdicts(table_of):
     families = [["a", "b"], ["c", "d"]]
     table = table_of({"MR": near, "points": far})
     report = compare(table, families=families, reference=["a", "c"], margin=0.01)
-    first, second = report.context.parts.values()
-    assert first.verdicts.doubts == []
-    assert len(second.verdicts.doubts) == 1
+    said = ["".join(part.verdicts.doubts) for part in report.context.parts.values()]
+    assert ["The margin 0.01 applies" in doubts for doubts in said] == [False, True]
 
 
 def test_a_margin_for_tasks_with_equal_units_is_not_named(table_of):

@@ -112,7 +112,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         elif scores.alike:
             yield " There is no average yet: no seed has all tasks of the suite."
         else:
-            yield " There is no average, because the metrics differ in unit or direction."
+            maybe = "probably " if scores.unit_remark else ""
+            yield f" There is no average, because the metrics {maybe}differ in unit or direction."
     yield scores.said_apart
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
