@@ -57,7 +57,7 @@ def _made(subject: Subject) -> str:
 
 @check(
     "output shape",
-    "correct `call`: it must accept tokens of shape (batch, tokens, width).",
+    "change `call` so that it accepts tokens of shape (batch, tokens, width).",
     after=("construction",),
 )
 def _output_shape(subject: Subject) -> str:
@@ -145,27 +145,36 @@ def _gradient(subject: Subject) -> str:
     fix = "look for a square root or norm at zero, a logarithm or a division."
     for name, gradient in gradients.items():
         expect_finite(gradient, f"Gradients of {name}", fix)
-    dead = [
-        name
-        for index, name in enumerate(weights)
-        if not gradients[name].size or (not gradients[name].any() and _matters(subject, index))
-    ]
+    zero = [name for name in weights if not gradients[name].any()]
+    dead = [name for name in zero if _is_dead(subject, weights.index(name))]
     if dead:
         raise FaultError(
             f"{len(dead)} of {len(weights)} trainable weights have no gradient and are never "
             f"trained: {', '.join(dead)}.",
             "use them in `call` without rounding or stop_gradient, or set trainable=False.",
         )
-    return f"finite, and zero only for weights without effect, of {len(weights)} trainable weights."
+    without_effect = f", except of weights without effect: {', '.join(zero)}" if zero else ""
+    return f"finite and nonzero for all {len(weights)} trainable weights{without_effect}."
 
 
-def _matters(subject: Subject, index: int) -> bool:
-    """Return True if a trainable weight affects outputs; a bias before a softmax does not."""
+def _is_dead(subject: Subject, index: int) -> bool:
+    """Return True if a trainable weight without gradient is a fault.
+
+    A weight that is used without effect is none, such as a bias before a softmax.
+    """
+
+    def output(weight: Any, value: Any) -> np.ndarray:
+        weight.assign(value)
+        return kept_of(array(model([subject.x, KEPT])))
+
     model = subject.model()
-    before = kept_of(array(model([subject.x, KEPT])))
     weight = model.trainable_weights[index]
-    weight.assign(np.random.default_rng(0).normal(size=weight.shape) - 2 * array(weight))
-    return difference_of(kept_of(array(model([subject.x, KEPT]))), before) > TOLERANCE
+    start = array(weight)
+    expected = output(weight, start)
+    other = np.random.default_rng(0).normal(size=start.shape) - 2 * start
+    if difference_of(output(weight, other), expected) > TOLERANCE:
+        return True
+    return bool(np.isfinite(output(weight, np.full_like(start, np.nan))).all())  # not used
 
 
 @check(

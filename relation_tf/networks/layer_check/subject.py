@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -141,8 +141,7 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
 
     gradients = steps[backend](loss, tensor(x), variables)
     names = ["the input", *(variable.path for variable in variables)]
-    # Empty if a weight is not used.
-    arrays = [np.zeros(0) if g is None else ops.convert_to_numpy(g) for g in gradients]
+    arrays = [np.zeros(1) if g is None else ops.convert_to_numpy(g) for g in gradients]
     return names[1:], dict(zip(names, arrays, strict=True))
 
 
@@ -211,8 +210,7 @@ def _place(error: BaseException) -> str:
 
 def _is_own(file: str) -> bool:
     """Return True for a file that is not installed, and for cells of notebooks."""
-    installed = (sys.prefix, sys.base_prefix, "<frozen")
-    return "site-packages" not in file and not file.startswith(installed)
+    return not file.startswith(("<frozen", *sysconfig.get_paths().values()))
 
 
 def array(x: Any) -> np.ndarray:
