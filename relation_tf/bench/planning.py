@@ -180,8 +180,8 @@ class SuitePlan:
             if share is not None and share < _LEAST_SHARE:
                 fewest, most = (_time(hours / share) for hours in self.hours)
                 yield (
-                    f"Other programs used the processor: the timed steps got only {share:.0%} of "
-                    f"it. While they run, expect about {fewest} to {most}."
+                    f"Other programs used the processor: the timed steps got {share:.0%} of it. "
+                    f"If they continue, expect about {fewest} to {most}."
                 )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
@@ -243,8 +243,7 @@ def make_plan(
         say(f"timing {key[1]} on {key[0]}")
         timed[key] = _time_group(whole, left[key])
     seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
-    # Of at least a microsecond, because proportions use logarithms.
-    once = by_proportion({key: max(each.once, 1e-6) for key, each in timed.items()}, list(left))
+    once = by_proportion({key: each.once for key, each in timed.items()}, list(left))
     for key, run in left.items():
         # A method is timed on at least one task.
         own = timed.get(key) or next(timed[task, name] for task, name in timed if name == key[1])
@@ -276,7 +275,8 @@ def make_plan(
 
 def _share(timed: Collection[_Timed]) -> float | None:
     wall = sum(each.wall for each in timed)
-    return sum(each.cpu for each in timed) / wall if wall else None
+    cpu = sum(each.cpu for each in timed)
+    return cpu / wall if cpu and wall else None
 
 
 def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> ExpectedSpread | None:
@@ -357,8 +357,9 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     # The processor waits for a GPU.
     cpu, wall = (0.0, 0.0) if uses_gpu() else (cpu, wall)
     # Without other load: a slowed sample would scale the estimates of a whole row or column.
-    share = min(1.0, cpu / wall) if wall else 1.0
-    epoch, once, compiling = (share * each for each in (found.epoch, found.once, compiling))
+    share = min(1.0, cpu / wall) if cpu and wall else 1.0
+    # At least a microsecond: `by_proportion` uses logarithms.
+    epoch, once = (max(share * each, 1e-6) for each in (found.epoch, found.once))
     return _Timed(epoch, once, compiling, found.prediction_bytes, cpu, wall)
 
 

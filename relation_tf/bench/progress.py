@@ -228,6 +228,7 @@ def _duration(seconds: float) -> str:
         >>> _duration(9.4), _duration(88), _duration(3725)
         ('9 s', '1 min 30 s', '1 h 2 min')
     """
+    seconds = max(seconds, 0)
     step = 1 if seconds < 60 else 10 if seconds < 600 else 60
     total = step * round(seconds / step)
     parts = {"h": total // 3600, "min": total // 60 % 60, "s": total % 60}

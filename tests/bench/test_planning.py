@@ -96,7 +96,7 @@ def test_load_of_other_programs_is_named():
 
     assert load(None) == load(0.95) == ""
     assert load(0.2).splitlines()[0] == (
-        "Other programs used the processor: the timed steps got only 20% of it. While they run, "
+        "Other programs used the processor: the timed steps got 20% of it. If they continue, "
         "expect about 50.0 h to 100.0 h."
     )
 
