@@ -146,15 +146,15 @@ def _mostly_collapsed(
     shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]
     more = len(mostly) - _MOST_NAMES
     who = in_words([*shares, *([f"those of {plural(more, 'more method')}"] if more > 0 else [])])
-    whose = "This verdict holds" if len(mostly) == 1 else "Their verdicts hold"
+    whose = "This verdict applies" if len(mostly) == 1 else "Their verdicts apply"
     yield (
-        f"{who} collapsed (learned nothing){_how_stopped(lost, mostly, runs)}. {whose} for these "
-        "training settings, not for the mechanism."
+        f"{who} collapsed (learned nothing).{_how_stopped(lost, mostly, runs)} {whose} to these "
+        "training settings, not to the mechanism."
     )
 
 
 def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> str:
-    """Return what ended the collapsed runs, and the settings to change; empty if not known."""
+    """Return sentences on what ended the collapsed runs and what to change; empty if not known."""
     if "stopped" not in runs:  # no runs, or from earlier versions
         return ""
     # As text: seeds of tables are strings.
@@ -165,16 +165,13 @@ def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame)
     parts = []
     if by_rule:
         median = f"after {np.median(by_rule):g} epochs (median)"
-        parts.append(f"the stopping rule ended {len(by_rule)} of them, {median}")
+        parts.append(f"The stopping rule ended {len(by_rule)} of them, {median}.")
     if at_limit:
-        parts.append(f"{len(at_limit)} of them reached the limit on epochs")
+        parts.append(f"{len(at_limit)} of them reached the limit on epochs.")
     if not parts:
         return ""
     patience = " --set patience=N" if by_rule else ""
-    return (
-        f"; {', and '.join(parts)}: train longer, with --set epochs=N{patience}, to see whether "
-        "they learn"
-    )
+    return f" {' '.join(parts)} Train longer (--set epochs=N{patience}) to see whether they learn."
 
 
 def _undertrained(reference: str, runs: pd.DataFrame) -> Iterator[str]:

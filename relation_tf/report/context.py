@@ -39,6 +39,7 @@ from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import (
     by_network,
     collapse_warnings,
+    collapsed_note,
     collapsed_runs,
     incomplete_warnings,
     spread_warnings,
@@ -390,15 +391,15 @@ class ReportContext:
             metrics = group[group["metric"] != SCORE]
             best = lowest if task in self.scores.lower_is_better else highest
             mean, sd = self._shown(task, group if metrics.empty else metrics)
-            lost = collapsed.get((method, task), 0)
+            lost, dagger = collapsed_note(collapsed.get((method, task), 0))
             fewer = [f"n = {own['n']}"] if own["n"] != self.scores.seeds else []
             cells[method, task] = Cell(
                 mean,
                 bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
                 letters=str(own["letters"]),
                 deviation=sd if own["n"] > 1 else "",
-                notes=[*fewer, *([f"{lost} collapsed"] if lost else [])],
-                paper_note=", ".join([*fewer, *([f"{lost}†"] if lost else [])]),
+                notes=[*fewer, *lost],
+                paper_note=", ".join([*fewer, *dagger]),
             )
         return cells
 
@@ -470,9 +471,8 @@ class ReportContext:
     @property
     def dagger(self) -> str:
         """Explanation of † in tables for papers; empty without collapsed runs."""
-        return (
-            "" if self.collapsed.empty else "†: number of runs that learned nothing, included here."
-        )
+        said = "†: number of collapsed runs, which learned nothing; their scores are included."
+        return "" if self.collapsed.empty else said
 
     @cached_property
     def row_tables(self) -> dict[str, pd.DataFrame]:

@@ -55,10 +55,12 @@ class ReadRows(NamedTuple):
         sets: The predictions on each scored set with labels.
         too_many: Numbers of predictions of the sets that are not read because they have more than
             500,000.
+        unread: Methods with finished runs whose predictions have no labels, by set.
     """
 
     sets: Sequence[PredictedRows]
     too_many: Mapping[str, int]
+    unread: Mapping[str, Sequence[str]] = {}
 
 
 def read_rows(results: Results) -> ReadRows:
@@ -71,6 +73,7 @@ def read_rows(results: Results) -> ReadRows:
     """
     found: list[PredictedRows] = []
     too_many: dict[str, int] = {}
+    unread: dict[str, list[str]] = {}
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
         for name, split in results.scored(group).items():
@@ -85,7 +88,9 @@ def read_rows(results: Results) -> ReadRows:
             runs = _read(results, task, prediction_file(name, split), classes)
             if runs:
                 found.append(PredictedRows(name, own, classes, runs))
-    return ReadRows(found, too_many)
+                done = {run["method"]: None for run in results.runs if run["task"] == task}
+                unread[name] = [method for method in done if method not in runs]
+    return ReadRows(found, too_many, unread)
 
 
 def _count(results: Results, task: str, split: str) -> int:

@@ -75,14 +75,19 @@ def by_network(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
 
     Args:
         runs: Columns `task`, `method` and `seed`, with a row per scored set.
-        scores: The scores; rows of their averages are left out.
+        scores: The scores; rows of averages and diagnostic sets are left out.
 
     Returns:
         Columns `task` (of the network), `method` and `seed`.
     """
-    own = runs.loc[runs["task"].isin(scores.own_tasks), ["task", "method", "seed"]]
+    own = runs.loc[runs["task"].isin(scores.main_tasks), ["task", "method", "seed"]]
     trained = own["task"].map(lambda task: scores.networks.get(task, task))
     return own.assign(task=trained).drop_duplicates(ignore_index=True)
+
+
+def collapsed_note(number: int) -> tuple[list[str], list[str]]:
+    """Return a note on a number of collapsed runs, and its form for papers; empty for none."""
+    return ([f"{number} collapsed"], [f"{number}†"]) if number else ([], [])
 
 
 def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.caveats import _undertrained, caveats
+from relation_tf.report.reliability import by_network
 
 SEEDS = np.array([-0.6, -0.2, 0.1, 0.3, 0.4])
 QUOTE = "Quote the verdicts only if you chose r as reference before the runs."
@@ -123,6 +126,13 @@ def test_a_network_scored_on_two_sets_is_counted_once(suite_of, fabricate):
     assert "2 of its 10 runs collapsed (learned nothing) on CoLA, MNLI-m and MNLI-mm" in said
 
 
+def test_a_network_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "MNLI"], reference="attention", margin=1.0)
+    context = make_report(fabricate(suite, lambda config, *_: 0.5 + config.seed / 100)).context
+    lost = pd.DataFrame([{"task": "AX", "method": "attention", "seed": 1, "reason": "constant"}])
+    assert by_network(lost, replace(context.scores, tasks=[*context.scores.tasks, "AX"])).empty
+
+
 @pytest.mark.parametrize(("seeds", "named"), [((1, 2), False), ((1, 2, 3), True)])
 def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seeds, named):
     def score(config, *_):
@@ -130,11 +140,11 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
 
     suite = suite_of(tasks=["CoLA"], reference="attention", margin=1.0, seeds=5)
     report = make_report(fabricate(suite, score))
-    said = [each for each in report.context.caveats if "for the mechanism" in each]
+    said = [each for each in report.context.caveats if "to the mechanism" in each]
     assert said == named * [
-        "3 of 5 runs of linear collapsed (learned nothing); the stopping rule ended 3 of them, "
-        "after 21 epochs (median): train longer, with --set epochs=N --set patience=N, to see "
-        "whether they learn. This verdict holds for these training settings, not for the mechanism."
+        "3 of 5 runs of linear collapsed (learned nothing). The stopping rule ended 3 of them, "
+        "after 21 epochs (median). Train longer (--set epochs=N --set patience=N) to see whether "
+        "they learn. This verdict applies to these training settings, not to the mechanism."
     ]
     runs = pd.DataFrame(
         [
@@ -146,12 +156,12 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
     context = report.context
     for own in (runs, runs.astype({"seed": str}), pd.concat([runs, pd.DataFrame([{"seed": 9}])])):
         said = caveats(context.verdicts, None, context.scores, context.collapsed, own)
-        where = "the stopping rule ended 2 of them, after 11.5 epochs (median)"
+        where = "The stopping rule ended 2 of them, after 11.5 epochs (median)."
         assert any(where in each for each in said) == named
     for limits, how in [
-        (2, "2 of them reached the limit on epochs: train longer, with --set epochs=N, to"),
-        (1, "the stopping rule ended 1 of them, after 11 epochs (median), and 1 of them reached "
-            "the limit on epochs: train longer, with --set epochs=N --set patience=N, to"),
+        (2, "2 of them reached the limit on epochs. Train longer (--set epochs=N) to"),
+        (1, "The stopping rule ended 1 of them, after 11 epochs (median). 1 of them reached "
+            "the limit on epochs. Train longer (--set epochs=N --set patience=N) to"),
     ]:  # fmt: skip
         own = runs.copy()
         own.loc[2 - limits :, "stopped"] = [f"reached {10 + n} epochs" for n in (1, 2)][-limits:]
@@ -159,7 +169,7 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
         assert any(how in each for each in said) == named
     earlier = runs.drop(columns="stopped")
     said = caveats(context.verdicts, None, context.scores, context.collapsed, earlier)
-    assert "stopping rule" not in "".join(said)
+    assert "The stopping rule" not in "".join(said)
 
 
 def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):

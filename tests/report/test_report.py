@@ -115,7 +115,7 @@ def test_collapsed_runs_are_marked_next_to_the_scores(table_of):
     assert "<small>1 collapsed</small>" in opened
     paper = report.latex()
     assert r"(1\dag{})" in paper
-    assert r"\dag{}: number of runs that learned nothing, included here." in paper
+    assert r"\dag{}: number of collapsed runs, which learned nothing; their scores are" in paper
     del report.context.__dict__["collapsed_of"]
     report.context.__dict__["collapsed"] = lost.assign(method="a")
     assert re.search(r"^a +reference \(1 collapsed\)", str(report), re.M)

@@ -32,6 +32,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.definitions import caption, definitions
 from relation_tf.report.families import of_family
 from relation_tf.report.pictures.significance import differences
+from relation_tf.report.reliability import collapsed_note
 from relation_tf.report.runs import scored_on
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import standings
@@ -235,7 +236,8 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     judged = {} if mean is None else by_method(mean)
     rows = []
     for name in [reference, *verdicts.methods]:
-        lost, dagger = _collapsed(name, context)
+        lost, daggers = collapsed_note(context.collapsed_of.get(name, 0))
+        dagger = "".join(daggers)
         cells: list[Cell | str] = [Cell("reference", notes=lost, paper_note=dagger), ""]
         if name in judged:
             difference = _difference(judged[name], scores, scores.main_tasks[0])
@@ -244,7 +246,7 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
                 replace(
                     difference,
                     notes=[*difference.notes, *lost],
-                    paper_note="; ".join(filter(None, [difference.paper_note, dagger])),
+                    paper_note="; ".join([difference.paper_note, *daggers]),
                 ),
             ]
         elif name != reference:
@@ -260,12 +262,6 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
         + "".join(f" {own}" for own in (context.dagger, context.generated_data) if own),
     )
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
-
-
-def _collapsed(method: str, context: ReportContext) -> tuple[list[str], str]:
-    """Return a note on the collapsed runs of a method, and its short form for papers."""
-    lost = context.collapsed_of.get(method, 0)
-    return ([f"{lost} collapsed"], f"{lost}†") if lost else ([], "")
 
 
 def _unit(scores: Scores, tasks: int) -> str:
@@ -410,7 +406,7 @@ def _standing_table(context: ReportContext) -> Table | None:
     digits = scores.digits(scores.main_tasks[0])
     rows = []
     for name, row in by_method(table).items():
-        lost, _ = _collapsed(name, context)
+        lost, _ = collapsed_note(context.collapsed_of.get(name, 0))
         cells: list[Cell | str] = [
             name,
             *([Cell(f"{row.mean:z.{digits}f}", notes=lost)] if means else []),

@@ -86,7 +86,7 @@ def predicted(rows: ReadRows, look: dict[str, Style]) -> Predicted:
     classified = [own for own in rows.sets if own.classes]
     for own in classified:
         answers = Answers(own.name, own.classes, own.runs)
-        if lacking := [name for name in look if name not in own.runs]:
+        if lacking := rows.unread.get(own.name):
             notes.append(f"{own.name}: no predictions of {in_words(lacking)}.")
         for kind, table in (
             ("auc", auc_table(answers)),

@@ -94,8 +94,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
             f": methods{_within(context)} that share a letter in a column do not differ "
             f"significantly {test}; a column without letters has no significant difference"
         )
-        several = scores.averages and any(part.several for part in context.parts.values())
-        yield ". The average has no letters: see the test over tasks." if several else "."
+        tested = scores.averages and all(part.several for part in context.parts.values())
+        yield ". For the average, see the test over tasks." if tested else "."
     elif context.tested and scores.control is None:
         yield f" No difference{_within(context)} in any column is significant {test}."
     if _fewer(context):
