@@ -47,7 +47,7 @@ class Submissions:
         if len(doubtful) > _MOST_WARNINGS:
             zips = {name for names in doubtful.values() for name in names}
             yield (
-                f"warning: all predictions of a file are equal in {_first(zips)}. "
+                f"warning: these zips have a file of equal predictions: {_first(zips)}. "
                 "`glue-submit check ZIP` names the files"
             )
             doubtful.clear()

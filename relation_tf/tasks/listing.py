@@ -113,7 +113,8 @@ def _generated_versions(missing: Iterable[str]) -> Iterator[str]:
     """Yield the missing tasks that a source of generated text has, one line per source."""
     for name, source in SOURCES.items():
         if source.artificial and (own := [task for task in missing if task in source.tasks]):
-            yield f"generated versions of {', '.join(own)}: source = {name!r}, as in suite demo"
+            names = ", ".join(own)
+            yield f"{names}: generated text is built in (source = {name!r}, as in suite demo)"
 
 
 def describe(

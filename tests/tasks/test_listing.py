@@ -58,9 +58,9 @@ def test_table_names_the_source_of_generated_versions(tmp_path):
     table = list(listing.lines(["CoLA", "MR", "RTE"], tmp_path, tmp_path))
     assert table[1:3] == [
         "not found: CoLA, MR, RTE",
-        "generated versions of CoLA, RTE: source = 'miniglue', as in suite demo",
+        "CoLA, RTE: generated text is built in (source = 'miniglue', as in suite demo)",
     ]
-    assert "generated versions" not in "".join(listing.lines(["MR"], tmp_path, tmp_path))
+    assert "is built in" not in "".join(listing.lines(["MR"], tmp_path, tmp_path))
 
 
 def test_description_of_a_task(small_glue, tmp_path):
