@@ -49,6 +49,7 @@ class FourierMixing(TokenMixer):
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
         value: Tensor of shape `(batch, tokens, width)`, by default `query`; at most 46,340 tokens.
+            If their number is unknown when the layer is traced, outputs for more tokens are NaN.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
         value_mask: Boolean, `(batch, tokens)`; masked tokens do not count as positions.
 
@@ -130,6 +131,8 @@ class FourierMixing(TokenMixer):
             algorithm = "direct" if few else "fft"
         transform = _direct if algorithm == "direct" else _fast
         mixed = transform(real, imaginary, value_mask, count, place)
+        if value.shape[1] is None:
+            mixed = ops.where(ops.shape(value)[1] <= _MOST_TOKENS, mixed, float("nan"))
         return self.drop(ops.cast(mixed, query.dtype), training)
 
 
@@ -153,9 +156,14 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     With `r j = (r^2 + j^2 - (r - j)^2) / 2` the transform of any length is a convolution.
     """
     length = ops.shape(mask)[1]
+    missing = ops.maximum(1 - length, 0)  # a transform needs a token
+    length = length + missing
     # Last axis: tokens, the kept ones first.
     x = tuple(
-        ops.transpose(ops.cast(close_up(part, mask), "float32"), (0, 2, 1))
+        ops.pad(
+            ops.transpose(ops.cast(close_up(part, mask), "float32"), (0, 2, 1)),
+            ((0, 0), (0, 0), (0, missing)),
+        )
         for part in (real, imaginary)
     )
     k = ops.arange(2 * length, dtype="int32")

@@ -46,9 +46,9 @@ class LocalAttention(CausalMixer):
     the tokens that a query sees: those at a distance below `window` on each side, and the first
     `global_tokens` tokens of `value`. The first `global_tokens` queries see all tokens.
 
-    Positions count the kept tokens of `value`: a query is at the position of the first kept token
-    that is not before it. Global queries are the first kept ones. Time and memory are linear in the
-    number of tokens: blocks of `window` queries attend to their own block and its two neighbours.
+    The position of a query is the number of kept tokens of `value` before it. Global queries are
+    the first kept ones. Time and memory are linear in the number of tokens: blocks of `window`
+    queries, at least 32, attend to the tokens of the same block and of the two next to it.
 
     With `causal=True` query i sees only tokens 1 to i of those; global tokens see no more than
     others. The state of `step` is `(keys, values, global keys, global values, count)`: the last
@@ -57,10 +57,10 @@ class LocalAttention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        window: Number of distances on each side, including zero.
-        global_tokens: Number of global tokens. The mechanism "local-attention" of networks has one,
-            whose output is read: in a single layer the window then has no effect, because this
-            token sees all. Use it in an encoder of several blocks.
+        window: A query sees tokens at distances 0 to `window - 1` on each side.
+        global_tokens: Number of global tokens. The mechanism "local-attention" of networks has one.
+            Networks read its output, and it sees all tokens, so `window` has no effect in a single
+            layer: use an encoder of several blocks.
         variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
             sets the defaults of the next three arguments.
         use_bias: If True, the three projections have biases. Default: False.
@@ -289,5 +289,6 @@ def _taken(x: Any, rank: Any) -> Any:
     """Return the tokens of the ranks, `(batch, blocks, ranks, width)`; others are undefined."""
     index = ops.clip(rank, 0, ops.shape(x)[1])
     x = ops.pad(x, ((0, 0), (0, 1), (0, 0)))  # for zero tokens
-    taken = ops.take_along_axis(x, ops.reshape(index, (ops.shape(x)[0], -1, 1)), axis=1)
-    return ops.reshape(taken, (*ops.shape(rank), x.shape[-1]))
+    batch, num_blocks, size = ops.shape(rank)  # no -1: the batch may be empty
+    taken = ops.take_along_axis(x, ops.reshape(index, (batch, num_blocks * size, 1)), axis=1)
+    return ops.reshape(taken, (batch, num_blocks, size, x.shape[-1]))

@@ -173,10 +173,3 @@ def test_number_of_global_tokens(number: Any) -> None:
     message = rf"`global_tokens` must be a non-negative integer. .*global_tokens={number!r}$"
     with pytest.raises(ValueError, match=message):
         LocalAttention(4, global_tokens=number)
-
-
-def test_fourier_mixing_refuses_too_many_tokens() -> None:
-    """The square of a position must fit an int32."""
-    tokens = np.zeros((1, 46_341, 2), "float32")
-    with pytest.raises(ValueError, match=r"at most 46,340 tokens\. Received: 46,341"):
-        FourierMixing(2)(tokens)

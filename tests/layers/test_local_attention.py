@@ -53,3 +53,9 @@ def test_tokens_outside_the_window_have_no_gradient(causal: bool) -> None:
 def test_a_readout_equals_the_first_token() -> None:
     layer, x = built(False, 3, 1), tokens(0, 2, 40, 4)
     close(array(layer(x[:, :1], x)), array(layer(x))[:, :1])
+
+
+def test_an_empty_batch_with_another_value() -> None:
+    layer = built(False, 3, 1)
+    empty = np.zeros((0, 2, 4), "float32")
+    assert array(layer(empty, np.zeros((0, 5, 4), "float32"))).shape == (0, 2, 6)
