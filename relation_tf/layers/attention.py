@@ -185,7 +185,8 @@ class Attention(CausalMixer):
         if all(length is None or length > _FEW for length in (num_queries, num_tokens)):
             return "fused" if fused else "chunked"
         more, saved = width - self.units, width * self.units
-        if more <= 0 or (num_queries is not None and num_queries * more <= saved):
+        few = more <= 0 or (num_queries is not None and num_queries * more <= saved)
+        if few and self.num_heads == 1:
             return "factored"
         return "fused" if fused else "direct"
 

@@ -13,7 +13,7 @@ from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.dropout import kept
 from relation_tf.layers.heads import join_heads, split_heads
-from relation_tf.layers.masking import softmax, to_float32
+from relation_tf.layers.masking import softmax, to_float32, zero_masked
 from relation_tf.layers.normalization import rms_normalize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
@@ -38,13 +38,16 @@ class LinearAttention(CausalMixer):
     The feature maps:
 
     - `"elu"`: `t(x) = elu(x) + 1`, the map of the Relation paper;
-    - `"relu"`: `t(x) = max(x, 0)`;
+    - `"relu"`: `t(x) = max(x, 0)`; with `normalization="sum"`, the output is zero if all products
+      of features are;
     - `"softmax"`: softmax over the features of the head, the exponential map without overflow;
-    - `"identity"`: `t(x) = x`, with `normalization="none"` or `"rms"`, because sums can be zero;
-    - `"hedgehog"`: softmax over `[x W, -x W]`, with a learned square matrix W for the queries and
-      one for the keys of each head, which starts as identity;
+    - `"identity"`: `t(x) = x`, only with `normalization="none"` or `"rms"`: the denominator of
+      `"sum"` could be zero;
+    - `"hedgehog"`: softmax over `[x W, -x W]`. Each head has two learned square matrices W, one for
+      queries and one for keys, initialized to the identity;
     - a function of a tensor, applied to each feature. For `normalization="sum"` its values must not
-      be negative. To save the layer, register it with `keras.saving`.
+      be negative. Register it with `keras.saving`; otherwise the layer can be neither saved nor
+      used as an instance in networks.
 
     Masked keys are set to zero after the feature map. Sums over tokens are accumulated in float32
     or wider. Time and memory are linear in the number of tokens.
@@ -55,7 +58,8 @@ class LinearAttention(CausalMixer):
     - `"factored"` does not form V: `t(K)^T V = (t(K)^T value) W_V`. `"auto"` selects it if there
       are at least as many tokens as input features.
     - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
-      selects it for at most `units` queries, such as a readout of one token, without dropout.
+      selects it for at most `units / num_heads` queries, such as a readout of one token, without
+      dropout.
 
     For one query with dropout, `"direct"` and `"factored"` do not form `t(K)^T V` either.
 
@@ -99,9 +103,9 @@ class LinearAttention(CausalMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If `normalization` or `feature_map` is unknown, if they or several heads cannot
-            be combined, if `num_heads` does not divide `units`, or if dropout is combined with
-            `algorithm="scores"` or `causal=True`.
+        ValueError: If `normalization` or `feature_map` is unknown, if `normalization`,
+            `feature_map` and `num_heads` cannot be combined, if `num_heads` does not divide
+            `units`, or if dropout is combined with `algorithm="scores"` or `causal=True`.
 
     Example:
         >>> import numpy as np
@@ -206,7 +210,10 @@ class LinearAttention(CausalMixer):
             width = self.units // self.num_heads
             self.query_map, self.key_map = (
                 self.add_weight(
-                    shape=(self.num_heads, width, width), initializer=_identities, name=name
+                    shape=(self.num_heads, width, width),
+                    initializer=_identities,
+                    regularizer=self.kernel_regularizer,
+                    name=name,
                 )
                 for name in ("query_map", "key_map")
             )
@@ -240,7 +247,9 @@ class LinearAttention(CausalMixer):
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
-        if value_mask is not None:
+        if callable(self.feature_map):
+            keys = zero_masked(keys, value_mask)  # it may not be finite at zero
+        elif value_mask is not None:
             # Faster than `where`; masked tokens of `value` are zero, so that all keys are finite.
             keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
         return q, keys
@@ -288,7 +297,7 @@ class LinearAttention(CausalMixer):
             own = self._mapped(affine(query, self.key_kernel, self.key_bias), self.key_map)
             output = output / ops.mean(own, axis=-1, keepdims=True)
         elif self.normalization == "sum":
-            # The weight is zero only without kept tokens.
+            # The weight is zero without kept tokens, and if all features are (relu).
             output = output / ops.where(weight > 0, weight, 1.0)
         elif self.normalization == "rms":
             output = rms_normalize(output)
@@ -370,7 +379,7 @@ class LinearAttention(CausalMixer):
     ) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        few = num_queries is not None and num_queries <= self.units
+        few = num_queries is not None and num_queries <= self.units // self.num_heads
         if few and not self.drops(training):
             return "scores"
         return "factored" if num_tokens is not None and num_tokens >= width else "direct"
@@ -378,7 +387,7 @@ class LinearAttention(CausalMixer):
     def _choose_causal(self, num_tokens: int | None, width: int) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        if num_tokens is not None and num_tokens <= chunk_of(self.units):
+        if num_tokens is not None and num_tokens <= chunk_of(self.units // self.num_heads):
             return "scores"
         return "factored" if width < self.units else "direct"
 

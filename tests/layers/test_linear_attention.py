@@ -88,6 +88,23 @@ def test_a_function_as_feature_map(tmp_path: Path) -> None:
     close(array(again(x)), array(layer(x)))
 
 
+def test_padding_of_a_function_that_is_not_finite_at_zero() -> None:
+    layer = LinearAttention(4, "sum", lambda x: 1 / ops.square(x))
+    layer.build((None, None, 4))
+    randomize(layer)
+    x, mask = tokens(0, 2, 5, 4), np.arange(5) < np.array([[5], [3]])
+    output = array(layer(x, query_mask=mask))
+    assert np.isfinite(output).all()
+    close(output[1:, :3], array(layer(x[1:, :3])))
+
+
+def test_regularizers_reach_the_matrices_of_hedgehog() -> None:
+    layer = LinearAttention(6, "sum", "hedgehog", 2, kernel_regularizer=keras.regularizers.L1(1.0))
+    layer.build((None, None, 6))
+    expected = sum(np.abs(w).sum() for w in layer.get_weights())
+    np.testing.assert_allclose(array(sum(layer.losses)), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("feature_map", ["elu", "relu", "softmax", "hedgehog"])
 def test_half_precision_of_long_texts_is_finite(feature_map: str) -> None:
     """Sums over 70,000 tokens overflow in float16."""
