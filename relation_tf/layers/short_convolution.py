@@ -25,7 +25,9 @@ class ShortConvolution(WeightedLayer):
         filter_width: Number of tokens.
         activation: Activation function `phi`; None for the identity.
         use_bias: If True, there is a bias b.
-        kernel_initializer: Initializer of the filters, `(filter_width, width)`.
+        kernel_initializer: Initializer of the filters, `(filter_width, width)`: the last row is for
+            the token itself, the first one for the earliest token. By default outputs have the
+            variance of the inputs.
         bias_initializer: Initializer of the bias.
         kernel_regularizer: Regularizer of the filters.
         bias_regularizer: Regularizer of the bias.
@@ -58,7 +60,7 @@ class ShortConvolution(WeightedLayer):
         activation: Any = None,
         use_bias: bool = True,
         *,
-        kernel_initializer: Any = "glorot_uniform",
+        kernel_initializer: Any = "lecun_uniform",
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,

@@ -50,6 +50,12 @@ def test_steps_equal_the_whole() -> None:
     close(np.concatenate(outputs, axis=1), array(layer(x, mask=mask)))
 
 
+@pytest.mark.parametrize("width", [4, 512])
+def test_outputs_start_with_the_variance_of_the_inputs(width: int) -> None:
+    x = tokens(0, 4, 200, width)
+    assert 0.7 < array(ShortConvolution()(x)).std() < 1.3
+
+
 def test_a_layer_that_is_not_built_has_no_state() -> None:
     with pytest.raises(ValueError, match="no state before it is built"):
         ShortConvolution().initial_state(2)
