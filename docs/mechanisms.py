@@ -20,8 +20,10 @@ _LAYERS = "relation_tf.layers:"
 _HEAD = f"""# Mechanisms
 
 The token-mixing layers by their names in suites. State: bytes of the state of `step` for one text
-after {TOKENS:,} tokens, in float32; only layers with a causal form have one. Parameters and state
-are those of the default options with {UNITS} units and inputs of width {UNITS}.
+after {TOKENS:,} tokens, with numbers in float32; only layers with a causal form have one.
+Parameters and state are those of the layers' default options with {UNITS} units and inputs of
+width {UNITS}. In suites, `relation`, `attention`, `linear-attention` and `baseline` have the
+defaults of the released code, `local-attention` one global token.
 [Use any mechanism at any size](how-to/networks.md) shows how to choose them;
 `relation-tf check-layer NAME` checks a layer.
 

@@ -16,7 +16,6 @@ from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.short_convolution import convolution_step, short_convolution
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
-_EPSILON = 1e-5  # Of the norm of the output.
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
 
 

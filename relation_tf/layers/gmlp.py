@@ -23,8 +23,8 @@ class GMLP(TokenMixer):
     `Y_t = (Z_1t * (sum_j S_tj Z_2j + b_t)) V`
 
     Positions count the kept tokens of `value`. S has a row and a column for each of `max_length`
-    positions: tokens beyond them are not seen, and queries beyond them have the position of the
-    last row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the sums over
+    positions: tokens after the first `max_length` are ignored, and queries after them use the last
+    row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the sums over
     tokens use float32 or wider. Time grows with the number of tokens times `max_length`.
 
     This layer has no causal form.
@@ -43,11 +43,11 @@ class GMLP(TokenMixer):
             for the released code, else False.
         algorithm: `"direct"` or `"auto"`, which are the same.
         seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices but S, whose numbers start uniform in
+        kernel_initializer: Initializer of all matrices except S, which is initialized uniformly in
             +-0.001 / max_length.
-        bias_initializer: Initializer of the biases but b, which starts with ones.
-        kernel_regularizer: Regularizer of the matrices but S.
-        bias_regularizer: Regularizer of the biases but b.
+        bias_initializer: Initializer of all biases except b, which is initialized to ones.
+        kernel_regularizer: Regularizer of all matrices except S.
+        bias_regularizer: Regularizer of all biases except b.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:

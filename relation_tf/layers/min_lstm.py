@@ -14,7 +14,9 @@ from relation_tf.layers.token_mixer import affine
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class MinLSTM(MinGRU):
-    """minLSTM: an LSTM without output gate, whose gates depend on the token alone and sum to one.
+    """minLSTM: an LSTM without output gate.
+
+    Its gates depend only on the token, and their sum is one.
 
     With `f = sigmoid(value W_f)`, `i = sigmoid(value W_i)` and the candidate `c` as in `MinGRU`:
 
