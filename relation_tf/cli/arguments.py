@@ -39,7 +39,9 @@ class SuiteOptions:
         "NAME[,NAME...]",
         shown="all",
     )
-    seeds: str | None = option(None, "Seeds to use.", "N[,N...]", shown="all")
+    seeds: str | None = option(
+        None, "Seeds to use, by number: 3 is seed 3.", "N[,N...]", shown="all"
+    )
     settings: tuple[str, ...] = option(
         (),
         "Override a setting of the suite, such as epochs=20. Repeatable.",

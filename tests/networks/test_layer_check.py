@@ -452,6 +452,20 @@ def test_correct_layer_passes() -> None:
 
 
 @pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize(
+    ("layer", "status", "message"),
+    [
+        ("baseline", "not applicable", "depends only on its own token: tokens are not mixed"),
+        ("relation", "ok", "outputs depend on other tokens"),
+    ],
+)
+def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str, message: str) -> None:
+    (found,) = (one for one in check_layer(layer).checks if one.name == "mixing")
+    assert found.status == status
+    assert message in found.message
+
+
+@pytest.mark.usefixtures("without_training")
 def test_steps_of_a_causal_layer_are_checked() -> None:
     by_name = {check.name: check for check in check_layer(RunningMean).checks}
     assert by_name["steps"].message == "steps of one token give the same outputs as the whole text."

@@ -288,6 +288,20 @@ def _read_out(subject: Subject) -> str:
     return "layer(x[:, :1], value=x) equals the first token of layer(x)."
 
 
+@check("mixing", "accept any tokens.", after=_COMPARED)
+def _mixing(subject: Subject) -> str:
+    place = TOKENS // 2
+    other = subject.x.copy()
+    other[:, place] = subject.x[::-1, place]
+    changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
+    if expected.ndim != 3:
+        raise NotApplicableError("The output is one vector per text, not per token.")
+    changed, expected = (np.delete(output, place, axis=1) for output in (changed, expected))
+    if difference_of(changed, expected) <= TOLERANCE:
+        raise NotApplicableError("Each output depends only on its own token: tokens are not mixed.")
+    return "outputs depend on other tokens."
+
+
 @check("causality", "a causal layer must accept any tokens.", after=_COMPARED)
 def _causal(subject: Subject) -> str:
     if not getattr(subject.mixer, "causal", False):
