@@ -86,9 +86,12 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
         said.append(f"{who} {what} {reference}{pvalue}")
     if said:
         where = "over tasks" if len(verdicts.averaged) > 1 else f"of {verdicts.averaged[0]}"
+        found = f"disagrees: {'; '.join(said)}"
+        if tests.lacking:
+            found = f"cannot confirm this: with so few {tests.lacking}, no p can be that small"
         yield (
-            f"The test {where} ({tests.how}) disagrees: {'; '.join(said)}. Quote the verdicts only "
-            f"if you chose {reference} as reference before the runs."
+            f"The test {where} ({tests.how}) {found}. Quote the verdicts only if you chose "
+            f"{reference} as reference before the runs."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,13 +26,13 @@ class Outcome(NamedTuple):
         pairs: Columns `a`, `b` and `better` (None without a significant difference).
         how: Name and level of the test.
         undecided: Number of pairs without a verdict.
-        possible: If False, no p can be below the level.
+        lacking: Unit of which there are too few for any p below the level; empty with enough.
     """
 
     pairs: pd.DataFrame
     how: str
     undecided: int = 0
-    possible: bool = True
+    lacking: str = ""
 
 
 def leading(
@@ -99,12 +99,19 @@ def outcome_of(
         undecided = sum(pair.verdict == UNDECIDED for pair in seen)
         return Outcome(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
     if several is not None:
-        return Outcome(several.pairs, f"{several.procedure.title}, {level}")
+        how = f"{several.procedure.title}, {level}"
+        lacking = _lacking(several.result, f"{several.procedure.unit}s", scores)
+        return Outcome(several.pairs, how, lacking=lacking)
     if len(scores.main_tasks) == 1 and scores.main_tasks[0] in comparisons:
         test = comparisons[scores.main_tasks[0]]
         how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
-        return Outcome(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
+        return Outcome(test.pairs(), how, lacking=_lacking(test, "seeds", scores))
     return None
+
+
+def _lacking(result: Any, unit: str, scores: Scores) -> str:
+    """Return the unit if no p can be below the level; tests of plugins may not know it."""
+    return unit if getattr(result, "attainable_pvalue", 0.0) >= scores.alpha else ""
 
 
 def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
@@ -113,8 +120,8 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
     different, total = int(pairs["better"].notna().sum()), len(pairs)
     if not total:
         return "; no verdict yet"
-    if not different and not outcome.possible:
-        return f", but no difference can be significant with so few seeds ({how})"
+    if not different and outcome.lacking:
+        return f", but no difference can be significant with so few {outcome.lacking} ({how})"
     if total == 1 and different:
         return f"; {better_of(pairs, 'is significantly better than')[0]} ({how})"
     if total == 1:

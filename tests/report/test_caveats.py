@@ -50,11 +50,24 @@ def test_a_test_over_tasks_that_disagrees_is_named(judged, tasks, caveats):
 
 
 def test_the_test_of_a_single_task_can_disagree(table_of):
-    """Ranks of three seeds reach no p < .05."""
+    scores = {"r": [70.0, 70.1, 70.2, 70.3, 76.5], "a": [76.0, 76.1, 76.2, 76.3, 76.4]}
+    assert compare(table_of({"A": scores}), reference="r").context.caveats[0] == (
+        "The test of A (Steel-Dwass, p < .05) disagrees: a does not differ significantly from r "
+        f"(p = .151). {QUOTE}"
+    )
+
+
+def test_a_test_with_too_few_seeds_or_tasks_cannot_disagree(table_of, judged):
     few = {"r": [70.0, 70.1, 70.2], "a": [76.0, 76.1, 76.2]}
     assert compare(table_of({"A": few}), reference="r").context.caveats == [
-        "The test of A (Steel-Dwass, p < .05) disagrees: a does not differ significantly from r "
-        f"(p = .100). {QUOTE}"
+        "The test of A (Steel-Dwass, p < .05) cannot confirm this: with so few seeds, no p can be "
+        f"that small. {QUOTE}"
+    ]
+    tasks = {task: {"r": 70, "a": 76, "b": 75} for task in "ABC"}
+    report = judged(tasks, control="r", test_over_tasks="wilcoxon-holm")
+    assert report.context.caveats == [
+        "The test over tasks (Wilcoxon's signed-rank test with Holm, p < .05) cannot confirm this: "
+        f"with so few tasks, no p can be that small. {QUOTE}"
     ]
 
 
