@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from relation_tf.report.scores import Scores
-from relation_tf.report.verdicts import Verdicts, margin_in_words
+from relation_tf.report.verdicts import Verdicts, margin_in_words, own_margins
 
 
 def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
@@ -24,7 +24,7 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     yield "Its interval gives the verdict. Better: the whole interval is above 0."
     if scores.margin:
         margin = margin_in_words(scores.margin, scores)
-        own = _own_margins(scores, verdicts)
+        own = own_margins(scores, verdicts)
         yield (
             f"No worse: the whole interval is above −{margin} (the margin{own}), "
             "even if all of it is below 0."
@@ -67,23 +67,13 @@ def caption(
     no_worse = beyond = ""
     if scores.margin:
         margin = f"−{margin_in_words(scores.margin, scores)}"
-        no_worse = f"no worse: above {margin} (the margin{_own_margins(scores, verdicts)}); "
+        no_worse = f"no worse: above {margin} (the margin{own_margins(scores, verdicts)}); "
         beyond = f" but not above {margin}"
     relative = f" Time per epoch and memory: {verdicts.reference} = 1." if costs else ""
     return (
         f": {what}. Better: interval above 0; {no_worse}worse: below 0{beyond}; inconclusive: "
         f"every other case.{relative}"
     )
-
-
-def _own_margins(scores: Scores, verdicts: Verdicts) -> str:
-    """Return the margins of single tasks, and that of the mean, for a sentence."""
-    if not scores.margins:
-        return ""
-    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
-    if verdicts.mean is not None and len(verdicts.averaged) > 1:
-        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
-    return f"; {own}"
 
 
 def _level_and_coverage(alpha: float, number: int) -> str:

@@ -142,7 +142,9 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         parts = [_counted(name, verdicts) for name in verdicts.methods[:_MOST_NAMES]]
         more = len(verdicts.methods) - _MOST_NAMES
         parts += [f"{more} more methods in the table"] if more > 0 else []
-        return f"Verdicts against {reference} by task: {'; '.join(parts)}."
+        within = f"margin: {margin_in_words(scores.margin, scores)}" if scores.margin else ""
+        margins = _notes(within, own_margins(scores, verdicts).removeprefix("; "))
+        return f"Verdicts against {reference} by task{margins}: {'; '.join(parts)}."
     one_task = scores.main_tasks[0] if len(scores.main_tasks) == 1 else verdicts.averaged[0]
     number = len(verdicts.averaged)
     where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
@@ -155,6 +157,16 @@ def margin_in_words(margin: float, scores: Scores) -> str:
     if not scores.unit:
         return f"{margin:g}"
     return f"{margin:g} point" if margin == 1 else f"{margin:g} {scores.unit}"
+
+
+def own_margins(scores: Scores, verdicts: Verdicts) -> str:
+    """Return the margins of single tasks, and that of the mean, for a sentence."""
+    if not scores.margins:
+        return ""
+    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
+    if verdicts.mean is not None and len(verdicts.averaged) > 1:
+        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
+    return f"; {own}"
 
 
 def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -> str:

@@ -178,9 +178,11 @@ def test_a_method_with_one_seed_has_no_verdict(table_of):
 
 def test_unlike_units_have_verdicts_by_task_only(judged):
     means = {"acc": {"r": 80, "a": 90}, "loss": {"r": 3.0, "a": 9.0}}
-    context = judged(means, sd=0.1, lower_is_better="loss")
+    context = judged(means, sd=0.1, lower_is_better="loss", margins={"loss": 0.5})
     assert context.verdicts.mean is None
-    assert context.headline == "Verdicts against r by task: a better on 1, worse on 1."
+    assert context.headline == (
+        "Verdicts against r by task (margin: 1; 0.5 on loss): a better on 1, worse on 1."
+    )
 
 
 @pytest.mark.parametrize(
@@ -383,7 +385,7 @@ def test_unlike_units_of_a_mean_are_named(table_of):
         "task with another unit, such as --margin SST-2=SCORE.",
     ]
     assert context.verdicts.mean is None
-    assert context.headline == "Verdicts against a by task: b inconclusive on 2."
+    assert context.headline == "Verdicts against a by task (margin: 0.01): b inconclusive on 2."
     assert compare(table_of({"MR": near, "SST-2": near})).context.warnings == []
 
 
