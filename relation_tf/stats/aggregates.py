@@ -139,7 +139,7 @@ def probability_of_improvement(
                       _shares(generator, count, own.shape[1]))
             for own in wins
         ]  # fmt: skip
-        return np.mean(shares, axis=0)
+        return np.clip(np.mean(shares, axis=0), 0.0, 1.0)  # rounding
 
     value = float(np.mean([own.mean() for own in wins]))
     both = [scores for pair in pairs for scores in pair]

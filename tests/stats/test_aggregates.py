@@ -29,6 +29,13 @@ def test_interquartile_mean_equals_rliable():
     assert (found.low, found.high) == pytest.approx(GOLDEN["iqm_interval"], abs=0.03 * width)
 
 
+def test_probability_of_improvement_is_at_most_one():
+    first = {task: np.linspace(0, 1, 7) for task in range(3)}
+    second = {task: scores + 2 for task, scores in first.items()}
+    assert probability_of_improvement(first, second, draws=50) == (1, 1, 1)
+    assert probability_of_improvement(second, first, draws=50) == (0, 0, 0)
+
+
 def test_probability_of_improvement_equals_rliable():
     found = probability_of_improvement(FIRST, SECOND)
     assert found.value == pytest.approx(GOLDEN["improvement"], abs=1e-12)
