@@ -147,7 +147,7 @@ class SuitePlan:
             if self.suite.timed
             else "Ranges: from the minimum to the maximum number of epochs. ~: estimated from "
             "other tasks and methods.",
-            f"{_time(fewest)} to {_time(most)} for {self._num_pending()} runs, {jobs}; "
+            f"{_range(_time(fewest), _time(most))} for {self._num_pending()} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",
@@ -198,8 +198,7 @@ class SuitePlan:
         return f"{said} SD over seeds: {spread.origin}."
 
     def _num_pending(self) -> str:
-        fewest, most = len(self.fewest_pending), len(self.pending)
-        return f"{most}" if fewest == most else f"{fewest} to {most}"
+        return _range(f"{len(self.fewest_pending)}", f"{len(self.pending)}")
 
     def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))
@@ -209,7 +208,7 @@ class SuitePlan:
         fewest, most = _seconds(cost.fewest), _seconds(cost.most)
         if fewest == "< 1" != most:
             return f"{mark}up to {most}"
-        return mark + (most if fewest == most else f"{fewest} to {most}")
+        return mark + _range(fewest, most)
 
 
 def make_plan(
@@ -400,6 +399,10 @@ def _epochs(run: RunConfig) -> tuple[int, int]:
 
 def _seconds(value: float) -> str:
     return "< 1" if 0 < value < 1 else f"{value:,.0f}"
+
+
+def _range(fewest: str, most: str) -> str:
+    return most if fewest == most else f"{fewest} to {most}"
 
 
 def _time(hours: float) -> str:
