@@ -413,7 +413,7 @@ class ReportContext:
                 factor, digits = points, 1 if points == 100 else 3
             means.append(f"{factor * row.mean:z.{digits}f}")
             deviations.append(f"{factor * row.sd:z.{digits}f}")
-        return " / ".join(means), " / ".join(deviations)
+        return " / ".join(means).replace("-", "−"), " / ".join(deviations)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
