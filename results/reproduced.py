@@ -63,6 +63,8 @@ STUDIES = (
           {"": [_CHOSEN]}),
     Study("Contextualizer, Table 3, without b", "contextualizer-table3-without-biases",
           "contextualizer-table3", {"": [_CHOSEN, "without the bias b"]}),
+    Study("Contextualizer, Table 4", "contextualizer-table4", "contextualizer-table4",
+          {"": [_CHOSEN]}),
     Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4", {"": _REVIEWS}),
     Study("FCSR, Table 5", "fcsr-table5", "fcsr-table5",
           {"": [*_REVIEWS, "4 of 16 domains trained together"]}),
