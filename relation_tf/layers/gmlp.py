@@ -8,13 +8,14 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.causal import CausalMixer
 from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
 from relation_tf.layers.normalization import standardize
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.token_mixer import Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class GMLP(TokenMixer):
+class GMLP(CausalMixer):
     """gMLP: features are gated by a learned linear combination of all positions.
 
     With `Z_1 = phi(query U_1)` and `Z_2 = LayerNorm(phi(value U_2))`, each of `expansion * units`
@@ -27,7 +28,9 @@ class GMLP(TokenMixer):
     row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the sums over
     tokens use float32 or wider. Time grows with the number of tokens times `max_length`.
 
-    This layer has no causal form.
+    With `causal=True` query i sees tokens 1 to i; entries of S for later tokens have no effect. The
+    state of `step` is `(Z_2, count)`: the first `max_length` tokens of Z_2, of shape
+    `(batch, max_length, expansion * units)`, and the number of tokens, `(batch, 1)`.
 
     Args:
         units: Width of the output.
@@ -42,6 +45,7 @@ class GMLP(TokenMixer):
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
         algorithm: `"direct"` or `"auto"`, which are the same.
+        causal: If True, query i sees tokens 1 to i only.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of all matrices except S, which is initialized uniformly in
             +-0.001 / max_length.
@@ -60,7 +64,7 @@ class GMLP(TokenMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If a size is not a positive integer, or with `causal=True`.
+        ValueError: If a size is not a positive integer.
 
     Example:
         >>> import numpy as np
@@ -84,6 +88,7 @@ class GMLP(TokenMixer):
         dropout: float | None = None,
         output_projection: bool | None = None,
         algorithm: str = "auto",
+        causal: bool = False,
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
@@ -98,6 +103,7 @@ class GMLP(TokenMixer):
             dropout=dropout,
             output_projection=output_projection,
             algorithm=algorithm,
+            causal=causal,
             seed=seed,
             kernel_initializer=kernel_initializer,
             bias_initializer=bias_initializer,
@@ -131,13 +137,40 @@ class GMLP(TokenMixer):
         """Compute the gated features."""
         if value_mask is None:
             value_mask = ops.ones(ops.shape(value)[:2], "bool")
-        gate = self.activation(affine(query, self.query_kernel, self.query_bias))
+        z = close_up(zero_masked(self._gates(value), value_mask), value_mask)[:, : self.max_length]
+        count = kept_before(ops.shape(query)[1] + 1, value_mask)
+        return self._gated(query, self._mixed(z, count[:, :-1], count[:, 1:]), training)
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Return no tokens."""
+        z = self.zeros(batch_size, self.max_length, self.expansion * self.units)
+        return z, ops.zeros((batch_size, 1), "int32")
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Add one token and combine the tokens seen."""
+        z, count = state
+        place = ops.arange(self.max_length, dtype="int32")
+        own = ops.logical_and(place == count, mask)[..., None]
+        z = ops.where(own, ops.cast(self._gates(x), z.dtype), z)
+        seen = count + ops.cast(mask, "int32")
+        return self._gated(x, self._mixed(z, count, seen), training=False), (z, seen)
+
+    def _gates(self, value: Any) -> Any:
+        """Return Z_2 of each token."""
         z = self.activation(affine(value, self.value_kernel, self.value_bias))
-        z = standardize(to_float32(z)) * to_float32(self.scale) + to_float32(self.offset)
-        z = close_up(zero_masked(z, value_mask), value_mask)[:, : self.max_length]
-        mixed = ops.matmul(to_float32(self.spatial_weights)[:, : ops.shape(z)[1]], z)
-        mixed = mixed + to_float32(self.spatial_offset)[:, None]  # (batch, max_length, inner)
-        place = ops.minimum(kept_before(ops.shape(query)[1], value_mask), self.max_length - 1)
-        mixed = ops.take_along_axis(mixed, place[..., None], axis=1)
+        return standardize(to_float32(z)) * to_float32(self.scale) + to_float32(self.offset)
+
+    def _mixed(self, z: Any, place: Any, seen: Any) -> Any:
+        """Combine the tokens of z for queries at places, which see so many tokens if causal."""
+        row = ops.minimum(place, self.max_length - 1)
+        weights = ops.take(to_float32(self.spatial_weights)[:, : ops.shape(z)[1]], row, axis=0)
+        if self.causal:
+            rank = ops.arange(ops.shape(z)[1], dtype="int32")
+            weights = ops.where(rank < seen[..., None], weights, 0.0)
+        mixed = ops.matmul(weights, z)
+        return mixed + ops.take(to_float32(self.spatial_offset), row, axis=0)[..., None]
+
+    def _gated(self, query: Any, mixed: Any, training: bool) -> Any:
+        gate = self.activation(affine(query, self.query_kernel, self.query_bias))
         y = self.drop(gate * ops.cast(mixed, gate.dtype), training)
         return affine(y, self.out_kernel, self.out_bias)

@@ -193,6 +193,7 @@ CASES = (
     Case(FourierMixing, naive.fourier_mixing, {"use_bias": True}),
     Case(GMLP, naive.gmlp, {"expansion": 1}),
     Case(GMLP, naive.gmlp, {"max_length": 4, "expansion": 1, "use_bias": True}),
+    Case(GMLP, naive.gmlp, {"max_length": 4, "expansion": 1, "causal": True}),
     Case(LocalAttention, naive.local_attention),
     Case(
         LocalAttention,

@@ -202,7 +202,10 @@ def gmlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.nda
     gate, z = gelu(_affine(query, w, "query")), gelu(_affine(value, w, "value"))[:length]
     z = w["scale"] * _standardized(z) + w["offset"]
     place = np.minimum(seen.before.sum(axis=-1), length - 1)
-    mixed = w["spatial_weights"][place, : len(z)] @ z + w["spatial_offset"][place, None]
+    weights = w["spatial_weights"][place, : len(z)]
+    if seen.after is None:
+        weights = weights * (seen.before | seen.same)[:, : len(z)]
+    mixed = weights @ z + w["spatial_offset"][place, None]
     return _affine(gate * mixed, w, "out")
 
 

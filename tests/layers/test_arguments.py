@@ -10,7 +10,6 @@ import pytest
 from relation_tf.layers import (
     FCSR,
     FOFE,
-    GMLP,
     AFTLocal,
     Attention,
     Contextualizer,
@@ -117,7 +116,7 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
 
 
 @pytest.mark.parametrize(
-    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing, GMLP]
+    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing]
 )
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
