@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,72 @@ def contextualizer(layer: layers.Contextualizer, x: Any) -> Any:
         variance = ops.mean(ops.square(z), axis=-1, keepdims=True)
         context = context + z * ops.rsqrt(variance + layer.epsilon) * step.scale + step.offset
     return context
+
+
+def local_attention(layer: layers.LocalAttention, x: Any) -> Any:
+    """Compute `softmax(Q K^T / sqrt(units)) V` with all pairs, masked outside of the window."""
+    q, k, v = (
+        affine(x, kernel, bias)
+        for kernel, bias in (
+            (layer.query_kernel, layer.query_bias),
+            (layer.key_kernel, layer.key_bias),
+            (layer.value_kernel, layer.value_bias),
+        )
+    )
+    scores = ops.matmul(q * layer.units**-0.5, ops.transpose(k, (0, 2, 1)))
+    positions = ops.arange(x.shape[1])
+    near = ops.abs(positions[:, None] - positions) < layer.window
+    return ops.matmul(ops.softmax(ops.where(near, scores, -1e9)), v)
+
+
+def recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
+    """Compute `o_t = q_t^T S_t`, `S_t = a_t S_{t-1} + k_t v_t^T` token by token."""
+
+    def step(state: Any, token: Any) -> Any:
+        k, v, log_decay = token
+        decay = ops.exp(log_decay if len(log_decay.shape) == 3 else log_decay[..., None])
+        return decay[..., None] * state + k[..., None] * v[..., None, :]
+
+    return _read(queries, _states(step, keys, values, log_decays))
+
+
+def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
+    """Compute `S_t = a_t (I - k_t k_t^T) S_{t-1} + k_t v_t^T` and `q_t^T S_t` token by token."""
+
+    def step(state: Any, token: Any) -> Any:
+        k, v, log_decay = token
+        state = ops.exp(log_decay)[..., None, None] * state
+        error = v - ops.sum(k[..., None] * state, axis=-2)
+        return state + k[..., None] * error[..., None, :]
+
+    return _read(queries, _states(step, keys, values, log_decays))
+
+
+def elementwise_recurrence(values: Any, log_decays: Any) -> Any:
+    """Compute `h_t = a_t h_{t-1} + v_t` token by token."""
+    start = ops.zeros_like(values[:, 0])
+    return _loop(lambda h, token: ops.exp(token[1]) * h + token[0], start, values, log_decays)
+
+
+def _states(step: Callable[[Any, Any], Any], keys: Any, *others: Any) -> Any:
+    batch, _, heads, width = others[0].shape
+    start = ops.zeros((batch, heads, keys.shape[-1], width), keys.dtype)
+    return _loop(step, start, keys, *others)
+
+
+def _loop(step: Callable[[Any, Any], Any], start: Any, *tensors: Any) -> Any:
+    """Return the states after each token, `(batch, tokens, ...)`."""
+
+    def scanned(state: Any, token: Any) -> tuple[Any, Any]:
+        state = step(state, token)
+        return state, state
+
+    _, states = ops.scan(scanned, start, tuple(ops.swapaxes(x, 0, 1) for x in tensors))
+    return ops.swapaxes(states, 0, 1)
+
+
+def _read(queries: Any, states: Any) -> Any:
+    return ops.sum(queries[..., None] * states, axis=-2)
 
 
 def fofe_matrix(length: int, decay: float) -> np.ndarray:

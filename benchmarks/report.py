@@ -176,14 +176,20 @@ def _seconds(seconds: float) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write `scaling.svg` and `decoding.svg`: all measured curves on logarithmic axes."""
+    """Write the figures of training steps and `decoding.svg`, on logarithmic axes.
+
+    Each figure of training steps also has the curve of attention.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    steps = [(curve, _measured(results, name_of(curve))) for curve in CURVES]
-    _draw(
-        steps, folder / "scaling.svg",
-        ("A training step, batch 4, width 64", "seconds", lambda point: point["seconds"]["median"]),
-        ("Additional memory of a step", "MiB", lambda point: point["bytes"] / 2**20),
-    )  # fmt: skip
+    for figure in dict.fromkeys(curve.figure for curve in CURVES):
+        chosen = [c for c in CURVES if c.figure == figure or c.subject == "Attention"]
+        _draw(
+            [(curve, _measured(results, name_of(curve))) for curve in chosen],
+            folder / f"{figure}.svg",
+            ("A training step, batch 4, width 64", "seconds",
+             lambda point: point["seconds"]["median"]),
+            ("Additional memory of a step", "MiB", lambda point: point["bytes"] / 2**20),
+        )  # fmt: skip
     decoders = [(curve, _measured(results, decoder_name(curve))) for curve in DECODERS]
     _draw(
         decoders, folder / "decoding.svg",

@@ -50,6 +50,11 @@ class Row:
 _NETWORK = "network on IMDb's lengths, 256 units, batches of 256"
 _PADDED = "every token, all padded to 2,494"
 
+RECURRENT = ("Retention", "Mamba2", "MLSTM", "DeltaNet", "GatedDeltaNet", "GatedLinearAttention",
+             "HGRN2", "MinGRU", "MinLSTM")  # fmt: skip
+POOLING = ("SummaryMixing", "AFTSimple", "AFTLocal", "Fastformer", "HyperMixer", "FourierMixing",
+           "GMLP", "LocalAttention")  # fmt: skip
+
 ROWS = (
     Row("relation-readout", f"Relation {_NETWORK}, readout", _PADDED, "networks:relation",
         {"compute": "readout"}, at_least=40),
@@ -65,6 +70,19 @@ ROWS = (
         "the equations as written", "layers:contextualizer", {"length": 467}, at_least=6),
     Row("contextualizer-2494", "Contextualizer, N=2494, m=128, rank 256, K=5",
         "the equations as written", "layers:contextualizer", {"length": 2494}, at_least=6),
+    Row("local-attention-layer", "LocalAttention, N=2494, 64 units, window 32",
+        "all pairs, masked", "layers:local_attention", at_least=1),
+    Row("fourier-mixing-layer", "FourierMixing, N=2494, 256 units", "products with matrices",
+        "layers:fourier_mixing", at_least=1),
+    *(
+        Row(f"{layer}-loop", f"{layer}, causal, N=1024, 256 units", "a loop over tokens",
+            "recurrences:against_loop", {"layer": layer, "length": 1024}, at_least=1)
+        for layer in RECURRENT
+    ),
+    Row("GatedDeltaNet-first", "GatedDeltaNet, N=1024, 256 units: seconds of the first step", "",
+        "recurrences:first_call", {"layer": "GatedDeltaNet", "length": 1024}, at_most=10),
+    Row("delta-rule-keras-hub", "gated delta rule, N=1024, 4 heads of width 64", "keras-hub 0.32",
+        "recurrences:delta_rule_keras_hub", {"length": 1024}, at_least=6, needs="keras_hub"),
     Row("fofe", "FOFE, N=2494, width 300", "products with the N x N matrix", "layers:fofe",
         at_least=4),
     Row("fcsr", "FCSR, N=467, width 300, forward", "the machine's matrix products", "layers:fcsr",
@@ -119,6 +137,7 @@ class Curve:
             a decoder, a time per token that does not depend on the length.
         backend: Keras backend.
         needs: Required module, in addition to the backend.
+        figure: Name of its figure.
     """
 
     subject: str
@@ -126,6 +145,7 @@ class Curve:
     linear: bool = False
     backend: Backend = "tensorflow"
     needs: str | None = None
+    figure: str = "scaling"
 
 
 CURVES = (
@@ -142,6 +162,8 @@ CURVES = (
     Curve("PyTorch linear-attention-transformer", backend="torch",
           needs="linear_attention_transformer"),
     Curve("JAX dot_product_attention", LENGTHS[:6], backend="jax"),
+    *(Curve(layer, linear=True, figure="scaling-pooling") for layer in POOLING),
+    *(Curve(layer, linear=True, figure="scaling-recurrent") for layer in RECURRENT),
 )  # fmt: skip
 
 STEEPEST = 1.1

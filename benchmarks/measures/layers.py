@@ -13,9 +13,18 @@ from benchmarks.measured import Measured, check_equal, compare, tokens
 from benchmarks.measures.machine import matrix_rate
 from benchmarks.steps import forward_step, train_step
 from benchmarks.timing import in_turn, spread
-from relation_tf.layers import FCSR, FOFE, Contextualizer, LinearAttention, Relation
+from relation_tf.layers import (
+    FCSR,
+    FOFE,
+    Contextualizer,
+    FourierMixing,
+    LinearAttention,
+    LocalAttention,
+    Relation,
+)
 
 _BATCH, _LENGTH, _WIDTH, _UNITS = 8, 2494, 100, 256
+_WINDOW_UNITS = 64
 _DOCUMENTS = 32  # batch size of the Contextualizer paper
 
 
@@ -30,6 +39,19 @@ def linear_attention() -> Measured:
     layer = LinearAttention(_UNITS)
     x = tokens(_BATCH, _LENGTH, _WIDTH)
     return _against(layer, lambda x: direct.linear_attention(layer, x), x)
+
+
+def local_attention() -> Measured:
+    """Compare with attention over all pairs of tokens, masked outside of the window."""
+    layer = LocalAttention(_WINDOW_UNITS)
+    x = tokens(_BATCH, _LENGTH, _WINDOW_UNITS)
+    return _against(layer, lambda x: direct.local_attention(layer, x), x)
+
+
+def fourier_mixing() -> Measured:
+    """Compare with products with the matrices of the Fourier transforms."""
+    layer, products = (FourierMixing(_UNITS, algorithm=name) for name in ("fft", "direct"))
+    return _against(layer, products, tokens(_BATCH, _LENGTH, _UNITS))
 
 
 def contextualizer(length: int) -> Measured:

@@ -28,7 +28,7 @@ class Point:
 
 def grow(subject: str, lengths: list[int]) -> list[Point]:
     """Measure a curve in this process."""
-    build = SUBJECTS[subject]
+    build = SUBJECTS.get(subject, lambda: _built(getattr(layers, subject)(_WIDTH)))
     _step(build(), 64)()
     points = []
     for length in lengths:
@@ -107,14 +107,12 @@ def _jax_attention() -> Any:
     return _built(Projected(attend))
 
 
+# Other subjects are layers with their default options.
 SUBJECTS: dict[str, Callable[[], Any]] = {
-    "Relation": lambda: _built(layers.Relation(_WIDTH)),
     "LinearAttention": lambda: _built(layers.LinearAttention(_WIDTH, normalization="sum")),
-    "PointwiseMLP": lambda: _built(layers.PointwiseMLP(_WIDTH)),
     "Contextualizer": lambda: _built(layers.Contextualizer(rank=_WIDTH)),
     "FOFE": _contexts,
     "FCSR": lambda: _built(layers.FCSR()),
-    "Attention": lambda: _built(layers.Attention(_WIDTH)),
     "Attention, N x N": lambda: _built(layers.Attention(_WIDTH, algorithm="direct")),
     "Keras MultiHeadAttention": lambda: _built(KerasAttention()),
     "PyTorch scaled_dot_product_attention": _torch_attention,

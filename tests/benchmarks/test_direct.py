@@ -19,6 +19,7 @@ MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
         (layers.Relation(4), direct.relation),
         (layers.LinearAttention(4), direct.linear_attention),
         (layers.Contextualizer(rank=3), direct.contextualizer),
+        (layers.LocalAttention(4, window=2), direct.local_attention),
     ],
 )
 def test_equations(layer, equations):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 
+import numpy as np
 import pytest
 
-from benchmarks.measures import decoding, scaling
-from benchmarks.table import CURVES, DECODERS, ROWS
+from benchmarks.measures import decoding, recurrences, scaling
+from benchmarks.table import CURVES, DECODERS, RECURRENT, ROWS
+from relation_tf import layers
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,7 +29,7 @@ def test_a_row_names_a_function_and_its_arguments(row):
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.subject)
 def test_a_curve_names_a_subject_and_lengths_that_grow(curve):
-    assert curve.subject in scaling.SUBJECTS
+    assert curve.subject in scaling.SUBJECTS or hasattr(layers, curve.subject)
     assert list(curve.lengths) == sorted(set(curve.lengths))
 
 
@@ -50,3 +52,11 @@ def test_a_decoder_is_measured(curve):
     assert (short.length, long.length) == (3, 65)
     assert 0 < long.seconds.low <= long.seconds.median
     assert (long.bytes == short.bytes) is curve.linear
+
+
+@pytest.mark.parametrize("layer", RECURRENT)
+def test_a_recurrent_layer_equals_its_loop_over_tokens(layer, monkeypatch):
+    monkeypatch.setattr(recurrences, "compare", lambda *steps: [step() for step in steps])
+    chunks, loop = recurrences.against_loop(layer, 5)
+    for one, other in zip(chunks, loop, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3 * max(1.0, np.abs(other).max()))
