@@ -195,10 +195,12 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
 
 
 def _trainer_class(config: RunConfig) -> Any:
+    from relation_tf.training.layer_timing import LayerTimer
     from relation_tf.training.step_timing import StepTimer
     from relation_tf.training.task_trainer import TaskTrainer
 
-    return StepTimer if find_task(config.entry).timed else TaskTrainer
+    timers = {"decoding": StepTimer, "training": LayerTimer}
+    return timers.get(find_task(config.entry).timed, TaskTrainer)
 
 
 class LastInputs:

@@ -34,7 +34,11 @@ class SuiteFacts:
         self.learned = suite.learned()
         self.group = next((name for name, task in self.tasks.items() if task.members), None)
         self.alone = next((name for name, task in self.tasks.items() if not task.members), None)
-        self.timed = next((task.name for task in self.learned if task.timed), None)
+        timed = next((task for task in self.learned if task.timed), None)
+        self.timed = timed and timed.name
+        self.timed_alike = [
+            each.name for each in self.learned if timed and each.timed == timed.timed
+        ]
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
         self.unclassified = next((task.name for task in self.learned if not task.labels), None)
@@ -301,8 +305,8 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
             expected = f"one of {', '.join(only)} with source = {suite.source!r}"
             yield "tasks", each.name, only, expected
         if facts.timed:
-            timed = [task.name for task in facts.learned if task.timed]
-            yield "tasks", each.name, timed, f"timed tasks only, such as {facts.timed}"
+            expected = f"timed tasks of one kind only, such as {facts.timed}"
+            yield "tasks", each.name, facts.timed_alike, expected
     for name, entry in facts.tasks.items():
         if suite.positions == "learned":
             longest = suite.setting(name, "max_length")

@@ -22,7 +22,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
-from relation_tf.tasks.task import MeasuredTask, Task
+from relation_tf.tasks.task import MeasuredTask, Task, Timed
 
 
 def _exists(published: str) -> str:
@@ -147,9 +147,10 @@ class Suite(TrainingSettings):
         return find_task(self.entry(name))
 
     @property
-    def timed(self) -> bool:
-        """If True, all tasks are timed and nothing is trained, see `Task`."""
-        return all(task.timed for task in self.learned())
+    def timed(self) -> Timed:
+        """Kind of the timed tasks, which train nothing; empty for other suites, see `Task`."""
+        (kind, *others) = {task.timed for task in self.learned()}
+        return "" if others else kind
 
     def learned(self) -> list[Task]:
         """Return all tasks; groups are replaced by their tasks."""

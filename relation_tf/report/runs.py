@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,43 @@ _SOURCES = {
 }
 _UNKNOWN = {"batch": math.nan, "cpu": math.nan, "wall": math.nan}
 _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
+
+
+class TimedTexts(NamedTuple):
+    """Texts about a kind of timed task, see `Task.timed`.
+
+    Attributes:
+        computed: What is computed.
+        scored: What the scores measure.
+        passed: Sentences on a pass.
+        costs: Note of the figure of costs.
+    """
+
+    computed: str
+    scored: str
+    passed: str
+    costs: str
+
+
+TIMED: Mapping[str, TimedTexts] = {
+    "decoding": TimedTexts(
+        "one token of each row at a time",
+        "untrained networks that process one token of each row at a time",
+        "A pass decodes the whole text; a step decodes one token of each row in a batch.",
+        "Time per step (one token of each row in the batch; median over seeds) and memory for all "
+        "earlier tokens, against the text length. Attention reserves memory for all tokens at the "
+        "start and reads all of it at each step.",
+    ),
+    "training": TimedTexts(
+        "forward and backward passes of the mechanism alone, over all tokens",
+        "forward and backward passes of untrained mechanisms",
+        "A pass computes the outputs of all tokens, and the gradients for the weights and the "
+        "tokens, which are random vectors. Memory: peak of a run, with compilation, minus the "
+        "memory that the process used before its first run.",
+        "Time of a forward and backward pass (median over seeds) and peak memory of a run, against "
+        "the text length.",
+    ),
+}
 
 
 def all_runs(results: Results) -> pd.DataFrame:
@@ -209,7 +246,7 @@ def computed(results: Results) -> str:
     """Return a sentence on computed tokens, precision and XLA."""
     suite = results.suite
     if suite.timed:
-        return "Computation: one token of each row at a time, float32, without XLA."
+        return f"Computation: {TIMED[suite.timed].computed}, float32, without XLA."
     if all(task.written for task in suite.learned()):
         return f"Computation: all tokens, {suite.precision}, without XLA."
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
@@ -242,9 +279,9 @@ def scored_on(results: Results) -> str:
     """Return sentences on the rows that give the scores and their limits."""
     if results.suite.timed:
         return (
-            "The networks are not trained: the scores are tokens per second of untrained networks "
-            "that process one token of each row at a time. They depend on the processor named "
-            "below and its load."
+            "The networks are not trained: the scores are tokens per second of "
+            f"{TIMED[results.suite.timed].scored}. They depend on the processor named below and "
+            "its load."
         )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.begun.tasks:

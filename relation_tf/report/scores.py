@@ -106,7 +106,7 @@ class Scores:
             if not results.suite.timed
             else {},
             alpha=results.suite.alpha,
-            timed=results.suite.timed,
+            timed=results.suite.timed != "",
             test=results.suite.test,
             test_over_tasks=results.suite.test_over_tasks,
             reference=results.suite.reference,

@@ -8,8 +8,8 @@ Targets:
   numbers with dots are day.month.year. Two-digit years 70 to 99 are 1970 to 1999, and 00 to 69 are
   2000 to 2069. So each source has exactly one target.
 
-No source occurs in two splits. `decode-512` and similar tasks are one text with this number of
-letters and no target, see `decoding`.
+No source occurs in two splits. `decode-512`, `training-512` and similar tasks are one text with
+this number of letters and no target, see `one_text`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit, Timed
 from relation_tf.tasks.vocabulary import PADDING, START
 
 _Row = TypeVar("_Row")
@@ -33,8 +33,8 @@ _Row = TypeVar("_Row")
 SEED = 2022
 END = "[END]"
 
-LENGTHS = (128, 512, 2048, 8192)
-"""Text lengths (letters) of the speed measurements."""
+LENGTHS = {"decode": (128, 512, 2048, 8192), "training": (128, 512, 2048, 8192, 32768)}
+"""Text lengths (letters) of the speed measurements, by the first word of their names."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -224,13 +224,13 @@ def dates(
     return GeneratedTask(source, Characters("-0123456789"), _cut(pairs, train, dev, test))
 
 
-def decoding(length: int, rows: int = 1) -> GeneratedTask:
-    """Generate texts to measure the speed of token-by-token decoding.
+def one_text(length: int, rows: int = 1) -> GeneratedTask:
+    """Generate texts of one length to measure the speed of a network.
 
-    The network is not trained: decoding time does not depend on the letters.
+    The network is not trained: its time does not depend on the letters.
 
     Example:
-        >>> decoding(6, rows=2).splits["train"]
+        >>> one_text(6, rows=2).splits["train"]
         [('nqrrqx',), ('ysyqvj',)]
     """
     random = np.random.RandomState(SEED)
@@ -239,7 +239,7 @@ def decoding(length: int, rows: int = 1) -> GeneratedTask:
 
 
 def length_of(task: Task) -> int:
-    """Return the number of letters of a task of `decoding`."""
+    """Return the number of letters of a task of `one_text`."""
     return int(task.name.partition("-")[2])
 
 
@@ -270,7 +270,11 @@ def write_date(day: datetime.date, format: int) -> str:
 GENERATED: Mapping[str, Callable[..., GeneratedTask]] = {
     "reversal": reversal,
     "dates": dates,
-    **{f"decode-{length}": partial(decoding, length) for length in LENGTHS},
+    **{
+        f"{kind}-{length}": partial(one_text, length)
+        for kind, lengths in LENGTHS.items()
+        for length in lengths
+    },
 }
 """Function that generates each task, by task name."""
 
@@ -292,15 +296,22 @@ def _dataset(name: str, metric: str, scored: Mapping[str, str], **fields: Any) -
 _WRITTEN: Mapping[str, Any] = {
     "inputs": ("source", "target"), "validation": "dev", "written": True
 }  # fmt: skip
-_TIMED: Mapping[str, Any] = {"inputs": ("text",), "validation": "train", "timed": True}
+_TIMED: Mapping[str, Timed] = {"decode": "decoding", "training": "training"}
 
 DATASETS = (
     _dataset("reversal", "exact_match", {"reversal": "test", "reversal-long": "long"}, **_WRITTEN),
     _dataset("dates", "exact_match", {"dates": "test"}, **_WRITTEN),
     *(
-        _dataset(name, "tokens_per_second", {name: "train"}, **_TIMED)
-        for name in GENERATED
-        if name.startswith("decode-")
+        _dataset(
+            name,
+            "tokens_per_second",
+            {name: "train"},
+            inputs=("text",),
+            validation="train",
+            timed=_TIMED[kind],
+        )
+        for kind, lengths in LENGTHS.items()
+        for name in (f"{kind}-{length}" for length in lengths)
     ),
 )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
+
+Timed = Literal["", "decoding", "training"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class Task:
         members: Tasks of a group for joint training, see `joined`. The group itself has no columns
             and labels, and only the metrics that all members have.
         written: If True, the second input is the target, which is decoded token by token.
-        timed: If True, the network is not trained; the score is the speed of token-by-token
-            decoding.
+        timed: What is timed: `"decoding"`, one token after the other, or `"training"`, forward and
+            backward passes. The network is not trained, and the score is its speed. Empty for
+            other tasks.
     """
 
     name: str
@@ -47,12 +51,12 @@ class Task:
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
     written: bool = False
-    timed: bool = False
+    timed: Timed = ""
 
     @property
     def generated(self) -> bool:
         """True if the text is generated from a seed, without files."""
-        return self.written or self.timed
+        return self.written or self.timed != ""
 
     def of(self, name: str) -> Task:
         """Return the task of a scored or answered name: this task, or a member of the group."""

@@ -28,6 +28,7 @@ def test_every_suite_of_a_paper_has_its_figures():
         "decode",
         "deep-glue",
         "demo",
+        "mechanism-speed",
         "sequences",
     }
     assert {*named.values()} - {None} == {*FILES}

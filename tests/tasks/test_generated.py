@@ -18,7 +18,7 @@ from relation_tf.tasks.generated import (
     LENGTHS,
     Characters,
     dates,
-    decoding,
+    one_text,
     reversal,
     write_date,
 )
@@ -120,14 +120,17 @@ def test_rows_never_change(make: Any, digest: str) -> None:
     assert make(seed=1, **SIZES).splits["train"] != task.splits["train"]
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_a_timed_task_is_one_text_of_its_length(length: int) -> None:
-    name = f"decode-{length}"
+TIMED = [(kind, length) for kind, lengths in LENGTHS.items() for length in lengths]
+
+
+@pytest.mark.parametrize(("kind", "length"), TIMED)
+def test_a_timed_task_is_one_text_of_its_length(kind: str, length: int) -> None:
+    name = f"{kind}-{length}"
     task = load_task(name)
     (text,) = task.splits["train"].inputs
     assert text.lengths.tolist() == [length]
     assert task.vocabulary.size == 29
-    assert task.task.timed
+    assert task.task.timed == {"decode": "decoding", "training": "training"}[kind]
     assert task.task.scored == {name: "train"}
     assert task.source.kind == "generated"
     texts = find_source(name).read().splits["train"].texts
@@ -135,10 +138,10 @@ def test_a_timed_task_is_one_text_of_its_length(length: int) -> None:
 
 
 def test_timed_texts_are_the_same_each_time_and_differ_by_length() -> None:
-    digests = {find_source(f"decode-{length}").digest() for length in LENGTHS}
-    assert digests == {find_source(f"decode-{length}").digest() for length in LENGTHS}
-    assert len(digests) == len(LENGTHS)
-    first, second = decoding(40, rows=2).splits["train"]
+    first, again = ([find_source(f"{kind}-{n}").digest() for kind, n in TIMED] for _ in range(2))
+    assert first == again
+    assert len({*first}) == len({length for _, length in TIMED})
+    first, second = one_text(40, rows=2).splits["train"]
     assert first != second
 
 

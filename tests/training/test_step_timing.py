@@ -156,7 +156,7 @@ def test_state_size_depends_on_the_mechanism():
 
 
 def test_passes_are_timed_until_they_tell_something(monkeypatch):
-    monkeypatch.setattr("relation_tf.training.step_timing.SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
     timed = stepping(decoder("relation")).run(1)
     seconds = [row["seconds"] for row in timed.history]
     assert len(seconds) == 3
@@ -196,7 +196,7 @@ def test_report_of_a_timed_suite(results):
     report = make_report(results)
     page, text = report.html(), str(report.markdown())
     assert "the scores are tokens per second of untrained networks" in page
-    assert "Cost per token" in page
+    assert "Time and memory by length" in page
     for nothing in ("Learning curves", "learning_rate", "Friedman", "The average includes"):
         assert nothing not in page
     assert r"batch\_size: 2" in text

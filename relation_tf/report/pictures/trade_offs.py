@@ -30,6 +30,7 @@ _NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most nam
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms per batch"),
     "milliseconds_per_step": ("Time", "ms per step"),
+    "milliseconds_per_pass": ("Time", "ms per pass"),
     "memory_mib": ("Memory", "MiB"),
     "state_kib": ("Memory for earlier tokens", "KiB"),
 }
@@ -192,7 +193,7 @@ def cost_against_length(
 
     Args:
         table: One row per task and method, with columns `task`, `method`, `mean_length` and any of
-            `milliseconds_per_batch`, `milliseconds_per_step`, `memory_mib` and `state_kib`;
+            `milliseconds_per_batch`, `_per_step` and `_per_pass`, `memory_mib` and `state_kib`;
             optional columns with `_low` and `_high` have the range over runs.
         look: Style of each method.
         joined: If True, lines join the lengths; only for one task in several lengths, because

@@ -1,4 +1,4 @@
-"""Sections with learning curves and costs of scores and decoded tokens."""
+"""Sections with learning curves and costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
-from relation_tf.report.runs import computed_tokens
+from relation_tf.report.runs import TIMED, computed_tokens
 
 
 @register_section("learning")
@@ -90,9 +90,9 @@ def _by_length(context: ReportContext) -> pd.DataFrame:
 
 @register_section("lengths")
 class TokenCosts(Section):
-    """Time and memory of a decoded token against the text length."""
+    """Time and memory of timed tasks against the text length."""
 
-    heading = "Cost per token"
+    heading = "Time and memory by length"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the picture."""
@@ -100,16 +100,15 @@ class TokenCosts(Section):
         if results is None or not results.suite.timed or context.how.empty:
             return []
         how = context.how
-        stepped = how.assign(
-            milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
-        )
-        note = (
-            "Time per step (one token of each row in the batch; median over seeds) and memory for "
-            "all earlier tokens, against the text length. Attention reserves memory for all tokens "
-            "at the start and reads all of it at each step."
-        )
-        picture = cost_against_length(stepped, context.look, joined=True)
-        return figure_with_note(picture, note, context.look)
+        if results.suite.timed == "decoding":
+            own = {
+                "milliseconds_per_step": 1000 * how["seconds_batch"],
+                "state_kib": 1024 * how["state_mib"],
+            }
+        else:
+            own = {"milliseconds_per_pass": 1000 * how["seconds_epoch"]}
+        picture = cost_against_length(how.assign(**own), context.look, joined=True)
+        return figure_with_note(picture, TIMED[results.suite.timed].costs, context.look)
 
 
 def _scores_against(context: ReportContext, results: Results) -> Iterator[Picture | None]:

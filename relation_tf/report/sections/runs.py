@@ -31,20 +31,20 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
-from relation_tf.report.runs import computed, methods_as_asked, varied
+from relation_tf.report.runs import TIMED, computed, methods_as_asked, varied
+from relation_tf.tasks.task import Timed
 
 _MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
 
 
-def _columns(*, timed: bool) -> Mapping[Column, Show]:
+def _columns(timed: Timed) -> Mapping[Column, Show]:
     """Return the columns of the table of costs; each formats a row of `how_run`."""
 
     def numeric(name: str, group: str = "") -> Column:
         return Column(name, "number", group)
 
-    each, step = ("pass", "step") if timed else ("epoch", "batch")
-    epoch_digits, step_digits = (3, 3) if timed else (2, 1)
+    each, epoch_digits = ("pass", 3) if timed else ("epoch", 2)
     common: dict[Column, Show] = {
         Column("Method", "method"): lambda row: row.method,
         numeric("Runs"): lambda row: str(row.n),
@@ -54,19 +54,24 @@ def _columns(*, timed: bool) -> Mapping[Column, Show]:
         numeric("Passes" if timed else "Epochs"): lambda row: f"{row.epochs:g}",
         numeric(f"s per {each}", "Time"): lambda row: number(row.seconds_epoch, epoch_digits),
         numeric("tokens per second", "Time"): lambda row: number(row.tokens_second),
-        numeric(f"ms per {step}", "Time"): lambda row: number(
-            1000 * row.seconds_batch, step_digits
-        ),
         numeric("compilation, s", "Time"): lambda row: number(row.seconds_compilation, 2),
     }
-    if timed:
-        state: Show = lambda row: number(1024 * row.state_mib, 1)  # noqa: E731
-        return common | {numeric("Memory for earlier tokens, KiB"): state}
-    return common | {
-        numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
+    if timed == "decoding":
+        return common | {
+            numeric("ms per step", "Time"): lambda row: number(1000 * row.seconds_batch, 3),
+            numeric("Memory for earlier tokens, KiB"): lambda row: number(1024 * row.state_mib, 1),
+        }
+    memory: dict[Column, Show] = {
         numeric("Memory, MiB"): lambda row: Cell(
             number(row.memory_mib), notes=["of process"] if row.of_process else []
-        ),
+        )
+    }
+    if timed:
+        return common | memory
+    return common | {
+        numeric("ms per batch", "Time"): lambda row: number(1000 * row.seconds_batch, 1),
+        numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
+        **memory,
         Column("Reason for stopping", "words"): lambda row: row.stopped,
     }
 
@@ -102,7 +107,7 @@ def _methods(results: Results) -> list[Block]:
 
 def _how(results: Results, how: pd.DataFrame) -> list[Block]:
     timed = results.suite.timed
-    note = "A pass decodes the whole text; a step decodes one token of each row in a batch."
+    note = TIMED[timed].passed if timed else ""
     if not timed:
         others = (
             ' "Of process" includes earlier runs in the same process.'
@@ -119,7 +124,7 @@ def _how(results: Results, how: pd.DataFrame) -> list[Block]:
         )
     return [
         Paragraph(f"{computed(results)} {varied(results)}".strip()),
-        table_by_task("Table: costs of the runs", how, _columns(timed=timed)),
+        table_by_task("Table: costs of the runs", how, _columns(timed)),
         Paragraph(f"Values are medians over seeds; memory is the maximum. {note}", "note"),
     ]
 

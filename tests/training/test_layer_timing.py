@@ -1,0 +1,89 @@
+"""Suites whose tasks time the forward and backward pass of a mechanism."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.bench import run_suite
+from relation_tf.config import Method
+from relation_tf.config.loading import make_suite
+from relation_tf.errors import SuiteError
+from relation_tf.report import make_report
+from relation_tf.tasks import load_task
+from relation_tf.training import pass_timing
+
+pytestmark = pytest.mark.tensorflow
+
+
+class Doubled(keras.layers.Layer):
+    """A custom layer without weights and masks."""
+
+    def __init__(self, units: int = 8, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+
+    def call(self, x: Any) -> Any:
+        return 2 * x
+
+
+def asked(*methods: Method) -> Any:
+    return make_suite(
+        "small",
+        {
+            "name": "small",
+            "tasks": ["training-128"],
+            "seeds": [1, 2],
+            "batch_size": 2,
+            "embedding_dim": 12,
+            "method": [*methods],
+        },
+    )
+
+
+def timer(method: Method) -> Any:
+    from relation_tf.training.layer_timing import LayerTimer
+
+    return LayerTimer(asked(method).runs()[0], load_task("training-128"))
+
+
+@pytest.mark.parametrize("mechanism", ["relation", "min-gru", "lstm", Doubled])
+def test_passes_are_timed(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pass_timing, "SECONDS", 0.0)
+    timed = timer(Method(mechanism=mechanism, units=8)).run(1)
+    seconds = [row["seconds"] for row in timed.history]
+    assert len(seconds) == pass_timing.PASSES
+    speed = timed.metrics["training-128"]["tokens_per_second"]
+    assert speed == pytest.approx(2 * 128 / sorted(seconds)[1])
+
+
+def test_a_pass_computes_all_gradients() -> None:
+    own = timer(Method(mechanism="relation", units=8))
+    to_tokens, *to_weights = own._pass(own._tokens)
+    assert tuple(to_tokens.shape) == (2, 128, 12)
+    shapes = [tuple(weight.shape) for weight in own.model.trainable_variables]
+    assert [tuple(gradient.shape) for gradient in to_weights] == shapes
+    doubled = timer(Method(mechanism=Doubled))
+    (gradient,) = doubled._pass(doubled._tokens)
+    np.testing.assert_allclose(gradient, 8 * doubled._tokens, rtol=1e-5)  # of sum (2 x)^2
+
+
+def test_an_option_that_a_mechanism_does_not_have_is_named() -> None:
+    from relation_tf.training.layer_timing import LayerTimer
+
+    config = asked(Method(mechanism="relation", units=8, options={"unitz": 3})).runs()[0]
+    with pytest.raises(SuiteError, match=r"method relation-8: .*'unitz'"):
+        LayerTimer.check(config)
+
+
+@pytest.mark.slow
+def test_report_of_timed_mechanisms(tmp_path: Path) -> None:
+    methods = [Method(mechanism=name, units=8) for name in ("attention", "relation")]
+    report = make_report(run_suite(asked(*methods), tmp_path, quiet=True))
+    text = str(report.markdown())
+    assert "forward and backward passes of the mechanism alone, over all tokens" in text
+    assert "Memory for earlier tokens" not in text
