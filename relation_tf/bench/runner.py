@@ -29,12 +29,14 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
+from relation_tf.bench.sweeping import check_sweep, described, tune
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
+from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.metrics import check_installed
@@ -90,18 +92,57 @@ def run_suite(
     """
     made = make_options(options)
     suite = _load(suite, settings, replace_methods, made.plugins)
+    folder = _folder(suite, out)
+    if suite.sweep is not None:
+        _check_before_sweep(suite, made, tasks, methods, seeds)
+        say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
+        once = replace(made, until_decided=False, max_seeds=None, track=())
+
+        def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
+            return _run(tuning, path, once, tasks, names, compared=False)
+
+        suite = tune(suite, folder, train, say, methods)
+    return _run(suite, folder, made, tasks, methods, seeds)
+
+
+def _check_before_sweep(
+    suite: Suite,
+    options: RunOptions,
+    tasks: str | Iterable[str] | None,
+    methods: str | Iterable[str] | None,
+    seeds: int | Iterable[int] | None,
+) -> None:
+    """Check what the runs after a sweep need, so that no error comes after hours of tuning."""
+    check_sweep(options)
+    find_executor(options)
+    for name in options.track:
+        TRACKERS.find(name)
+    _select(suite, plan_looks(suite, options), tasks, methods, seeds)
+
+
+def _run(
+    suite: Suite,
+    path: Path,
+    made: RunOptions,
+    tasks: str | Iterable[str] | None,
+    methods: str | Iterable[str] | None,
+    seeds: int | Iterable[int] | None = None,
+    *,
+    compared: bool = True,
+) -> Results:
+    """Train the pending runs of a suite whose settings are known; see `run_suite`."""
     executor = find_executor(made)
     for name in made.track:
         TRACKERS.find(name)
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
-    whole = RunGroup(runs, _folder(suite, out), made)
+    whole = RunGroup(runs, path, made)
     _check_suite(suite, whole.runs, made)
     with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
         request = _request(suite, whole)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
-            rounds = _open(request, folder, hosts, made, looks)
+            rounds = _open(request, folder, hosts, made, looks, compared)
             quiet = made.quiet or not hosts.is_chief
             with Progress(folder.path, rounds.total, rounds.pending, quiet=quiet) as progress:
                 for line in rounds.lines:
@@ -184,6 +225,12 @@ def plan_suite(
         latest = {run.key for run in chosen}
         pending = [run for run in pending if run.key in latest]
     notes = [*_notes(request, made), *_refused(pending, made)]
+    if suite.sweep is not None:
+        ratio = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) / len(suite.seeds)
+        notes.append(
+            f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
+            f"{two_digits(ratio)} times the time of all runs"
+        )
     return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
 
 
@@ -266,7 +313,12 @@ class _Rounds:
 
 
 def _open(
-    request: _Request, folder: RunFolder, hosts: Hosts, options: RunOptions, looks: Looks | None
+    request: _Request,
+    folder: RunFolder,
+    hosts: Hosts,
+    options: RunOptions,
+    looks: Looks | None,
+    compared: bool,
 ) -> _Rounds:
     """Prepare a suite's folder, and return the runs."""
     check_looks(folder, looks)
@@ -278,7 +330,7 @@ def _open(
     lines = [*check_layers(pending, folder, options), *filter(None, [folder.change(request.suite)])]
     if looks is None:
         folder.open(request.suite)
-        lines += _foreword(request, folder, options)
+        lines += _foreword(request, folder, options, compared)
         return _Rounds(lines, len(request.chosen), pending, None)
     sequential = SequentialRuns(request.suite, looks, request.runs, folder)
     lines += [*_notes(request, options), sequential.outlook().sentence]
@@ -458,9 +510,13 @@ def check_test_sets(
         )
 
 
-def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iterator[str]:
+def _foreword(
+    request: _Request, folder: RunFolder, options: RunOptions, compared: bool = True
+) -> Iterator[str]:
     """Yield notes that are printed before the first run."""
     yield from _notes(request, options)
+    if not compared:
+        return
     # The report also contains runs that are finished already.
     reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
     methods = {config.method for config in reported}

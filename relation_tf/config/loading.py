@@ -111,8 +111,12 @@ def _toml_fault(path: Path, error: Exception) -> str:
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Replace keys of a suite and remove them from its overrides."""
+    """Replace keys of a suite and remove them from its overrides and its sweep."""
     values |= settings
+    sweep = values.get("sweep")
+    if "sweep" not in settings and isinstance(sweep, dict) and sweep.keys() & settings.keys():
+        kept = {key: value for key, value in sweep.items() if key not in settings or key == "seeds"}
+        values["sweep"] = kept if kept.keys() - {"seeds"} else None
     overrides = values.get("overrides")
     if "overrides" not in settings and isinstance(overrides, dict):
         for own in overrides.values():

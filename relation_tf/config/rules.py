@@ -178,6 +178,12 @@ _RULES = (
         {"sized_by": ()},
         "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
+    Rule(lambda f, m: f.timed, {"sweep": _NONE}, "for {}, which is timed and not trained"),
+    Rule(
+        lambda f, m: STOPPING_RULES[f.suite.stopping].target is not None and f.suite.stopping,
+        {"sweep": _NONE},
+        "with stopping = '{}': a sweep compares validation scores, not times",
+    ),
     Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test over seeds"),
     Rule(
         lambda f, m: f.compares == "all-pairs" and f.suite.test,
@@ -251,6 +257,7 @@ def check(suite: Suite) -> None:
                 _check_rule(rule, about, suite, method)
     _check_layout(facts)
     _check_families(facts)
+    _check_sweep(facts)
 
 
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
@@ -415,4 +422,28 @@ def _check_families(facts: SuiteFacts) -> None:
                 raise ValueError(
                     f"key {key!r}: must be a method of each family, or the mechanism of one. "
                     f"Received: {name!r}, not in {family.name}.{did_you_mean(name, known)}"
+                )
+
+
+def _check_sweep(facts: SuiteFacts) -> None:
+    suite, sweep = facts.suite, facts.suite.sweep
+    if sweep is None:
+        return
+    if both := {*sweep.seeds} & {*suite.seeds}:
+        raise ValueError(
+            "key 'sweep.seeds': must be other seeds than those of the suite. "
+            f"Received: {min(both)} in both"
+        )
+    for key in sweep.values:
+        for method in facts.methods:
+            if key in method.overrides:
+                raise ValueError(
+                    f"key {key!r} of method {method.name}: must not be set with sweep.{key}, which "
+                    f"tunes it. Received: {method.overrides[key]!r:.80}"
+                )
+        for task, own in suite.overrides.items():
+            if getattr(own, key, None) is not None:
+                raise ValueError(
+                    f"key 'overrides.{task}.{key}': must not be set with sweep.{key}, which tunes "
+                    f"it. Received: {getattr(own, key)!r:.80}"
                 )

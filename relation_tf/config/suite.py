@@ -14,6 +14,7 @@ from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
+from relation_tf.config.sweep import Sweep, Tuned
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.config.training import Margin, Override, TrainingSettings, name_in
 from relation_tf.errors import UnknownNameError
@@ -65,6 +66,9 @@ class Suite(TrainingSettings):
         margin: Largest acceptable score decrease from the reference, in the unit of the tables,
             such as points. Choose it before training.
         layout: Layout of the table of scores, as in the paper.
+        sweep: Settings to tune for each task and method before the runs, with other seeds, see
+            `relation_tf.config.sweep.Sweep`.
+        tuned: Settings of single methods on single tasks; a sweep writes the chosen ones.
         published: Published figures to show next to the scores: a name of the package, or a TOML
             file next to the suite's file.
     """
@@ -88,6 +92,8 @@ class Suite(TrainingSettings):
     reference: str | None = None
     margin: Margin | None = None
     families: str | list[list[str]] | None = None
+    sweep: Sweep | None = None
+    tuned: list[Tuned] = Field(default_factory=list)
     published: Annotated[str, AfterValidator(_exists)] | None = None
     layout: TableLayout | None = None
 
@@ -228,7 +234,11 @@ class Suite(TrainingSettings):
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         override = self._override(task) if task is not None else {}
         training |= {key: value for key, value in override.items() if key in training}
-        return training | method.overrides
+        return training | method.overrides | self._tuned(task, str(method.name))
+
+    def _tuned(self, task: str | None, method: str) -> dict[str, Any]:
+        own = (each.settings for each in self.tuned if (each.task, each.method) == (task, method))
+        return next(own, {})
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)

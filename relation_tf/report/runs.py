@@ -293,9 +293,10 @@ def scored_on(results: Results) -> str:
     sentences = [made] if (made := generated_data(results.suite)) else []
     if dev:
         which = f" of {', '.join(dev)}" if test else ""
+        uses = "early stopping" if results.suite.sweep is None else "tuning, for early stopping"
         sentences.append(
-            f"The dev sets{which} are used both for early stopping and for the scores, which are "
-            "therefore biased estimates of test scores."
+            f"The dev sets{which} are used for {uses} and for the scores, which are therefore "
+            "biased estimates of test scores."
         )
     if test:
         which = f" of {', '.join(test)}" if dev else ""

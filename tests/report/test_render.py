@@ -209,11 +209,11 @@ def test_many_pairs_are_listed_only_in_csv(suite_of, pages_of):
     [
         (
             ["CoLA"],
-            "The dev sets are used both for early stopping and for the scores",
+            "The dev sets are used for early stopping and for the scores",
             "not used in",
         ),
         (["MR"], "The scores are on rows that are not used in training", "dev set"),
-        (["CoLA", "MR"], "The dev sets of CoLA are used both", "The scores are on rows"),
+        (["CoLA", "MR"], "The dev sets of CoLA are used for early", "The scores are on rows"),
     ],
 )
 def test_note_on_the_rows_of_the_scores(suite_of, fabricate, tasks, words, others):

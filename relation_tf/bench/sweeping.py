@@ -1,0 +1,255 @@
+"""Tune settings of a suite before its runs, see `relation_tf.config.sweep`. Does not import Keras.
+
+OUT/sweep/ is the folder of a suite in which each method occurs with each combination of the
+settings. OUT/sweep/sweep.csv has the validation score of each run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.results import Results, read_results, score_of
+from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import Suite
+from relation_tf.config.sweep import Sweep, Tuned, combination_name
+from relation_tf.errors import OptionError, SuiteError, join_names
+from relation_tf.files import write_text
+from relation_tf.tasks.metrics import find_metric
+
+FOLDER = "sweep"
+TABLE = "sweep.csv"
+
+# Keys of a suite that a comparison needs; the sweep compares no methods.
+_COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families", "published",
+              "layout", "sweep")  # fmt: skip
+
+
+def tune(
+    suite: Suite,
+    folder: Path,
+    train: Callable[[Suite, Path, list[str] | None], Any],
+    say: Callable[[str], None],
+    methods: str | Iterable[str] | None = None,
+) -> Suite:
+    """Train the pending runs of a sweep, and return the suite with the chosen settings.
+
+    Args:
+        suite: A suite with `sweep`.
+        folder: The folder of the suite's runs; those of the sweep are in its folder `sweep`.
+        train: Function of a suite, its folder and the methods to train (None for all).
+        say: Called with lines for the user.
+        methods: Names of methods or mechanisms to tune, by default all.
+
+    Raises:
+        SuiteError: If the sweep cannot be run, or a method has no combination without failed runs.
+    """
+    assert suite.sweep is not None
+    tuning = tuning_suite(suite)
+    chosen = None
+    if methods is not None:
+        chosen = [
+            each for name in suite.find_methods(methods) for each in _names(suite.sweep, name)
+        ]
+    say(f"Sweep, before the runs: {described(suite.sweep)}.")
+    train(tuning, folder / FOLDER, chosen)
+    results = read_results(folder / FOLDER)
+    table = sweep_table(suite, results)
+    write_text(folder / FOLDER / TABLE, table.to_csv(index=False, lineterminator="\n"))
+    tuned = choose(suite, table)
+    lacking = _lacking(results, {(each.task, each.method) for each in tuned}, suite)
+    if lacking:
+        raise SuiteError(
+            f"{folder / FOLDER}: no combination of the sweep has all its runs for "
+            f"{join_names(lacking)}. Failed runs are tried again by the same command"
+        )
+    for line in _chosen(suite, tuned):
+        say(line)
+    return suite.model_copy(update={"tuned": tuned})
+
+
+def described(sweep: Sweep) -> str:
+    """Describe the budget of a sweep.
+
+    Example:
+        >>> described(Sweep(learning_rate=[0.001, 0.01], dropout=[0.0, 0.1, 0.5]))
+        '2 values of learning_rate x 3 values of dropout x 2 seeds for each method and task'
+    """
+    sizes = [f"{len(values)} values of {key}" for key, values in sweep.values.items()]
+    seeds = "1 seed" if len(sweep.seeds) == 1 else f"{len(sweep.seeds)} seeds"
+    return f"{' x '.join([*sizes, seeds])} for each method and task"
+
+
+def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
+    """Yield the chosen settings of each method."""
+    for method in suite.methods():
+        tasks: dict[str, list[str]] = {}
+        for each in tuned:
+            if each.method == method.name:
+                settings = ", ".join(f"{key} {value}" for key, value in each.settings.items())
+                tasks.setdefault(settings, []).append(each.task)
+        if tasks:
+            parts = [f"{settings} ({', '.join(own)})" for settings, own in tasks.items()]
+            yield f"chosen for {method.name}: {'; '.join(parts)}"
+
+
+def check_sweep(options: RunOptions) -> None:
+    """Check that options allow a sweep.
+
+    Raises:
+        OptionError: If several machines train each run: only one reads the scores of the sweep.
+    """
+    if options.distribution is not None and options.distribution.of_several_hosts:
+        raise OptionError("strategy", "must not be multi-worker for a suite with 'sweep'")
+
+
+def tuning_suite(suite: Suite) -> Suite:
+    """Return the suite of a sweep: a method for each method and combination of settings.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> sweep = {"sweep": {"learning_rate": [0.001, 0.01]}}
+        >>> tuning = tuning_suite(load_suite("demo", sweep))
+        >>> [method.name for method in tuning.methods()][:2]
+        ['attention-64-0.001', 'attention-64-0.01']
+        >>> tuning.runs()[2].learning_rate, tuning.seeds
+        (0.01, [1001, 1002])
+    """
+    assert suite.sweep is not None
+    methods, tuned = [], []
+    for method in suite.methods():
+        names = _names(suite.sweep, str(method.name))
+        for name, settings in zip(names, suite.sweep.combinations(), strict=True):
+            methods.append({**method.model_dump(), "name": name})
+            tuned += [{"task": task, "method": name, "settings": settings} for task in suite.tasks]
+    overrides = {
+        task: {**own.model_dump(exclude_none=True), "margin": None}
+        for task, own in suite.overrides.items()
+    }
+    values = suite.model_dump() | dict.fromkeys(_COMPARING)
+    values |= {
+        "name": f"{suite.name}-sweep",
+        "title": f"Sweep of {suite.title or suite.name}",
+        "method": methods,
+        "tuned": tuned,
+        "seeds": suite.sweep.seeds,
+        "overrides": overrides,
+    }
+    return make_suite(f"sweep of suite {suite.name}", values)
+
+
+def _names(sweep: Sweep, method: str) -> list[str]:
+    return [f"{method}-{combination_name(settings)}" for settings in sweep.combinations()]
+
+
+def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
+    """Return the validation score of each finished run of a sweep.
+
+    The score is that of the epoch whose weights are kept: the mean of the task's metrics on the
+    validation rows, or its first metric if they differ in unit. It is NaN after a divergence.
+
+    Args:
+        suite: The suite with the sweep.
+        results: The runs of `tuning_suite`.
+
+    Returns:
+        Columns `task`, `method`, a column for each setting, `seed` and `score`.
+    """
+    assert suite.sweep is not None
+    sources = {
+        name: (str(method.name), settings)
+        for method in suite.methods()
+        for name, settings in zip(
+            _names(suite.sweep, str(method.name)), suite.sweep.combinations(), strict=True
+        )
+    }
+    rows = []
+    for run in results.runs:
+        method, settings = sources[run["method"]]
+        score = _validation_score(suite, results, run)
+        own = {"task": run["task"], "method": method, **settings, "seed": run["seed"]}
+        rows.append(own | {"score": score})
+    columns = ["task", "method", *suite.sweep.values, "seed", "score"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _validation_score(suite: Suite, results: Results, run: Mapping[str, Any]) -> float:
+    history = results.history(dict(run))
+    kept = history[history["epoch"] == run["kept_epoch"]]
+    metrics = suite.find_task(run["task"]).metrics
+    if kept.empty:
+        return math.nan
+    return score_of({name: float(kept[f"val_{name}"].iloc[0]) for name in metrics})
+
+
+def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
+    """Return the best settings of each task and method that has finished runs of all seeds.
+
+    The best combination has the best mean score over the seeds of the sweep; of equal ones, the
+    first in the order of the suite.
+
+    Args:
+        suite: The suite with the sweep.
+        table: Result of `sweep_table`.
+    """
+    assert suite.sweep is not None
+    combinations, chosen = [*suite.sweep.combinations()], []
+    for (task, method), means in means_of(suite, table).items():
+        higher = find_metric(suite.find_task(task).metrics[0]).higher_is_better
+        known = {i: mean for i, mean in enumerate(means) if not math.isnan(mean)}
+        if known:
+            best = (max if higher else min)(known, key=lambda i: known[i])
+            chosen.append(Tuned(task=task, method=method, settings=combinations[best]))
+    return chosen
+
+
+def means_of(suite: Suite, table: pd.DataFrame) -> dict[tuple[str, str], list[float]]:
+    """Return the mean score of each combination over the seeds, by task and method.
+
+    NaN if a run of the combination is missing or diverged.
+
+    Args:
+        suite: The suite with the sweep.
+        table: Result of `sweep_table`.
+    """
+    assert suite.sweep is not None
+    found = {}
+    for (task, method), own in table.groupby(["task", "method"], sort=False):
+        means = []
+        for settings in suite.sweep.combinations():
+            scores = own.loc[_has(own, settings), "score"]
+            whole = len(scores) == len(suite.sweep.seeds)
+            means.append(float(scores.mean(skipna=False)) if whole else math.nan)
+        found[str(task), str(method)] = means
+    return found
+
+
+def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
+    """Return which rows have settings."""
+    same = pd.Series(True, table.index)
+    for key, value in settings.items():
+        if isinstance(value, int | float):
+            same &= np.isclose(table[key], value, rtol=1e-9, atol=0)  # written and read
+        else:
+            same &= table[key].map(str) == str(value)  # text, or a table
+    return same
+
+
+def _lacking(results: Results, tuned: set[tuple[str, str]], suite: Suite) -> list[str]:
+    """Return the tasks and methods with begun runs but without a choice."""
+    assert suite.sweep is not None
+    failed = {tuple(name.split("/")[:2]) for name, _ in results.failures}
+    begun = {(run["task"], run["method"]) for run in results.runs} | failed
+    return [
+        f"{method.name} on {task}"
+        for task in suite.tasks
+        for method in suite.methods()
+        if (task, str(method.name)) not in tuned
+        and any((task, name) in begun for name in _names(suite.sweep, str(method.name)))
+    ]

@@ -1,0 +1,104 @@
+"""Sweeps: settings tuned for each task and method before the runs. Does not import Keras."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from relation_tf.config.training import TrainingSettings
+from relation_tf.errors import did_you_mean, join_names
+
+SWEPT = (
+    "learning_rate", "learning_rate_schedule", "weight_decay", "optimizer", "dropout", "batch_size",
+    "batching", "epochs", "patience", "initializer", "hidden_units", "hidden_activation",
+    "embedding_dim", "embedding_initializer", "embedding_updates", "positions", "network",
+    "adversary_weight", "orthogonality_weight", "reversal_weight",
+)  # fmt: skip
+"""Keys of `TrainingSettings` that a sweep can vary: not those that change the validation rows."""
+
+
+class Tuned(BaseModel):
+    """Settings of one method on one task, which replace those of the suite.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        settings: Keys of `TrainingSettings` and their values.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    task: str
+    method: str
+    settings: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _has_known_settings(self) -> Self:
+        for key, value in self.settings.items():
+            _check_setting(key, value)
+        return self
+
+
+class Sweep(BaseModel):
+    """Values to try of settings: `learning_rate = [0.0003, 0.001, 0.003]`, or another of `SWEPT`.
+
+    Each method is trained on each task with each combination of the values and each seed of the
+    sweep. The combination with the best mean validation score is used for the runs of the suite.
+
+    Attributes:
+        seeds: Seeds of the sweep, other than those of the suite.
+
+    Example:
+        >>> sweep = Sweep(learning_rate=[0.001, 0.01], dropout=[0.0, 0.5])
+        >>> [*sweep.combinations()][1]
+        {'learning_rate': 0.001, 'dropout': 0.5}
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
+        1001,
+        1002,
+    ]
+
+    @model_validator(mode="after")
+    def _has_values(self) -> Self:
+        if not self.values:
+            raise ValueError(f"one or more of {join_names(SWEPT)}, each with a list of values")
+        for key, values in self.values.items():
+            if key in SWEPT and (not isinstance(values, list) or len(values) < 2):
+                raise ValueError(f"a list of two or more values of {key!r}, not {values!r:.80}")
+            for value in values if key in SWEPT else [None]:
+                _check_setting(key, value)
+            if len({str(value) for value in values}) < len(values):
+                raise ValueError(f"different values of {key!r}, not {values!r:.80}")
+        return self
+
+    @property
+    def values(self) -> dict[str, list[Any]]:
+        """The values of each setting."""
+        return dict(self.model_extra or {})
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the settings to try."""
+        for values in itertools.product(*self.values.values()):
+            yield dict(zip(self.values, values, strict=True))
+
+
+def _check_setting(key: str, value: Any) -> None:
+    if key not in SWEPT:
+        hint = did_you_mean(key, SWEPT).strip()
+        raise ValueError(f"keys among {join_names(SWEPT)}, not {key!r}{hint and f' ({hint})'}")
+    try:
+        TrainingSettings(**{key: value})
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise ValueError(f"values that {key!r} allows, not {value!r:.80} ({reason})") from error
+
+
+def combination_name(settings: dict[str, Any]) -> str:
+    """Return settings as the end of a method's name, such as `"0.001-adam"`."""
+    return "-".join(str(value).lower() for value in settings.values())

@@ -1,0 +1,115 @@
+"""Section with the sweep of settings before the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.bench.sweeping import FOLDER, TABLE, described, means_of
+from relation_tf.config.suite import Suite
+from relation_tf.config.sweep import Sweep
+from relation_tf.registry import register_section
+from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import Block, Cell, Column, Paragraph, Row, Section, Table
+from relation_tf.report.context import ReportContext
+from relation_tf.tasks.metrics import find_metric
+
+
+@register_section("tuning")
+class Tuning(Section):
+    """The settings that were tried for each method and task, and the chosen ones."""
+
+    heading = "Tuning"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return a table of the validation scores of all settings."""
+        results = context.results
+        table = None if results is None else sweep_of(results)
+        if results is None or table is None or table.empty:
+            return []
+        suite = results.suite
+        assert suite.sweep is not None
+        combinations = [*suite.sweep.combinations()]
+        columns = [Column("Method", "method")]
+        columns += [Column(_label(each), "number") for each in combinations]
+        means = means_of(suite, table)
+        rows = {
+            task: [_row(suite, task, name, means) for name in _names(suite, task, means)]
+            for task in suite.tasks
+            if any(key[0] == task for key in means)
+        }
+        return [
+            Paragraph(
+                f"Before the runs, each method was tuned on each task: {described(suite.sweep)}. "
+                "The best mean validation score chose the settings of the runs, which have other "
+                "seeds."
+            ),
+            Table("Table: sweep", columns, rows),
+            Paragraph([*_note(suite, means)], "note"),
+        ]
+
+
+def sweep_of(results: Results) -> pd.DataFrame | None:
+    """Return the table of the sweep of a suite, see `sweep_table`; None without a sweep."""
+    path = results.folder / FOLDER / TABLE
+    if results.suite.sweep is None or not path.is_file():
+        return None
+    return pd.read_csv(path)
+
+
+def _label(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
+
+
+def _names(suite: Suite, task: str, means: Mapping[tuple[str, str], Any]) -> list[str]:
+    names = (str(method.name) for method in suite.methods())
+    return [name for name in names if (task, name) in means]
+
+
+def _row(
+    suite: Suite, task: str, method: str, means: Mapping[tuple[str, str], Sequence[float]]
+) -> Row:
+    assert suite.sweep is not None
+    metric = find_metric(suite.find_task(task).metrics[0])
+    factor, digits = metric.points, 1 if metric.points == 100 else 3
+    chosen = _settings(suite, task, method)
+    cells: list[Cell | str] = [method]
+    for settings, mean in zip(suite.sweep.combinations(), means[task, method], strict=True):
+        shown = "" if pd.isna(mean) else f"{factor * mean:z.{digits}f}".replace("-", "−")
+        cells.append(Cell(shown, bold=settings == chosen))
+    return Row(cells, [method])
+
+
+def _settings(suite: Suite, task: str, method: str) -> dict[str, Any] | None:
+    own = (each.settings for each in suite.tuned if (each.task, each.method) == (task, method))
+    return next(own, None)
+
+
+def _note(suite: Suite, means: Mapping[tuple[str, str], Any]) -> Iterator[str]:
+    assert suite.sweep is not None
+    yield (
+        "Mean score on the validation rows over the seeds of the sweep, at the epoch whose weights "
+        "are kept. Bold: chosen. A dash: a run failed or diverged."
+    )
+    at_end = [
+        f"{method} on {task}"
+        for task, method in means
+        if _is_at_end(suite.sweep, _settings(suite, task, method))
+    ]
+    if at_end:
+        yield (
+            f" The chosen value is the smallest or largest one for {in_words(at_end)}: others "
+            "outside of the range can be better."
+        )
+
+
+def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any] | None) -> bool:
+    """Return True if a chosen number is the smallest or largest of three or more."""
+    for key, value in (chosen or {}).items():
+        numbers = [each for each in sweep.values[key] if isinstance(each, int | float)]
+        if len(numbers) > 2 and value in (min(numbers), max(numbers)):
+            return True
+    return False

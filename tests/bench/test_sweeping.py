@@ -1,0 +1,107 @@
+"""Suites that tune settings before their runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from relation_tf.bench import plan_suite, read_results, run_suite
+from relation_tf.bench.sweeping import choose, tuning_suite
+from relation_tf.config import Suite
+from relation_tf.config.loading import make_suite
+from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.report import make_report
+
+RATES = [0.001, 0.01, 0.1]
+
+
+def asked(**changes: Any) -> Suite:
+    values: dict[str, Any] = {
+        "name": "small",
+        "source": "miniglue",
+        "tasks": ["WNLI", "CoLA"],
+        "seeds": [1],
+        "method": [
+            {"mechanism": "relation", "units": 8},
+            {"mechanism": "baseline", "units": 8},
+        ],
+        "epochs": 1,
+        "reference": "baseline-8",
+        "margin": 1.0,
+        "overrides": {"WNLI": {"margin": 2.0}},
+        "sweep": {"learning_rate": RATES, "seeds": [11, 12]},
+    }
+    return make_suite("small", values | changes)
+
+
+def scored(scores: dict[float, list[float]], task: str = "WNLI") -> pd.DataFrame:
+    rows = [
+        (task, "relation-8", rate, 11 + i, score)
+        for rate, own in scores.items()
+        for i, score in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["task", "method", "learning_rate", "seed", "score"])
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ({0.001: [0.5, 0.6], 0.01: [0.7, 0.6], 0.1: [0.9, 0.1]}, 0.01),
+        ({0.001: [0.5, 0.6], 0.01: [0.6, 0.5], 0.1: [0.1, 0.1]}, 0.001),  # the first of equal ones
+        ({0.001: [0.5, 0.6], 0.01: [0.9], 0.1: [0.9, math.nan]}, 0.001),  # failed, diverged
+    ],
+)
+def test_the_best_mean_is_chosen(scores: dict[float, list[float]], chosen: float) -> None:
+    (tuned,) = choose(asked(), scored(scores))
+    assert (tuned.task, tuned.method) == ("WNLI", "relation-8")
+    assert tuned.settings == {"learning_rate": chosen}
+
+
+def test_a_method_without_a_whole_combination_is_not_chosen() -> None:
+    assert choose(asked(), scored({0.001: [0.5], 0.1: [math.nan, 0.5]})) == []
+
+
+def test_the_suite_of_a_sweep_compares_nothing() -> None:
+    tuning = tuning_suite(asked())
+    assert (tuning.reference, tuning.margin, tuning.seeds) == (None, None, [11, 12])
+    rates = {run.method: run.learning_rate for run in tuning.runs()}
+    assert rates == {
+        f"{name}-8-{rate}": rate for name in ("relation", "baseline") for rate in RATES
+    }
+
+
+def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="unknown seed 7"):
+        run_suite(asked(), tmp_path / "runs", seeds=[7], quiet=True)
+    with pytest.raises(UnknownNameError, match="executor"):
+        run_suite(asked(), tmp_path / "runs", executor="nowhere", quiet=True)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.tensorflow
+def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
+    suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.001, 0.1], "seeds": [11]})
+    results = run_suite(suite, tmp_path, quiet=True)
+    table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
+    assert len(table) == 4
+    chosen = {each.method: each.settings["learning_rate"] for each in results.suite.tuned}
+    for name, own in table.groupby("method"):
+        means = own.set_index("learning_rate")["score"]
+        assert chosen[str(name)] == means.idxmax()
+    assert {run["method"]: run["config"]["learning_rate"] for run in results.runs} == chosen
+    assert read_results(tmp_path).suite.tuned == results.suite.tuned
+
+    page = str(make_report(results).markdown())
+    assert "2 values of learning\\_rate x 1 seed for each method and task" in page
+    assert "The dev sets are used for tuning, for early stopping and for the scores" in page
+
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert len(times) == 6
+    run_suite(suite, tmp_path, quiet=True)
+    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    notes = " ".join(plan_suite(suite, tmp_path, quiet=True).notes)
+    assert "a sweep of 2 values of learning_rate x 1 seed for each method and task" in notes
