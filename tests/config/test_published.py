@@ -29,6 +29,7 @@ def test_every_suite_of_a_paper_has_its_figures():
         "deep-glue",
         "demo",
         "mechanism-speed",
+        "modern",
         "sequences",
     }
     assert {*named.values()} - {None} == {*FILES}
