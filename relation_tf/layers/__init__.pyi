@@ -28,6 +28,7 @@ from .short_convolution import ShortConvolution
 from .sine_position_encoding import SinePositionEncoding
 from .softmax_position_encoding import SoftmaxPositionEncoding
 from .summary_mixing import SummaryMixing
+from .two_directions import TwoDirections
 
 __all__ = [
     "FCSR",
@@ -60,4 +61,5 @@ __all__ = [
     "SinePositionEncoding",
     "SoftmaxPositionEncoding",
     "SummaryMixing",
+    "TwoDirections",
 ]

@@ -78,6 +78,12 @@ _BUILT_IN = {
     "hgrn2": Mechanism("relation_tf.layers:HGRN2", positions=None),
     "min-gru": Mechanism("relation_tf.layers:MinGRU", positions=None),
     "min-lstm": Mechanism("relation_tf.layers:MinLSTM", positions=None),
+    # A causal mechanism, also over the reversed text: options = { mechanism = "mamba2" }.
+    "two-directions": Mechanism(
+        "relation_tf.networks.two_directions:two_directions",
+        positions=None,
+        options={"mechanism": "mamba2"},
+    ),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -1,0 +1,123 @@
+"""Two causal layers, one for each direction of the text."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import keras
+from keras import ops
+
+from relation_tf.layers.arguments import one_of
+from relation_tf.layers.causal import CausalMixer
+from relation_tf.layers.token_mixer import TokenMixer
+
+Merge = Literal["concatenate", "sum"]
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class TwoDirections(TokenMixer):
+    """A causal layer over the text, and another with its own weights over the reversed text.
+
+    The output of query i is merged from the layer that sees tokens 1 to i and the one that sees
+    tokens i to the last. A recurrent layer without `causal=True` also reads both directions, with
+    the same weights, and adds them.
+
+    Args:
+        layer: A causal layer of this package. The layer of the other direction is created from its
+            configuration.
+        merge: `"concatenate"`: the output has twice the units of `layer`; `"sum"`: the same units.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`, with `units` as for `merge`.
+
+    Raises:
+        ValueError: If `layer` is not a causal layer of this package.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import Mamba2, TwoDirections
+        >>> layer = TwoDirections(Mamba2(units=4, causal=True))
+        >>> layer(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Schuster, Paliwal 1997, "Bidirectional Recurrent Neural Networks", for two recurrences.
+    """
+
+    def __init__(self, layer: Any, merge: Merge = "concatenate", **kwargs: Any) -> None:
+        if not isinstance(layer, CausalMixer) or not layer.causal:
+            raise ValueError(
+                "`layer` must be a layer of relation_tf.layers with causal=True, such as "
+                f"Mamba2(64, causal=True). Received: layer={layer!r:.200}"
+            )
+        one_of("merge", merge, get_args(Merge))
+        super().__init__(layer.units * (2 if merge == "concatenate" else 1), **kwargs)
+        self.layer, self.merge = layer, merge
+        config = layer.get_config()
+        self.backward = type(layer).from_config({**config, "name": f"{layer.name}_backward"})
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create the weights of both layers."""
+        for each in (self.layer, self.backward):
+            if not each.built:  # a loaded layer is
+                each.build((None, None, query_width), (None, None, value_width))
+
+    def mix_masked(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+    ) -> Any:
+        """Compute both directions."""
+        length = ops.shape(query)[1]
+        forward = _mixed(self.layer, query, value, query_mask, value_mask, training)
+        if query is not value:
+            # Query i is the last one but i of the reversed text.
+            longest = ops.maximum(length, ops.shape(value)[1])
+            query, query_mask = _padded(query, query_mask, longest)
+            value, value_mask = _padded(value, value_mask, longest)
+        reversed_query = _reversed(query)
+        reversed_value = reversed_query if query is value else _reversed(value)
+        query_mask, value_mask = _reversed(query_mask), _reversed(value_mask)
+        backward = _mixed(
+            self.backward, reversed_query, reversed_value, query_mask, value_mask, training
+        )
+        both = forward, _reversed(backward)[:, :length]
+        return ops.concatenate(both, axis=-1) if self.merge == "concatenate" else ops.add(*both)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        layer = keras.saving.serialize_keras_object(self.layer)
+        return {**keras.layers.Layer.get_config(self), "layer": layer, "merge": self.merge}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TwoDirections:
+        """Create the layer from its configuration."""
+        layer = config["layer"]
+        if isinstance(layer, dict):
+            layer = keras.saving.deserialize_keras_object(layer)
+        return cls(**{**config, "layer": layer})
+
+
+def _mixed(
+    layer: Any, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+) -> Any:
+    if query is value:
+        return layer(query, query_mask=query_mask, training=training)
+    return layer(query, value, query_mask, value_mask, training=training)
+
+
+def _reversed(x: Any) -> Any:
+    return None if x is None else ops.flip(x, axis=1)
+
+
+def _padded(x: Any, mask: Any, length: Any) -> tuple[Any, Any]:
+    """Pad tokens and their mask at the end."""
+    missing = length - ops.shape(x)[1]
+    mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
+    mask = ops.cast(ops.pad(ops.cast(mask, "int32"), ((0, 0), (0, missing))), "bool")
+    return ops.pad(x, ((0, 0), (0, missing), (0, 0))), mask

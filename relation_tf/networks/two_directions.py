@@ -1,0 +1,49 @@
+"""Any causal mechanism in both directions of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relation_tf.layers import TwoDirections
+from relation_tf.layers.two_directions import Merge
+from relation_tf.networks.mechanisms import in_blocks, make_layer
+from relation_tf.networks.mixing import entry_of
+
+
+def two_directions(
+    units: int = 64,
+    mechanism: Any = "mamba2",
+    merge: Merge = "sum",
+    options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> TwoDirections:
+    """Build a `TwoDirections` layer around a mechanism of this package.
+
+    Args:
+        units: Width of the output; even with `merge="concatenate"`.
+        mechanism: Name of a mechanism with a causal form.
+        merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
+        options: Further arguments of the mechanism.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Raises:
+        ValueError: If the mechanism has no causal form or rejects an option, or `units` is odd with
+            `merge="concatenate"`.
+
+    Example:
+        >>> from relation_tf.networks.two_directions import two_directions
+        >>> layer = two_directions(units=8, mechanism="relation", merge="concatenate")
+        >>> layer.units, layer.layer.units
+        (8, 4)
+    """
+    if merge == "concatenate":
+        if units % 2:
+            raise ValueError(
+                "`units` must be even with merge='concatenate', half for each direction. "
+                f"Received: units={units}"
+            )
+        units //= 2
+    entry = entry_of(mechanism)
+    own = {**in_blocks(entry, options, equations=True), "causal": True}
+    return TwoDirections(make_layer(entry, units, 0.0, own, name="forward"), merge, **kwargs)

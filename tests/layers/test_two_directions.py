@@ -1,0 +1,94 @@
+"""Two causal layers, one for each direction of the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import Attention, LinearAttention, Mamba2, MinGRU, Relation, TwoDirections
+
+RANDOM = np.random.default_rng(0)
+
+
+def tokens(length: int, width: int = 3) -> np.ndarray:
+    return RANDOM.normal(size=(2, length, width)).astype("float32")
+
+
+def mask_of(length: int) -> np.ndarray:
+    mask = RANDOM.random((2, length)) < 0.7
+    mask[:, length // 2] = True
+    return mask
+
+
+def array(x: Any) -> np.ndarray:
+    return np.asarray(ops.convert_to_numpy(x))
+
+
+LAYERS = [
+    Relation(4, causal=True),
+    Attention(4, causal=True),
+    LinearAttention(4, causal=True, normalization="sum"),
+    Mamba2(4, causal=True, state_size=2),
+    MinGRU(4, causal=True),
+]
+
+
+@pytest.mark.parametrize("merge", ["concatenate", "sum"])
+@pytest.mark.parametrize("template", LAYERS, ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize("length", [1, 7])
+def test_both_directions_are_computed(template: Any, merge: Any, length: int) -> None:
+    layer = TwoDirections(type(template).from_config(template.get_config()), merge)
+    x, mask = tokens(length), mask_of(length)
+    mixed = array(layer(np.where(mask[..., None], x, np.nan), query_mask=mask))
+    for row in range(2):
+        text = x[row : row + 1, mask[row]]
+        forward, backward = array(layer.layer(text)), array(layer.backward(text[:, ::-1]))
+        parts = forward, backward[:, ::-1]
+        expected = np.concatenate(parts, axis=-1) if merge == "concatenate" else sum(parts)
+        np.testing.assert_allclose(mixed[row, mask[row]], expected[0], atol=1e-5)
+        assert not mixed[row, ~mask[row]].any()
+
+
+def test_two_directions_have_other_weights() -> None:
+    layer = TwoDirections(Relation(4, causal=True))
+    layer(tokens(3))
+    for one, other in zip(layer.layer.weights, layer.backward.weights, strict=True):
+        assert np.abs(array(one) - array(other)).max() > 1e-3
+
+
+@pytest.mark.parametrize("queries", [1, 4, 9])
+def test_queries_read_the_tokens_of_value(queries: int) -> None:
+    """Query i is token i; further queries see the whole text and nothing after it."""
+    layer = TwoDirections(Relation(4, causal=True))
+    x = tokens(6)
+    whole = array(layer(x))
+    query = np.concatenate([x, tokens(3)], axis=1)[:, :queries]
+    read = array(layer(query, x))
+    same = min(queries, 6)
+    np.testing.assert_allclose(read[:, :same], whole[:, :same], atol=1e-5)
+    assert np.isfinite(read).all()
+
+
+def test_the_layer_is_saved_and_loaded(tmp_path: Any) -> None:
+    inputs = keras.Input((None, 3))
+    model = keras.Model(inputs, TwoDirections(MinGRU(4, causal=True), "sum")(inputs))
+    model.save(tmp_path / "model.keras")
+    x = tokens(5)
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(array(again(x)), array(model(x)), atol=1e-6)
+
+
+def test_other_layers_are_refused() -> None:
+    for layer in (Relation(4), keras.layers.Dense(4)):
+        with pytest.raises(
+            ValueError, match=r"must be a layer .* with causal=True.* Received: layer"
+        ):
+            TwoDirections(layer)
+    with pytest.raises(ValueError, match="merge"):
+        TwoDirections(Relation(4, causal=True), "mean")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no causal form"):
+        TwoDirections(Relation(4, causal=True), causal=True)
