@@ -29,7 +29,7 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
-from relation_tf.bench.sweeping import check_sweep, described, tune
+from relation_tf.bench.sweeping import already_tuned, check_sweep, described, tune
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import drop_judges, make_suite, select
@@ -94,9 +94,9 @@ def run_suite(
     suite = _load(suite, settings, replace_methods, made.plugins)
     folder = _folder(suite, out)
     if suite.sweep is not None:
-        _check_before_sweep(suite, made, tasks, methods, seeds)
+        _check_before_sweep(suite, folder, made, tasks, methods, seeds)
         say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-        once = replace(made, until_decided=False, max_seeds=None, track=())
+        once = replace(made, until_decided=False, max_seeds=None, track=(), save_weights=False)
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             return _run(tuning, path, once, tasks, names, compared=False)
@@ -107,6 +107,7 @@ def run_suite(
 
 def _check_before_sweep(
     suite: Suite,
+    path: Path,
     options: RunOptions,
     tasks: str | Iterable[str] | None,
     methods: str | Iterable[str] | None,
@@ -117,7 +118,11 @@ def _check_before_sweep(
     find_executor(options)
     for name in options.track:
         TRACKERS.find(name)
-    _select(suite, plan_looks(suite, options), tasks, methods, seeds)
+    looks, folder = plan_looks(suite, options), RunFolder(path)
+    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    _check_suite(suite, runs, options)
+    check_looks(folder, looks)
+    folder.check_runs(suite)
 
 
 def _run(
@@ -210,6 +215,9 @@ def plan_suite(
     """
     made = make_options(options, OF_PLANS)
     suite = _load(suite, settings, replace_methods, made.plugins)
+    if suite.sweep is not None:
+        check_sweep(made)
+        suite = already_tuned(suite, _folder(suite, out))
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
     whole = RunGroup(runs, _folder(suite, out), made)
@@ -225,11 +233,13 @@ def plan_suite(
         latest = {run.key for run in chosen}
         pending = [run for run in pending if run.key in latest]
     notes = [*_notes(request, made), *_refused(pending, made)]
-    if suite.sweep is not None:
-        ratio = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) / len(suite.seeds)
+    tuned = {(each.task, each.method) for each in suite.tuned}
+    if suite.sweep is not None and any((run.task, run.method) not in tuned for run in runs):
+        num_seeds = len({run.seed for run in runs})
+        ratio = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) / num_seeds
         notes.append(
             f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
-            f"{two_digits(ratio)} times the time of all runs"
+            f"{two_digits(ratio)} times the time of all these runs"
         )
     return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import Results, read_results, score_of
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.loading import make_suite
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name
@@ -62,16 +63,57 @@ def tune(
     results = read_results(folder / FOLDER)
     table = sweep_table(suite, results)
     write_text(folder / FOLDER / TABLE, table.to_csv(index=False, lineterminator="\n"))
-    tuned = choose(suite, table)
-    lacking = _lacking(results, {(each.task, each.method) for each in tuned}, suite)
-    if lacking:
+    tuned, kept = _choices(suite, folder, table)
+    if lacking := _lacking(results, {(each.task, each.method) for each in tuned}, suite):
         raise SuiteError(
-            f"{folder / FOLDER}: no combination of the sweep has all its runs for "
-            f"{join_names(lacking)}. Failed runs are tried again by the same command"
+            f"{folder / FOLDER}: no combination of the sweep has finite losses in all its runs for "
+            f"{join_names(lacking)}. The same command tries failed runs again; for diverged runs, "
+            "change the values of the sweep"
         )
-    for line in _chosen(suite, tuned):
+    for line in (*_chosen(suite, tuned), *kept):
         say(line)
     return suite.model_copy(update={"tuned": tuned})
+
+
+def already_tuned(suite: Suite, folder: Path) -> Suite:
+    """Return the suite with the settings that finished runs of its sweep choose, if there are any.
+
+    Args:
+        suite: A suite with `sweep`.
+        folder: The folder of the suite's runs.
+
+    Raises:
+        SuiteError: If the folder of the sweep cannot be read.
+    """
+    if not (folder / FOLDER / "suite.toml").exists():
+        return suite
+    table = sweep_table(suite, read_results(folder / FOLDER))
+    return suite.model_copy(update={"tuned": _choices(suite, folder, table)[0]})
+
+
+def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> tuple[list[Tuned], list[str]]:
+    """Return the chosen settings, and notes on those kept because runs with them are finished."""
+    tuned, kept = choose(suite, table), []
+    earlier = RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
+    fixed = {
+        (each.task, each.method): each
+        for each in earlier
+        if any((folder / "runs" / each.task / each.method).glob("*/result.json"))
+    }
+    for place, each in enumerate(tuned):
+        before = fixed.pop((each.task, each.method), each)
+        if before.settings != each.settings:
+            kept.append(
+                f"{each.method} on {each.task}: finished runs have {_in_words(before.settings)}, "
+                f"which is kept. The sweep now prefers {_in_words(each.settings)}; to use it, "
+                "choose another --out"
+            )
+            tuned[place] = before
+    return [*tuned, *fixed.values()], kept
+
+
+def _in_words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
 def described(sweep: Sweep) -> str:
@@ -92,8 +134,7 @@ def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
         tasks: dict[str, list[str]] = {}
         for each in tuned:
             if each.method == method.name:
-                settings = ", ".join(f"{key} {value}" for key, value in each.settings.items())
-                tasks.setdefault(settings, []).append(each.task)
+                tasks.setdefault(_in_words(each.settings), []).append(each.task)
         if tasks:
             parts = [f"{settings} ({', '.join(own)})" for settings, own in tasks.items()]
             yield f"chosen for {method.name}: {'; '.join(parts)}"
@@ -183,7 +224,7 @@ def _validation_score(suite: Suite, results: Results, run: Mapping[str, Any]) ->
     history = results.history(dict(run))
     kept = history[history["epoch"] == run["kept_epoch"]]
     metrics = suite.find_task(run["task"]).metrics
-    if kept.empty:
+    if kept.empty or not np.isfinite(kept[["loss", "val_loss"]]).all(axis=None):
         return math.nan
     return score_of({name: float(kept[f"val_{name}"].iloc[0]) for name in metrics})
 

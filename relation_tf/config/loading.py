@@ -117,6 +117,9 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
     if "sweep" not in settings and isinstance(sweep, dict) and sweep.keys() & settings.keys():
         kept = {key: value for key, value in sweep.items() if key not in settings or key == "seeds"}
         values["sweep"] = kept if kept.keys() - {"seeds"} else None
+    for each in values.get("tuned") or ():
+        if isinstance(each, dict) and isinstance(each.get("settings"), dict):
+            each["settings"] = {k: v for k, v in each["settings"].items() if k not in settings}
     overrides = values.get("overrides")
     if "overrides" not in settings and isinstance(overrides, dict):
         for own in overrides.values():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
 from relation_tf.config.method import NAME_PATTERN, Method
+from relation_tf.config.sweep import combination_name
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
@@ -332,6 +333,10 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
         for metric in facts.needs:
             expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
             yield "tasks", name, [name] if metric in entry.metrics else [], expected
+    for choice in suite.tuned:
+        yield "tuned", choice.task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
+        expected = f"a method of the suite: {join_names(facts.names)}"
+        yield "tuned", choice.method, facts.names, expected
     if isinstance(suite.families, str):
         shared = sorted(facts.keys - {"task", "method"})
         expected = f"one of {join_names(shared)}, or lists of methods"
@@ -431,9 +436,20 @@ def _check_sweep(facts: SuiteFacts) -> None:
         return
     if both := {*sweep.seeds} & {*suite.seeds}:
         raise ValueError(
-            "key 'sweep.seeds': must be other seeds than those of the suite. "
+            "key 'sweep.seeds': must differ from the seeds of the suite. "
             f"Received: {min(both)} in both"
         )
+    combinations = [combination_name(each) for each in sweep.combinations()]
+    names = [f"{name}-{end}" for name in facts.names for end in combinations]
+    for name in (*names, f"{suite.name}-sweep"):
+        if not re.fullmatch(NAME_PATTERN, name):
+            raise ValueError(
+                "key 'sweep': must give names of at most 80 letters, digits, '.', '_' and '-'. "
+                f"Received: {name!r}"
+            )
+    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
+    if runs > MAX_RUNS:
+        raise ValueError(f"key 'sweep': must have at most {MAX_RUNS:,} runs. Received: {runs:,}")
     for key in sweep.values:
         for method in facts.methods:
             if key in method.overrides:

@@ -68,7 +68,7 @@ class Suite(TrainingSettings):
         layout: Layout of the table of scores, as in the paper.
         sweep: Settings to tune for each task and method before the runs, with other seeds, see
             `relation_tf.config.sweep.Sweep`.
-        tuned: Settings of single methods on single tasks; a sweep writes the chosen ones.
+        tuned: Settings of a method on a task, which replace all others; a sweep writes them.
         published: Published figures to show next to the scores: a name of the package, or a TOML
             file next to the suite's file.
     """

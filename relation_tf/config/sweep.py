@@ -46,7 +46,7 @@ class Sweep(BaseModel):
     """Values to try of settings: `learning_rate = [0.0003, 0.001, 0.003]`, or another of `SWEPT`.
 
     Each method is trained on each task with each combination of the values and each seed of the
-    sweep. The combination with the best mean validation score is used for the runs of the suite.
+    sweep. The runs of the suite use the combination with the best mean validation score.
 
     Attributes:
         seeds: Seeds of the sweep, other than those of the suite.
@@ -73,8 +73,12 @@ class Sweep(BaseModel):
                 raise ValueError(f"a list of two or more values of {key!r}, not {values!r:.80}")
             for value in values if key in SWEPT else [None]:
                 _check_setting(key, value)
-            if len({str(value) for value in values}) < len(values):
+                if not isinstance(value, str | int | float):
+                    raise ValueError(f"texts or numbers for {key!r}, not {value!r:.80}")
+            if len({*values}) < len(values):
                 raise ValueError(f"different values of {key!r}, not {values!r:.80}")
+        if len({*self.seeds}) < len(self.seeds):
+            raise ValueError(f"different seeds, not {self.seeds!r:.80}")
         return self
 
     @property
@@ -101,4 +105,4 @@ def _check_setting(key: str, value: Any) -> None:
 
 def combination_name(settings: dict[str, Any]) -> str:
     """Return settings as the end of a method's name, such as `"0.001-adam"`."""
-    return "-".join(str(value).lower() for value in settings.values())
+    return "-".join(str(value).lower() for value in settings.values()).replace("+", "")

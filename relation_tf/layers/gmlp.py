@@ -161,7 +161,7 @@ class GMLP(CausalMixer):
         return standardize(to_float32(z)) * to_float32(self.scale) + to_float32(self.offset)
 
     def _mixed(self, z: Any, place: Any, seen: Any) -> Any:
-        """Combine the tokens of z for queries at places, which see so many tokens if causal."""
+        """Combine the tokens of z for queries at places; with `causal`, each sees `seen` tokens."""
         row = ops.minimum(place, self.max_length - 1)
         weights = ops.take(to_float32(self.spatial_weights)[:, : ops.shape(z)[1]], row, axis=0)
         if self.causal:

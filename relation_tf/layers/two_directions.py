@@ -24,7 +24,7 @@ class TwoDirections(TokenMixer):
 
     Args:
         layer: A causal layer of this package. The layer of the other direction is created from its
-            configuration.
+            configuration; an initializer with a seed gives both the same initial weights.
         merge: `"concatenate"`: the output has twice the units of `layer`; `"sum"`: the same units.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
@@ -54,8 +54,8 @@ class TwoDirections(TokenMixer):
     def __init__(self, layer: Any, merge: Merge = "concatenate", **kwargs: Any) -> None:
         if not isinstance(layer, CausalMixer) or not layer.causal:
             raise ValueError(
-                "`layer` must be a layer of relation_tf.layers with causal=True, such as "
-                f"Mamba2(64, causal=True). Received: layer={layer!r:.200}"
+                "`layer` must be a CausalMixer of relation_tf.layers with causal=True, such as "
+                f"Mamba2(64, causal=True). Received: a layer of type {type(layer).__name__}"
             )
         one_of("merge", merge, get_args(Merge))
         super().__init__(layer.units * (2 if merge == "concatenate" else 1), **kwargs)
@@ -76,7 +76,7 @@ class TwoDirections(TokenMixer):
         length = ops.shape(query)[1]
         forward = _mixed(self.layer, query, value, query_mask, value_mask, training)
         if query is not value:
-            # Query i is the last one but i of the reversed text.
+            # Query i is at position longest - 1 - i of the reversed text.
             longest = ops.maximum(length, ops.shape(value)[1])
             query, query_mask = _padded(query, query_mask, longest)
             value, value_mask = _padded(value, value_mask, longest)

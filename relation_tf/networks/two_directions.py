@@ -21,15 +21,14 @@ def two_directions(
     """Build a `TwoDirections` layer around a mechanism of this package.
 
     Args:
-        units: Width of the output; even with `merge="concatenate"`.
+        units: Width of the output; with `merge="concatenate"`, an odd number is rounded up.
         mechanism: Name of a mechanism with a causal form.
         merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
         options: Further arguments of the mechanism.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Raises:
-        ValueError: If the mechanism has no causal form or rejects an option, or `units` is odd with
-            `merge="concatenate"`.
+        ValueError: If the mechanism has no causal form or rejects an option.
 
     Example:
         >>> from relation_tf.networks.two_directions import two_directions
@@ -38,12 +37,7 @@ def two_directions(
         (8, 4)
     """
     if merge == "concatenate":
-        if units % 2:
-            raise ValueError(
-                "`units` must be even with merge='concatenate', half for each direction. "
-                f"Received: units={units}"
-            )
-        units //= 2
+        units = (units + 1) // 2
     entry = entry_of(mechanism)
     own = {**in_blocks(entry, options, equations=True), "causal": True}
     return TwoDirections(make_layer(entry, units, 0.0, own, name="forward"), merge, **kwargs)

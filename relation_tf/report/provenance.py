@@ -47,7 +47,9 @@ def settings(results: Results) -> dict[str, str]:
         return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
     left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method",
-                "published", "layout", "control", "reference", "margin", "families"}  # fmt: skip
+                "published", "layout", "control", "reference", "margin", "families",
+                "sweep", "tuned"}  # fmt: skip
+    left_out |= {key for each in results.suite.tuned for key in each.settings}
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
     if not any(method.feature_projection for method in results.suite.method):
@@ -189,14 +191,16 @@ def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _unlike(results: Results) -> Iterator[str]:
     yield from unlike_machines([run["manifest"] for run in results.runs])
     own = {str(method.name): method.overrides for method in results.suite.methods()}
+    tuned = {key for each in results.suite.tuned for key in each.settings}
     for key in dict.fromkeys(key for run in results.runs for key in run["config"]):
         if key in _OF_A_RUN:
             continue
         compared: dict[str, list[Any]] = {}
         for run in results.runs:
             # Settings of single methods and tasks are compared only within them.
-            parts = [run["method"]] if key in own.get(run["method"], {}) else []
-            parts += [run["task"]] if key in Override.model_fields else []
+            by_method = key in tuned or key in own.get(run["method"], {})
+            parts = [run["method"]] if by_method else []
+            parts += [run["task"]] if key in tuned or key in Override.model_fields else []
             where = f"{key} of {', '.join(parts)}" if parts else key
             compared.setdefault(where, []).append(run["config"].get(key))
         for where, values in compared.items():

@@ -62,10 +62,8 @@ TIMED: Mapping[str, TimedTexts] = {
         "forward and backward passes of the mechanism alone, over all tokens",
         "forward and backward passes of untrained mechanisms",
         "A pass computes the outputs of all tokens, and the gradients for the weights and the "
-        "tokens, which are random vectors. Memory: peak of a run, with compilation, minus the "
-        "memory that the process used before its first run.",
-        "Time of a forward and backward pass (median over seeds) and peak memory of a run, against "
-        "the text length.",
+        "tokens, which are random vectors.",
+        "Time of a forward and backward pass (median over seeds), against the text length.",
     ),
 }
 

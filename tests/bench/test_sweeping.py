@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench import plan_suite, read_results, run_suite
-from relation_tf.bench.sweeping import choose, tuning_suite
+from relation_tf.bench.sweeping import _choices, choose, tuning_suite
 from relation_tf.config import Suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError, UnknownNameError
@@ -84,7 +84,8 @@ def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
-    suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.001, 0.1], "seeds": [11]})
+    # Not the default of the suite.
+    suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]})
     results = run_suite(suite, tmp_path, quiet=True)
     table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
     assert len(table) == 4
@@ -97,11 +98,39 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
 
     page = str(make_report(results).markdown())
     assert "2 values of learning\\_rate x 1 seed for each method and task" in page
+    assert "learning\\_rate: " not in page
+    assert "differ in learning" not in page
     assert "The dev sets are used for tuning, for early stopping and for the scores" in page
 
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
     assert len(times) == 6
     run_suite(suite, tmp_path, quiet=True)
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
-    notes = " ".join(plan_suite(suite, tmp_path, quiet=True).notes)
+    assert not [note for note in plan_suite(suite, tmp_path, quiet=True).notes if "sweep" in note]
+    notes = " ".join(plan_suite(suite, tmp_path / "other", quiet=True).notes)
     assert "a sweep of 2 values of learning_rate x 1 seed for each method and task" in notes
+
+    # Finished runs keep their settings, even if the sweep would now choose others.
+    table = table.assign(score=-table["score"])
+    tuned, kept = _choices(suite, tmp_path, table)
+    assert {each.method: each.settings["learning_rate"] for each in tuned} == chosen
+    assert len(kept) == sum(len({*own["score"]}) > 1 for _, own in table.groupby("method"))
+
+
+@pytest.mark.tensorflow
+def test_diverged_runs_are_not_chosen(tmp_path: Path) -> None:
+    sweep = {"learning_rate": [1e10, 1e12], "seeds": [11]}
+    suite = asked(tasks=["WNLI"], method=[{"mechanism": "relation", "units": 8}], sweep=sweep,
+                  reference=None, margin=None, overrides={}, epochs=2)  # fmt: skip
+    with pytest.raises(SuiteError, match=r"finite losses .* for relation-8 on WNLI"):
+        run_suite(suite, tmp_path, quiet=True)
+
+
+@pytest.mark.tensorflow
+def test_a_folder_of_another_suite_is_refused_before_the_sweep(tmp_path: Path) -> None:
+    other = asked(tasks=["WNLI"], sweep=None, method=[{"mechanism": "dan", "units": 8}],
+                  reference=None, margin=None, overrides={})  # fmt: skip
+    run_suite(other, tmp_path, quiet=True)
+    with pytest.raises(SuiteError, match="this finished run is not in suite small"):
+        run_suite(asked(), tmp_path, quiet=True)
+    assert not (tmp_path / "sweep").exists()

@@ -38,7 +38,10 @@ def test_all_combinations_are_tried() -> None:
         ({"sweep": {"dropout": 0.1}}, "a list of two or more values of 'dropout', not 0.1"),
         ({"sweep": {"dropout": [0.1, 0.1]}}, r"different values of 'dropout', not \[0.1, 0.1\]"),
         ({"sweep": {"dropout": [0.1, 1.5]}}, r"values that 'dropout' allows, not 1.5 \(Input"),
-        ({"sweep": {"dropout": [0, 0.1], "seeds": [2]}}, "'sweep.seeds': must be other seeds than"),
+        (
+            {"sweep": {"dropout": [0, 0.1], "seeds": [2]}},
+            "'sweep.seeds': must differ from the seeds",
+        ),
         (
             {"method": [{"mechanism": "relation", "learning_rate": 0.1}]},
             "'learning_rate' of method relation-64: must not be set with sweep.learning_rate",
@@ -50,6 +53,19 @@ def test_all_combinations_are_tried() -> None:
         (
             {"stopping": "accuracy_reached", "tasks": ["RTE"]},
             "key 'sweep': must not be set with stopping = 'accuracy_reached'",
+        ),
+        ({"sweep": {"dropout": [0, 0.1], "seeds": [7, 7]}}, r"different seeds, not \[7, 7\]"),
+        (
+            {"sweep": {"initializer": ["glorot_uniform", {"class_name": "HeNormal"}]}},
+            "texts or numbers for 'initializer', not {'class_name'",
+        ),
+        (
+            {"method": [{"mechanism": "relation", "name": "r" * 78}]},
+            r"'sweep': must give names of at most 80 letters.* Received: 'r+-0.001-0.0'",
+        ),
+        (
+            {"tuned": [{"task": "WNL", "method": "relation-64", "settings": {}}]},
+            "key 'tuned': must be a task of the suite: CoLA, RTE. Received: 'WNL'",
         ),
         ({"tuned": [{"task": "RTE", "method": "x", "settings": {"tokens": "word"}}]}, "not 'toke"),
     ],
@@ -81,3 +97,6 @@ def test_a_setting_of_the_call_is_not_swept() -> None:
     assert changed is not None
     assert changed.values == {"learning_rate": [0.001, 0.01]}
     assert load_suite(suite, {"dropout": 0.3, "learning_rate": 0.1}).sweep is None
+    tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
+    runs = load_suite(make_suite("mine", {**SUITE, "tuned": tuned}), {"dropout": 0.3}).runs()
+    assert {run.dropout for run in runs} == {0.3}

@@ -85,7 +85,7 @@ def test_the_layer_is_saved_and_loaded(tmp_path: Any) -> None:
 def test_other_layers_are_refused() -> None:
     for layer in (Relation(4), keras.layers.Dense(4)):
         with pytest.raises(
-            ValueError, match=r"must be a layer .* with causal=True.* Received: layer"
+            ValueError, match=r"must be a CausalMixer .* causal=True.* Received: a layer of"
         ):
             TwoDirections(layer)
     with pytest.raises(ValueError, match="merge"):

@@ -60,14 +60,14 @@ def test_the_test_of_a_single_task_can_disagree(table_of):
 def test_a_test_with_too_few_seeds_or_tasks_cannot_disagree(table_of, judged):
     few = {"r": [70.0, 70.1, 70.2], "a": [76.0, 76.1, 76.2]}
     assert compare(table_of({"A": few}), reference="r").context.caveats == [
-        "The test of A (Steel-Dwass, p < .05) cannot confirm this: with so few seeds, no p can be "
-        f"that small. {QUOTE}"
+        "The test of A (Steel-Dwass, p < .05) cannot confirm this: with so few seeds, it cannot be "
+        f"significant. {QUOTE}"
     ]
     tasks = {task: {"r": 70, "a": 76, "b": 75} for task in "ABC"}
     report = judged(tasks, control="r", test_over_tasks="wilcoxon-holm")
     assert report.context.caveats == [
         "The test over tasks (Wilcoxon's signed-rank test with Holm, p < .05) cannot confirm this: "
-        f"with so few tasks, no p can be that small. {QUOTE}"
+        f"with so few tasks, it cannot be significant. {QUOTE}"
     ]
 
 

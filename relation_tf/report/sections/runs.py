@@ -61,17 +61,14 @@ def _columns(timed: Timed) -> Mapping[Column, Show]:
             numeric("ms per step", "Time"): lambda row: number(1000 * row.seconds_batch, 3),
             numeric("Memory for earlier tokens, KiB"): lambda row: number(1024 * row.state_mib, 1),
         }
-    memory: dict[Column, Show] = {
-        numeric("Memory, MiB"): lambda row: Cell(
-            number(row.memory_mib), notes=["of process"] if row.of_process else []
-        )
-    }
     if timed:
-        return common | memory
+        return common
     return common | {
         numeric("ms per batch", "Time"): lambda row: number(1000 * row.seconds_batch, 1),
         numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
-        **memory,
+        numeric("Memory, MiB"): lambda row: Cell(
+            number(row.memory_mib), notes=["of process"] if row.of_process else []
+        ),
         Column("Reason for stopping", "words"): lambda row: row.stopped,
     }
 

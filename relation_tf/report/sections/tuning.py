@@ -11,6 +11,7 @@ from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import FOLDER, TABLE, described, means_of
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
+from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Cell, Column, Paragraph, Row, Section, Table
@@ -44,8 +45,8 @@ class Tuning(Section):
         return [
             Paragraph(
                 f"Before the runs, each method was tuned on each task: {described(suite.sweep)}. "
-                "The best mean validation score chose the settings of the runs, which have other "
-                "seeds."
+                "The settings with the best mean validation score were used for the runs, which "
+                "have other seeds."
             ),
             Table("Table: sweep", columns, rows),
             Paragraph([*_note(suite, means)], "note"),
@@ -57,7 +58,11 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
     path = results.folder / FOLDER / TABLE
     if results.suite.sweep is None or not path.is_file():
         return None
-    return pd.read_csv(path)
+    try:
+        return pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
+                           na_values={"score": ["", "nan"]})  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
 
 
 def _label(settings: Mapping[str, Any]) -> str:
@@ -101,8 +106,8 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any]) -> Iterator[str]:
     ]
     if at_end:
         yield (
-            f" The chosen value is the smallest or largest one for {in_words(at_end)}: others "
-            "outside of the range can be better."
+            f" The chosen value is the smallest or largest one for {in_words(at_end)}: values "
+            "outside the range can be better."
         )
 
 
