@@ -292,7 +292,7 @@ def test_many_warnings_about_submissions_are_one_line():
     ]
     _, line = str(Submissions(tuple(packed), ())).splitlines()
     assert (
-        "equal in attention/seed-1, attention/seed-2, attention/seed-10, fofe/seed-1, "
+        "equal predictions: attention/seed-1, attention/seed-2, attention/seed-10, fofe/seed-1, "
         "fofe/seed-2, fofe/seed-10 and 3 more. `glue-submit" in line
     )
 

@@ -26,7 +26,9 @@ class TwoDirections(TokenMixer):
         layer: A causal layer of this package. The layer of the other direction is created from its
             configuration; an initializer with a seed gives both the same initial weights.
         merge: `"concatenate"`: the output has twice the units of `layer`; `"sum"`: the same units.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        name: Name of the layer.
+        dtype: Dtype policy of the layer; `layer` keeps its own.
+        trainable: If False, the weights are not trained.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -51,14 +53,23 @@ class TwoDirections(TokenMixer):
         - Schuster, Paliwal 1997, "Bidirectional Recurrent Neural Networks", for two recurrences.
     """
 
-    def __init__(self, layer: Any, merge: Merge = "concatenate", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        layer: Any,
+        merge: Merge = "concatenate",
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None:
         if not isinstance(layer, CausalMixer) or not layer.causal:
             raise ValueError(
                 "`layer` must be a CausalMixer of relation_tf.layers with causal=True, such as "
                 f"Mamba2(64, causal=True). Received: a layer of type {type(layer).__name__}"
             )
         one_of("merge", merge, get_args(Merge))
-        super().__init__(layer.units * (2 if merge == "concatenate" else 1), **kwargs)
+        units = layer.units * (2 if merge == "concatenate" else 1)
+        super().__init__(units, name=name, dtype=dtype, trainable=trainable)
         self.layer, self.merge = layer, merge
         config = layer.get_config()
         self.backward = type(layer).from_config({**config, "name": f"{layer.name}_backward"})

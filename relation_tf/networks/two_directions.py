@@ -16,7 +16,8 @@ def two_directions(
     mechanism: Any = "mamba2",
     merge: Merge = "sum",
     options: Mapping[str, Any] | None = None,
-    **kwargs: Any,
+    *,
+    name: str | None = None,
 ) -> TwoDirections:
     """Build a `TwoDirections` layer around a mechanism of this package.
 
@@ -25,7 +26,7 @@ def two_directions(
         mechanism: Name of a mechanism with a causal form.
         merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
         options: Further arguments of the mechanism.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        name: Name of the layer.
 
     Raises:
         ValueError: If the mechanism has no causal form or rejects an option.
@@ -40,4 +41,4 @@ def two_directions(
         units = (units + 1) // 2
     entry = entry_of(mechanism)
     own = {**in_blocks(entry, options, equations=True), "causal": True}
-    return TwoDirections(make_layer(entry, units, 0.0, own, name="forward"), merge, **kwargs)
+    return TwoDirections(make_layer(entry, units, 0.0, own, name="forward"), merge, name=name)

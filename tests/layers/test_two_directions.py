@@ -90,5 +90,3 @@ def test_other_layers_are_refused() -> None:
             TwoDirections(layer)
     with pytest.raises(ValueError, match="merge"):
         TwoDirections(Relation(4, causal=True), "mean")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no causal form"):
-        TwoDirections(Relation(4, causal=True), causal=True)

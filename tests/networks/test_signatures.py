@@ -62,15 +62,16 @@ def test_signature_names_every_option(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, make in PUBLIC.items() if isinstance(make, type)])
-def test_only_sizes_have_no_default(name: str) -> None:
+def test_only_sizes_and_parts_have_no_default(name: str) -> None:
     without = [key for key, each in options(PUBLIC[name]).items() if each.default is each.empty]
-    assert set(without) <= {"units", "rank", "path", "mechanism", "max_length", "source_vocabulary"}
+    sizes = {"units", "rank", "max_length", "source_vocabulary"}
+    assert set(without) <= sizes | {"path", "mechanism", "layer"}
 
 
 @pytest.mark.parametrize("name", layers.__all__)
 def test_configuration_is_the_signature(name: str) -> None:
-    size = {"units": 4, "rank": 4, "max_length": 4}
+    size = {"units": 4, "rank": 4, "max_length": 4, "layer": layers.Relation(4, causal=True)}
     make = PUBLIC[name]
     layer = make(**{key: size[key] for key in options(make).keys() & size.keys()})
-    assert layer.get_config().keys() - OF_KERAS == options(make).keys()
+    assert layer.get_config().keys() - OF_KERAS == options(make).keys() - OF_KERAS
     assert isinstance(layer, keras.layers.Layer)

@@ -20,6 +20,7 @@ def test_names():
     assert names[33:] == (
         *("Reuters", "SST-2-sentences", "WikiText-103", "WikiText-2", "reversal", "dates"),
         *("decode-128", "decode-512", "decode-2048", "decode-8192"),
+        *("training-128", "training-512", "training-2048", "training-8192", "training-32768"),
     )
     assert len(names) == len(set(names))
     # Names become folders.
