@@ -87,10 +87,10 @@ class TwoDirections(TokenMixer):
         length = ops.shape(query)[1]
         forward = _mixed(self.layer, query, value, query_mask, value_mask, training)
         if query is not value:
-            # Query i is at position longest - 1 - i of the reversed text.
-            longest = ops.maximum(length, ops.shape(value)[1])
-            query, query_mask = _padded(query, query_mask, longest)
-            value, value_mask = _padded(value, value_mask, longest)
+            # Of equal lengths, so that query i is at position length - 1 - i of the reversed text.
+            missing = ops.shape(value)[1] - length
+            query, query_mask = _padded(query, query_mask, missing)
+            value, value_mask = _padded(value, value_mask, -missing)
         reversed_query = _reversed(query)
         reversed_value = reversed_query if query is value else _reversed(value)
         query_mask, value_mask = _reversed(query_mask), _reversed(value_mask)
@@ -126,9 +126,9 @@ def _reversed(x: Any) -> Any:
     return None if x is None else ops.flip(x, axis=1)
 
 
-def _padded(x: Any, mask: Any, length: Any) -> tuple[Any, Any]:
-    """Pad tokens and their mask at the end."""
-    missing = length - ops.shape(x)[1]
+def _padded(x: Any, mask: Any, missing: Any) -> tuple[Any, Any]:
+    """Pad tokens and their mask at the end, if the number of missing tokens is positive."""
+    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
     mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
     mask = ops.cast(ops.pad(ops.cast(mask, "int32"), ((0, 0), (0, missing))), "bool")
     return ops.pad(x, ((0, 0), (0, missing), (0, 0))), mask
