@@ -14,6 +14,7 @@ from rich.console import Console
 from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
+from relation_tf.bench.inputs import vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.looks import Looks
@@ -38,10 +39,9 @@ from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source, find_task
-from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
-from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.tasks.sources import TaskSource
 from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import LOG
 
@@ -431,7 +431,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
             f"Received: --data {options.data}"
         )
     keys = {config.key for config in whole.runs}
-    vectors = _vectors_digest(suite, options.glove)
+    vectors = vectors_digest(suite, options.glove)
     sources = {
         name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
         for name in dict.fromkeys(config.task for config in whole.runs)
@@ -483,43 +483,6 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
         yield "XLA is off: its operations are not deterministic"
 
 
-def check_test_sets(
-    suite: str | Path | Suite,
-    *,
-    tasks: str | Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    data: str | Path | None = None,
-    tfds_folder: str | Path | None = None,
-    plugins: Sequence[str] = (),
-) -> None:
-    """Check before training that the test files have the rows that a submission needs.
-
-    Missing files are allowed: their tasks can be filled.
-
-    Args:
-        suite: See `run_suite`, also for the other arguments.
-        tasks: Tasks to run.
-        settings: Suite keys to override.
-        data: Folder of the files.
-        tfds_folder: TFDS folder.
-        plugins: Modules that register custom parts.
-
-    Raises:
-        SuiteError: Names the files, and the found and required rows.
-    """
-    loaded = load_suite(suite, settings, plugins)
-    names = dict.fromkeys(run.task for run in select(loaded, tasks, None, None))
-    sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
-    wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
-    if wrong:
-        files = "; ".join(map(str, wrong))
-        raise SuiteError(
-            "--fill-missing: test files must have as many rows as the leaderboard's. "
-            f"{files}. Replace these files, or remove them to submit the majority class for their "
-            "tasks"
-        )
-
-
 def _foreword(
     request: _Request, folder: RunFolder, options: RunOptions, compared: bool = True
 ) -> Iterator[str]:
@@ -531,20 +494,3 @@ def _foreword(
     reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
     methods = {config.method for config in reported}
     yield from shown_by_design(request.suite, methods, len({config.seed for config in reported}))
-
-
-def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:
-    """Return the SHA-256 of the word vectors, or None if the suite does not use them."""
-    if all(suite.settings_of(each)["embeddings"] == "random" for each in suite.methods()):
-        if glove is not None:
-            raise SuiteError(
-                f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "
-                f"from word vectors. Received: --glove {glove}"
-            )
-        return None
-    if glove is None:
-        raise SuiteError("embeddings = 'glove' needs --glove FILE")
-    if not glove.is_file():
-        raise SuiteError(f"--glove {glove}: no such file")
-    check_glove(glove, suite.embedding_dim)
-    return digest_of_file(glove).hex()

@@ -46,7 +46,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     """
     with interrupts_delayed():
         from relation_tf.bench import run_suite
-        from relation_tf.bench.runner import check_test_sets
+        from relation_tf.bench.inputs import check_test_sets
         from relation_tf.config.loading import select
 
     options = parse_selection(options)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import matthews_corrcoef
 
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
-from relation_tf.bench.runner import check_test_sets
+from relation_tf.bench.inputs import check_test_sets
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 from relation_tf.tasks.sources import TaskSource

@@ -1,0 +1,69 @@
+"""Checks of the files that a suite reads: test sets and word vectors. Does not import Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from relation_tf.config import Suite, load_suite
+from relation_tf.config.loading import select
+from relation_tf.errors import SuiteError
+from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.official import shortfalls
+from relation_tf.tasks.sources import digest_of_file
+
+
+def check_test_sets(
+    suite: str | Path | Suite,
+    *,
+    tasks: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
+    plugins: Sequence[str] = (),
+) -> None:
+    """Check before training that the test files have the rows that a submission needs.
+
+    Missing files are allowed: their tasks can be filled.
+
+    Args:
+        suite: See `run_suite`, also for the other arguments.
+        tasks: Tasks to run.
+        settings: Suite keys to override.
+        data: Folder of the files.
+        tfds_folder: TFDS folder.
+        plugins: Modules that register custom parts.
+
+    Raises:
+        SuiteError: Names the files, and the found and required rows.
+    """
+    loaded = load_suite(suite, settings, plugins)
+    names = dict.fromkeys(run.task for run in select(loaded, tasks, None, None))
+    sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
+    wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
+    if wrong:
+        files = "; ".join(map(str, wrong))
+        raise SuiteError(
+            "--fill-missing: test files must have as many rows as the leaderboard's. "
+            f"{files}. Replace these files, or remove them to submit the majority class for their "
+            "tasks"
+        )
+
+
+def vectors_digest(suite: Suite, glove: Path | None) -> str | None:
+    """Return the SHA-256 of the word vectors, or None if the suite does not use them."""
+    if all(suite.settings_of(each)["embeddings"] == "random" for each in suite.methods()):
+        if glove is not None:
+            raise SuiteError(
+                f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "
+                f"from word vectors. Received: --glove {glove}"
+            )
+        return None
+    if glove is None:
+        raise SuiteError("embeddings = 'glove' needs --glove FILE")
+    if not glove.is_file():
+        raise SuiteError(f"--glove {glove}: no such file")
+    check_glove(glove, suite.embedding_dim)
+    return digest_of_file(glove).hex()
