@@ -69,6 +69,7 @@ class _Result(_Written):
     peak_memory_mib: Count
     tokens: Count | None = None
     state_bytes: Count | None = None
+    pass_bytes: Count | None = None
 
 
 class _Data(_Written):

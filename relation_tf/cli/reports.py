@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,6 +114,12 @@ class ComparisonOptions:
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )
+    costs: tuple[str, ...] = option(
+        (),
+        "Folder of a timed suite, such as mechanism-speed, with methods of the same names: adds "
+        "scores against speed and memory. Repeatable.",
+        "DIR",
+    )
     title: str = option("", "Title of the report.", "TEXT")
 
 
@@ -141,13 +148,17 @@ def status(folder: Folder) -> None:
     print_failures(results)
 
 
-@command("relation-tf report runs/demo")
-def report(folder: Folder) -> None:
+@command(
+    "relation-tf report runs/demo",
+    "relation-tf report runs/modern --costs runs/mechanism-speed",
+)
+@with_options(ComparisonOptions, "costs")
+def report(folder: Folder, **options: Any) -> None:
     """Write the report of a suite again: report.html, report.md, tables and figures."""
     from relation_tf.bench import read_results
 
     results = read_results(folder)
-    write_report(results)
+    write_report(results, options["costs"] or ())
     print_failures(results)
 
 
@@ -184,6 +195,7 @@ def compare(
     options["families"] = split_families(options["families"])
     for name in ("lower_is_better", "higher_is_better"):
         options[name] = split_names(options[name]) or ()
+    options["costs"] = options["costs"] or ()
     options["columns"] = parse_columns(options["columns"])
     options["margin"], options["margins"] = parse_margins(options["margin"])
     _print_report(compare_scores(*sources, **options), folder)
@@ -237,7 +249,7 @@ def submit(folder: Folder, **options: Any) -> None:
         raise typer.Exit(1 if submissions.packed else 2)
 
 
-def write_report(results: Results) -> None:
+def write_report(results: Results, costs: Sequence[str] = ()) -> None:
     """Write the report of a suite into its folder and print its summary."""
     with interrupts_delayed():
         from relation_tf.report import make_report
@@ -246,7 +258,7 @@ def write_report(results: Results) -> None:
     folder = results.folder / "report"
     check_folder(folder)
     with interrupts_delayed():
-        _print_report(make_report(results), folder)
+        _print_report(make_report(results, costs), folder)
 
 
 def _print_report(report: Report, folder: Path) -> None:

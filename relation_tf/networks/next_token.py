@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from relation_tf.layers import SinePositionEncoding
-from relation_tf.networks.mechanisms import find_mechanism, make_layer
+from relation_tf.networks.mechanisms import find_mechanism, in_blocks, make_layer
 
 
 class NextTokenNetwork:
@@ -91,6 +93,47 @@ class NextTokenNetwork:
         x = self._embedding(ids) + position
         x, state = self.mechanism.step(x[:, None], state)
         return ops.cast(self._head(x)[:, 0], "float32"), state
+
+
+def state_bytes(
+    mechanism: str,
+    units: int,
+    embedding_dim: int,
+    options: Mapping[str, Any] | None = None,
+    max_length: int | None = None,
+) -> int | None:
+    """Return the bytes that the causal form of a mechanism keeps of earlier tokens.
+
+    Args:
+        mechanism: As for `NextTokenNetwork`, with or without `causal=True` in the options.
+        units: Width of the mechanism.
+        embedding_dim: Width of the tokens.
+        options: Further arguments of the mechanism.
+        max_length: Number of tokens.
+
+    Returns:
+        The bytes for one text; None if the mechanism has no causal form with steps.
+
+    Example:
+        >>> [state_bytes("attention", 64, 64, max_length=length) for length in (128, 256)]
+        [65668, 131332]
+        >>> state_bytes("relation", 64, 64, max_length=256)
+        260
+    """
+    entry = find_mechanism(mechanism)
+    causal = {**in_blocks(entry, options, equations=True), "causal": True}
+    try:
+        layer = make_layer(entry, units, 0.0, causal)
+        layer.build((1, None, embedding_dim))
+        state = layer.initial_state(1, max_length)
+    except (AttributeError, ValueError):
+        return None
+    return bytes_of(state)
+
+
+def bytes_of(state: Any) -> int:
+    """Return the bytes of the tensors of a state."""
+    return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in _parts(state))
 
 
 def state_change(layer: Any, width: int) -> str | None:

@@ -30,6 +30,7 @@ from relation_tf.report.markdown import markdown
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
+from relation_tf.report.trade_offs import read_timed
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,14 +234,17 @@ class Report:
                 )
 
 
-def make_report(results: Results | str | Path) -> Report:
+def make_report(
+    results: Results | str | Path, costs: Sequence[Results | str | Path] = ()
+) -> Report:
     """Return the report of a suite.
 
     Args:
         results: Results, or a suite's folder.
+        costs: Timed suites, see `compare`.
 
     Raises:
-        SuiteError: If the folder is not a suite's folder, or a file in it is invalid.
+        SuiteError: If a folder is not a suite's folder, or a file in it is invalid.
 
     Example:
         >>> import tempfile
@@ -260,7 +264,11 @@ def make_report(results: Results | str | Path) -> Report:
     title = suite.title or suite.name
     source = read_source(results)
     doubts = failing_layers([source])
-    return Report(ReportContext(source.scores, source.results, title, suite.question, doubts))
+    context = ReportContext(
+        source.scores, source.results, title, suite.question, doubts,
+        timed_suites=read_timed(costs, source.scores.methods),
+    )  # fmt: skip
+    return Report(context)
 
 
 def _without_costs(table: Table) -> list[str]:

@@ -63,7 +63,9 @@ TIMED: Mapping[str, TimedTexts] = {
         "forward and backward passes of untrained mechanisms",
         "A pass computes the outputs of all tokens, and the gradients for the weights and the "
         "tokens, which are random vectors.",
-        "Time of a forward and backward pass (median over seeds), against the text length.",
+        "Time of a forward and backward pass, its peak memory beyond that in use before it "
+        "(medians over seeds), and the memory of the causal form for earlier tokens, against the "
+        "text length.",
     ),
 }
 
@@ -99,12 +101,13 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         "n": ("seed", "size"),
         **{name: (name, "median") for name in _MEDIANS},
         "state_mib": ("state_mib", "max"),
+        "pass_mib": ("pass_mib", "median"),
         "memory_mib": ("memory_mib", "max"),
         "above_base": ("base_memory_mib", lambda base: base.notna().all()),
         "of_process": ("peak_memory_of", lambda of: of.eq("process").any()),
         "stopped": ("stopped", _counted),
     }
-    for column in ("seconds_batch", "memory_mib"):
+    for column in ("seconds_batch", "memory_mib", "pass_mib"):
         how |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
     done = done.assign(memory_mib=memory_of(done))
     return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
@@ -336,7 +339,8 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "mean_length": tokens / max(1, _training_rows(manifest)),
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in (_UNKNOWN | seconds).items()},
-        "state_mib": (run.get("state_bytes") or math.nan) / 2**20,
+        "state_mib": _or_nan(run.get("state_bytes")) / 2**20,
+        "pass_mib": _or_nan(run.get("pass_bytes")) / 2**20,
         "peak_memory_mib": run["peak_memory_mib"],
         "base_memory_mib": run.get("base_memory_mib", math.nan),
         "peak_memory_of": run.get("peak_memory_of", "process"),
@@ -345,6 +349,10 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "precision": run["config"]["precision"],
         **{name: manifest[name] for name in _MADE_WITH},
     }
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _still_improving(run: Mapping[str, Any], history: pd.DataFrame) -> bool:

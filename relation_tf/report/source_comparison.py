@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf import __version__
+from relation_tf.bench.results import Results
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
@@ -35,6 +36,7 @@ from relation_tf.report.joining import (
 from relation_tf.report.report import Report
 from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
+from relation_tf.report.trade_offs import read_timed
 
 
 def compare(
@@ -55,6 +57,7 @@ def compare(
     margin: float | None = None,
     margins: Mapping[str, float] | None = None,
     families: str | Sequence[Sequence[str]] | None = None,
+    costs: Sequence[Results | str | Path] = (),
     title: str = "",
     question: str = "",
     out: str | Path | None = None,
@@ -98,6 +101,8 @@ def compare(
             `"mechanism"`, `"size"` or an option of the methods of suites, for one family per value.
             Control and reference of suites are then also mechanisms, found in each family. By
             default the families of the suites.
+        costs: Timed suites (folders or `Results`) with methods of the same names, such as
+            `mechanism-speed`; the report then shows the scores against their speed and memory.
         title: Title of the report, by default the labels.
         question: Research question of the comparison.
         out: Folder of the report in the command that the report shows. Only `Report.write` writes.
@@ -131,7 +136,7 @@ def compare(
         higher_is_better=higher, drop_failed=drop_failed, failed_as=failed_as,
         complete_methods=complete_methods, alpha=alpha, control=control, test=test,
         test_over_tasks=test_over_tasks, reference=reference, margin=margin, margins=margins,
-        families=families, title=title,
+        families=families, costs=[*costs], title=title,
     )  # fmt: skip
     read = _read(sources, labels, TableOptions(columns or {}, drop_failed, failed_as))
     lower, higher = tasks_named(lower, read), tasks_named(higher, read)
@@ -163,6 +168,7 @@ def compare(
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
+        timed_suites=read_timed(costs, scores.methods),
     )
     return Report(context, [path for source in read for path in source.paths])
 
@@ -200,7 +206,11 @@ def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
     words = ["relation-tf", "compare", *map(str, sources)]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        if name == "margins":
+        if name == "costs":
+            if not all(isinstance(own, str | os.PathLike) for own in value):
+                return ""
+            words += [word for own in value for word in (flag, str(own))]
+        elif name == "margins":
             each = [["--margin", f"{task}={own:g}"] for task, own in (value or {}).items()]
             words += [word for pair in each for word in pair]
         elif value is True:

@@ -12,8 +12,11 @@ from relation_tf.config.run import RunConfig
 from relation_tf.errors import in_one_line
 from relation_tf.networks.mechanisms import find_mechanism, make_layer
 from relation_tf.networks.mixing import mix_all
+from relation_tf.networks.next_token import state_bytes
 from relation_tf.networks.precision import dtype_policy
-from relation_tf.training.pass_timing import PassTimer
+from relation_tf.tasks.generated import length_of
+from relation_tf.training.pass_timing import PASSES, PassTimer
+from relation_tf.training.session import memory_of
 from relation_tf.training.trainer import trace
 
 
@@ -48,6 +51,20 @@ class LayerTimer(PassTimer):
         self._pass(self._tokens)
         tf.test.experimental.sync_devices()
 
+    def _facts(self) -> dict[str, Any]:
+        """Return the bytes that a pass needs, and those that the causal form keeps per text."""
+        config = self.config
+        passes = [memory_of(self._compute) for _ in range(PASSES)]
+        with dtype_policy("float32"):
+            held = state_bytes(
+                config.mechanism, config.units, config.embedding_dim, _options(config),
+                length_of(self.task.task),
+            )  # fmt: skip
+        return {
+            "pass_bytes": max((each for each in passes if each is not None), default=None),
+            "state_bytes": held,
+        }
+
     def _gradients(self, tokens: Any) -> Any:
         weights = [variable.value for variable in self.model.trainable_variables]
         with tf.GradientTape() as tape:
@@ -60,6 +77,9 @@ def _build(config: RunConfig) -> keras.Model:
     with dtype_policy("float32"):  # a notebook may have set another policy
         tokens = keras.Input((None, config.embedding_dim))
         mechanism = find_mechanism(config.mechanism)
-        options = {key: value for key, value in config.options.items() if key != "form"}
-        layer = make_layer(mechanism, config.units, 0.0, options)
+        layer = make_layer(mechanism, config.units, 0.0, _options(config))
         return keras.Model(tokens, mix_all(layer, tokens, None))
+
+
+def _options(config: RunConfig) -> dict[str, Any]:
+    return {key: value for key, value in config.options.items() if key != "form"}

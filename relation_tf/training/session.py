@@ -6,9 +6,11 @@ Keras and TensorFlow are imported when a session starts.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -138,6 +140,28 @@ def peaks() -> dict[str, int | None]:
         "base_memory_mib": _base[0] // 2**20 if _base else None,
         "peak_device_memory_mib": device,
     }
+
+
+def memory_of(compute: Callable[[], object]) -> int | None:
+    """Return the peak memory of a computation beyond that in use before it, in bytes.
+
+    Unused memory of the process is returned to the system first, so that the value does not depend
+    on earlier computations. None on systems other than Linux with glibc, and on a GPU.
+
+    Args:
+        compute: The computation, which must have run before: memory that it keeps is not counted.
+    """
+    if uses_gpu():
+        return None
+    try:
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        before = _memory("VmRSS")
+        _CLEAR_REFS.write_text("5")
+        compute()
+        return max(0, _memory("VmHWM") - before)
+    except (AttributeError, OSError, TypeError, ValueError):
+        return None
 
 
 def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:

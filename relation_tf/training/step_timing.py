@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
-from relation_tf.networks.next_token import NextTokenNetwork
+from relation_tf.networks.next_token import NextTokenNetwork, bytes_of
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.training.pass_timing import PassTimer
 from relation_tf.training.trainer import trace
@@ -63,8 +63,7 @@ class StepTimer(PassTimer):
         self.read()
 
     def _facts(self) -> dict[str, Any]:
-        held = map(tf.convert_to_tensor, tf.nest.flatten(self._state()))
-        return {"state_bytes": sum(part.shape.num_elements() * part.dtype.size for part in held)}
+        return {"state_bytes": bytes_of(self._state())}
 
     def _check_steps(self) -> None:
         """Check that the steps give the same logits as the whole text."""

@@ -20,6 +20,9 @@ from relation_tf.training import pass_timing
 pytestmark = pytest.mark.tensorflow
 
 
+MECHANISMS = ("relation", "attention", "fcsr")
+
+
 class Doubled(keras.layers.Layer):
     """A custom layer without weights and masks."""
 
@@ -80,10 +83,21 @@ def test_an_option_that_a_mechanism_does_not_have_is_named() -> None:
         LayerTimer.check(config)
 
 
+def test_a_pass_has_its_memory_and_its_state() -> None:
+    facts = {name: timer(Method(mechanism=name, units=8)).run(1).facts for name in MECHANISMS}
+    measured = Path("/proc/self/clear_refs").exists()
+    assert all((own["pass_bytes"] is not None) == measured for own in facts.values())
+    states = {name: own["state_bytes"] for name, own in facts.items()}
+    assert states == {
+        "relation": 4 * (12 + 1),
+        "attention": 4 * 2 * 128 * 8 + 128 + 4,
+        "fcsr": None,
+    }
+
+
 @pytest.mark.slow
 def test_report_of_timed_mechanisms(tmp_path: Path) -> None:
     methods = [Method(mechanism=name, units=8) for name in ("attention", "relation")]
     report = make_report(run_suite(asked(*methods), tmp_path, quiet=True))
     text = str(report.markdown())
     assert "forward and backward passes of the mechanism alone, over all tokens" in text
-    assert "Memory for earlier tokens" not in text

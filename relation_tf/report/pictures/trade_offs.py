@@ -105,7 +105,7 @@ def score_against(
     for task, samples in scores.items():
         own = costs.get(task, {})
         points = [
-            _Point(name, own[name], fmean(values), stdev(values) if len(values) > 1 else math.nan)
+            Point(name, own[name], fmean(values), stdev(values) if len(values) > 1 else math.nan)
             for name, values in samples.items()
             if len(own.get(name, ())) and np.isfinite([*own[name], *values]).all()
         ]
@@ -114,55 +114,79 @@ def score_against(
             best = undominated(by_method, better.get(task, ()))
             ringed = best if len(best) < len(points) else []
             unit = f"{score_label}, lower is better" if task in lower_is_better else score_label
-            panels.append(_score_panel(task, points, ringed, label, unit, look))
+            panels.append(score_panel(task, points, ringed, label, unit, look))
+    return score_picture(name, f"Mean score against {label}, by task and method.", panels, look)
+
+
+def score_picture(
+    name: str, title: str, panels: list[Panel], look: Mapping[str, Style]
+) -> Picture | None:
+    """Return a figure of panels from `score_panel`; None without panels."""
     if not panels:
         return None
     return Picture(
-        name,
-        f"Mean score against {label}, by task and method.",
-        panels,
-        size=(_WIDTH, _HEIGHT),
-        left=_LEFT,
-        bottom=_BOTTOM,
-        legend=look,
+        name, title, panels, size=(_WIDTH, _HEIGHT), left=_LEFT, bottom=_BOTTOM, legend=look
     )
 
 
-class _Point(NamedTuple):
+class Point(NamedTuple):
+    """A method in a figure of scores.
+
+    Attributes:
+        method: Its name.
+        costs: Costs of its runs.
+        mean: Mean score.
+        spread: Standard deviation, or half of an interval; NaN for one seed.
+    """
+
     method: str
     costs: Sequence[float]
     mean: float
-    sd: float  # NaN for one seed
+    spread: float
 
     @property
     def cost(self) -> float:
+        """The median cost."""
         return median(self.costs)
 
     @property
     def words(self) -> str:
-        deviation = "" if math.isnan(self.sd) else f" ± {self.sd:.3g}"
+        """Name, score and cost for the text of a figure."""
+        deviation = "" if math.isnan(self.spread) else f" ± {self.spread:.3g}"
         low, high = _number(min(self.costs)), _number(max(self.costs))
         spread = f" ({low} to {high})" if low != high else ""
         return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{spread}"
 
 
-def _score_panel(
-    task: str,
-    points: Sequence[_Point],
+def score_panel(
+    title: str,
+    points: Sequence[Point],
     ringed: Sequence[str],
     label: str,
     score_label: str,
     look: Mapping[str, Style],
+    spread: str = "standard deviation",
 ) -> Panel:
+    """Return a panel of mean scores against median costs, with the range of the costs.
+
+    Args:
+        title: Title of the panel.
+        points: The methods.
+        ringed: Methods to ring: those that are not dominated.
+        label: Name of the cost.
+        score_label: Unit of the scores.
+        look: Style of each method.
+        spread: What `Point.spread` is.
+    """
     values = ", ".join(point.words for point in points)
-    alt = f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}"
+    alt = f"{title}, mean score in {score_label} ± {spread} against {label}: {values}"
     alt += f"; not dominated: {', '.join(ringed)}." if ringed else "."
 
     def draw(ax: Axes) -> None:
         for point in points:
-            method, cost, mean, sd = point.method, point.cost, point.mean, point.sd
+            method, cost, mean, half = point.method, point.cost, point.mean, point.spread
             style = look[method]
-            ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
+            ax.plot([cost, cost], [mean - half, mean + half], color=style.color)
             ax.plot([min(point.costs), max(point.costs)], [mean, mean], color=style.color)
             ax.plot(cost, mean, **style.mark, markersize=7)
             if method in ringed:
@@ -181,7 +205,7 @@ def _score_panel(
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.set(xlabel=label, ylabel=score_label)
 
-    return Panel(task, alt, draw)
+    return Panel(title, alt, draw)
 
 
 def cost_against_length(

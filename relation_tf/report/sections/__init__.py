@@ -7,6 +7,6 @@ from importlib import import_module
 
 for _name in (
     "answer", "sequential", "learning_time", "scores", "published", "differences", "over_tasks",
-    "costs", "predictions", "variance", "tests", "tuning", "runs",
+    "costs", "trade_offs", "predictions", "variance", "tests", "tuning", "runs",
 ):  # fmt: skip
     import_module(f"{__name__}.{_name}")

@@ -99,15 +99,14 @@ class TokenCosts(Section):
         results = context.results
         if results is None or not results.suite.timed or context.how.empty:
             return []
-        # Later runs of a process reuse the memory of earlier ones.
-        how = context.how.drop(columns=context.how.filter(like="memory_mib").columns)
+        # Later runs of a process reuse the memory of earlier ones, so only that of a pass is shown.
+        how = context.how.drop(columns=context.how.filter(regex="^memory_mib").columns)
+        how = how.rename(columns=lambda name: name.replace("pass_mib", "memory_mib"))
+        own = {"state_kib": 1024 * how["state_mib"]}
         if results.suite.timed == "decoding":
-            own = {
-                "milliseconds_per_step": 1000 * how["seconds_batch"],
-                "state_kib": 1024 * how["state_mib"],
-            }
+            own["milliseconds_per_step"] = 1000 * how["seconds_batch"]
         else:
-            own = {"milliseconds_per_pass": 1000 * how["seconds_epoch"]}
+            own["milliseconds_per_pass"] = 1000 * how["seconds_epoch"]
         picture = cost_against_length(how.assign(**own), context.look, joined=True)
         return figure_with_note(picture, TIMED[results.suite.timed].costs, context.look)
 

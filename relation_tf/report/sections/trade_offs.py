@@ -1,0 +1,207 @@
+"""Section with scores against the speed and memory that other suites measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.registry import register_section
+from relation_tf.report.answer import capital, in_words
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Figure,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    number,
+    plural,
+)
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.drawing import Picture
+from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
+from relation_tf.report.standings import outcome_of
+from relation_tf.report.trade_offs import (
+    Interval,
+    cheaper_and_no_worse,
+    costs_of,
+    dominated,
+    mean_scores,
+)
+
+_NOTE = (
+    "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
+    "line: range of the cost over the runs of the timed suite; the range of six runs contains the "
+    "median with 97 % confidence. A method A is dominated if a method B is significantly better "
+    "and each run of B costs less than each run of A. If any method is dominated, the others are "
+    "marked with a ring. Costs are those of the mechanism at the stated length in the timed suite, "
+    "not of the networks that gave the scores; methods are matched by name."
+)
+
+
+@register_section("trade-offs")
+class TradeOffs(Section):
+    """Score against speed, memory and state bytes of timed suites."""
+
+    heading = "Score against speed and memory"
+    by_family = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the answer, the figures and a table."""
+        costs = costs_of(context.timed_suites, context.scores.methods)
+        if costs.empty:
+            return []
+        scores = mean_scores(context.scores)
+        pictures = [*_pictures(context, costs, scores)]
+        return [
+            *_answer(context, costs),
+            *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
+            Paragraph(" ".join([_NOTE, *map(_source, context.timed_suites)]), "note"),
+            *(_table(context, costs, title, own) for title, own in scores.items()),
+        ]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the costs with the mean scores."""
+        costs = costs_of(context.timed_suites, context.scores.methods)
+        if costs.empty:
+            return {}
+        rows = [
+            {"score_of": title, "method": name, "score": own.mean, "score_low": own.low,
+             "score_high": own.high}
+            for title, by_method in mean_scores(context.scores).items()
+            for name, own in by_method.items()
+        ]  # fmt: skip
+        return {"trade_offs": pd.DataFrame(rows).merge(costs, on="method")}
+
+
+def _source(results: Results) -> str:
+    processors = dict.fromkeys(run["manifest"]["processor"] for run in results.runs)
+    runs = plural(len(results.runs), "run")
+    return f"Costs: suite {results.suite.name}, {runs}, on {in_words([*processors])}."
+
+
+def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
+    """Yield the methods that are no worse than the reference and cheaper, by measure."""
+    verdicts = context.verdicts
+    if verdicts is None or verdicts.mean is None:
+        return
+    where = "on the mean" if len(verdicts.averaged) > 1 else f"on {verdicts.averaged[0]}"
+    yield Paragraph(f"Better or no worse than {verdicts.reference} {where}, at a lower cost:")
+    lines = []
+    for _, of_measure in costs.groupby("measure", sort=False):
+        found = {
+            f"{tokens:,} tokens": in_words(cheaper_and_no_worse(own, verdicts) or ["none"])
+            for tokens, own in of_measure.groupby("tokens")
+        }
+        same = len({*found.values()}) == 1
+        each = "; ".join(f"{length}: {names}" for length, names in found.items())
+        label = str(of_measure["label"].iloc[0])
+        lines.append(f"{label}: {next(iter(found.values())) if same else each}")
+    yield Bullets(lines)
+
+
+def _pictures(
+    context: ReportContext, costs: pd.DataFrame, scores: Mapping[str, Mapping[str, Interval]]
+) -> Iterator[Picture]:
+    """Yield a figure per measure, with panels for the shortest and the longest text."""
+    for measure, of_measure in costs.groupby("measure", sort=False):
+        label = str(of_measure["label"].iloc[0])
+        panels = [
+            score_panel(
+                f"{title}; {tokens:,} tokens" if len(scores) > 1 else f"{tokens:,} tokens",
+                _points(own, by_method),
+                _ringed(context, title, own),
+                label,
+                _unit(context, title),
+                context.look,
+                spread="half of the 95 % interval",
+            )
+            for title, by_method in scores.items()
+            for tokens, own in _ends(of_measure)
+            if len(_points(own, by_method)) > 1
+        ]
+        title = f"Mean score against {label}, by method."
+        picture = score_picture(f"trade-offs-{measure}", title, panels, context.look)
+        if picture is not None:
+            yield picture
+
+
+def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
+    """Return the rows of the shortest and of the longest text."""
+    lengths = sorted({costs["tokens"].min(), costs["tokens"].max()})
+    return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
+
+
+def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
+    return [
+        Point(row.method, [row.low, row.typical, row.high], own.mean, own.high - own.mean)
+        for row in rows_of(costs)
+        if (own := scores.get(row.method)) is not None
+    ]
+
+
+def _ringed(context: ReportContext, title: str, costs: pd.DataFrame) -> list[str]:
+    """Return the methods that are not dominated, if any is."""
+    lost = dominated(costs, _better(context, title))
+    return [row.method for row in rows_of(costs) if row.method not in lost] if lost else []
+
+
+def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
+    """Return the better and the worse method of each significant pair."""
+    pairs = context.pvalues[context.pvalues["task"] == title]
+    if pairs.empty:
+        outcome = outcome_of(context.scores, context.several, context.comparisons)
+        if outcome is None:
+            return set()
+        pairs = outcome.pairs
+    won = rows_of(pairs[pairs["better"].notna()])
+    return {(row.better, row.a if row.better == row.b else row.b) for row in won}
+
+
+def _unit(context: ReportContext, title: str) -> str:
+    scores = context.scores
+    lower = title in scores.lower_is_better or {*scores.main_tasks} <= scores.lower_is_better
+    return f"{scores.unit or 'score'}{', lower is better' if lower else ''}"
+
+
+def _table(
+    context: ReportContext, costs: pd.DataFrame, title: str, scores: Mapping[str, Interval]
+) -> Table:
+    """Return a table with a column for each measure at the shortest and the longest text."""
+    shown = [
+        (own, f"{tokens:,} tokens")
+        for _, of_measure in costs.groupby("measure", sort=False)
+        for tokens, own in _ends(of_measure)
+    ]
+    columns = [Column("Method", "method"), Column(capital(title), "number")]
+    columns += [Column(str(own["label"].iloc[0]), "number", note=length) for own, length in shown]
+    by_method = [{row.method: row for row in rows_of(own)} for own, _ in shown]
+    rows = []
+    lower = title in context.scores.lower_is_better
+    for name, score in sorted(scores.items(), key=lambda pair: pair[1].mean, reverse=not lower):
+        cells = [_cost(own.get(name)) for own in by_method]
+        rows.append(Row([name, _score(score), *cells], [name]))
+    return Table("Table: scores and costs", columns, rows)
+
+
+def _score(score: Interval) -> Cell:
+    if pd.isna(score.low):
+        return Cell(f"{score.mean:.1f}".replace("-", "−"))
+    ends = f"{score.low:.1f} to {score.high:.1f}".replace("-", "−")
+    return Cell(f"{score.mean:.1f}".replace("-", "−"), notes=[ends], paper_note=ends)
+
+
+def _cost(row: Any) -> Cell | str:
+    if row is None:
+        return ""
+    digits = max(0, 2 - len(f"{abs(row.typical):.0f}"))
+    ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
+    same = row.low == row.high
+    return Cell(number(row.typical, digits), notes=[] if same else [ends], paper_note=ends)

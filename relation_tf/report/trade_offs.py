@@ -1,0 +1,198 @@
+"""Scores with intervals, next to the speed and memory that timed suites measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from relation_tf.bench.results import Results, read_results
+from relation_tf.errors import SuiteError, join_names
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.runs import all_runs
+from relation_tf.report.scores import Scores
+from relation_tf.report.verdicts import FAVORABLE, Verdicts
+from relation_tf.tasks.generated import length_of
+
+_LEVEL = 0.95
+
+
+class Measure(NamedTuple):
+    """A cost that timed runs record.
+
+    Attributes:
+        name: Name of its picture.
+        label: What it is, with its unit.
+        column: Its column of the runs.
+        factor: From this column to the unit.
+        more_is_better: True for a speed.
+        constant: True if it does not vary between runs.
+    """
+
+    name: str
+    label: str
+    column: str
+    factor: float = 1.0
+    more_is_better: bool = False
+    constant: bool = False
+
+
+MEASURES: dict[str, tuple[Measure, ...]] = {
+    "training": (
+        Measure("speed", "tokens per second, training", "tokens_second", more_is_better=True),
+        Measure("memory", "MiB of a training pass", "pass_mib"),
+        Measure("state", "KiB for earlier tokens", "state_mib", 1024, constant=True),
+    ),
+    "decoding": (
+        Measure("decoding", "tokens per second, decoding", "tokens_second", more_is_better=True),
+        Measure("state", "KiB for earlier tokens", "state_mib", 1024, constant=True),
+    ),
+}
+"""Measures of each kind of timed suite."""
+
+
+class Interval(NamedTuple):
+    """Mean score of a method with a confidence interval; NaN ends for one seed."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def read_timed(sources: Sequence[Results | str | Path], methods: Sequence[str]) -> list[Results]:
+    """Return the results of timed suites.
+
+    Args:
+        sources: Folders of the suites, or their results.
+        methods: Methods of which each suite must have at least one, by name.
+
+    Raises:
+        SuiteError: If a folder is not that of a timed suite, or has runs of none of the methods.
+    """
+    suites = [own if isinstance(own, Results) else read_results(own) for own in sources]
+    costs_of(suites, methods)
+    return suites
+
+
+def costs_of(suites: Sequence[Results], methods: Sequence[str]) -> pd.DataFrame:
+    """Return the costs of methods in timed suites, by text length.
+
+    Args:
+        suites: Results of timed suites.
+        methods: The methods to look for, by name.
+
+    Returns:
+        Columns `suite`, `measure` (its name), `label`, `tokens`, `method`, `typical` (median over
+        the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`.
+
+    Raises:
+        SuiteError: If a suite is not timed, or has runs of none of the methods.
+    """
+    return pd.DataFrame([row for results in suites for row in _rows(results, methods)])
+
+
+def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object]]:
+    suite = results.suite
+    if not suite.timed:
+        raise SuiteError(
+            f"{results.folder}: costs must come from a timed suite, such as mechanism-speed or "
+            f"decode. Received: suite {suite.name!r}, which trains networks"
+        )
+    runs = all_runs(results)
+    done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
+    if done.empty:
+        timed = [str(method.name) for method in suite.methods()]
+        raise SuiteError(
+            f"{results.folder}: has no finished run of the compared methods (methods are matched "
+            f"by name). Compared: {join_names(methods)}. Timed: {join_names(timed)}"
+        )
+    for measure in MEASURES[suite.timed]:
+        if measure.column not in done:
+            continue
+        for (task, method), own in done.groupby(["task", "method"], sort=False)[measure.column]:
+            values = own.dropna() * measure.factor
+            if len(values):
+                yield {
+                    "suite": suite.name,
+                    "measure": measure.name,
+                    "label": measure.label,
+                    "tokens": length_of(suite.find_task(str(task))),
+                    "method": str(method),
+                    "typical": float(values.median()),
+                    "low": float(values.min()),
+                    "high": float(values.max()),
+                    "runs": len(values),
+                    "more_is_better": measure.more_is_better,
+                }
+
+
+def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
+    """Return mean scores with 95 % intervals over seeds, in the unit of a page.
+
+    Returns:
+        "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
+        -> interval if there is one task, or if units or directions differ.
+    """
+    networks = {name: own for name, own in scores.by_network().items() if own}
+    methods = [name for name in scores.methods if any(name in own for own in networks.values())]
+    common = {name: own for name, own in networks.items() if {*methods} == {*own}}
+    if len(common) > 1 and scores.alike:
+        title = f"mean of {len(common)} tasks"
+        return {title: {name: _mean([own[name] for own in common.values()]) for name in methods}}
+    return {task: {name: _mean([own[name]]) for name in own} for task, own in networks.items()}
+
+
+def _mean(samples: Sequence[Sequence[float]]) -> Interval:
+    """Return the mean over tasks of the means over seeds, with Welch's degrees of freedom."""
+    mean = float(np.mean([np.mean(own) for own in samples]))
+    if min(map(len, samples)) < 2:
+        return Interval(mean, math.nan, math.nan)
+    parts = [float(np.var(own, ddof=1)) / len(own) / len(samples) ** 2 for own in samples]
+    variance = math.fsum(parts)
+    if not variance:
+        return Interval(mean, mean, mean)
+    freedom = variance**2 / math.fsum(
+        part**2 / (len(own) - 1) for part, own in zip(parts, samples, strict=True)
+    )
+    half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * math.sqrt(variance)
+    return Interval(mean, mean - half, mean + half)
+
+
+def dominated(costs: pd.DataFrame, better: set[tuple[str, str]]) -> list[str]:
+    """Return the methods that a significantly better method also undercuts.
+
+    Args:
+        costs: Rows of `costs_of` for one measure and length.
+        better: Pairs of a method and one that is significantly worse.
+    """
+    return [
+        worse.method
+        for worse in rows_of(costs)
+        if any((name, worse.method) in better for name in _cheaper(costs, worse))
+    ]
+
+
+def cheaper_and_no_worse(costs: pd.DataFrame, verdicts: Verdicts | None) -> list[str]:
+    """Return the methods with a favorable verdict whose runs all cost less than the reference's.
+
+    Args:
+        costs: Rows of `costs_of` for one measure and length.
+        verdicts: The verdicts; those on the mean, or on the only task.
+    """
+    table = None if verdicts is None else verdicts.mean
+    if verdicts is None or table is None:
+        return []
+    good = {str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]}
+    found = (_cheaper(costs, row) for row in rows_of(costs) if row.method == verdicts.reference)
+    return [name for names in found for name in names if name in good]
+
+
+def _cheaper(costs: pd.DataFrame, than: Any) -> list[str]:
+    """Return the methods whose whole range is better than that of a row."""
+    low, high, more = than.low, than.high, than.more_is_better
+    return [row.method for row in rows_of(costs) if (row.low > high if more else row.high < low)]

@@ -1,0 +1,165 @@
+"""Scores against the speed and memory of timed suites."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from relation_tf.errors import SuiteError
+from relation_tf.report import compare, make_report
+from relation_tf.report.trade_offs import costs_of, dominated, mean_scores
+from tests.report.conftest import Fabricate, MakeSuite
+
+LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
+SECONDS = {"attention": 4.0, "linear": 2.0, "relation": 1.0, "baseline": 0.5}
+
+
+@pytest.fixture
+def scored(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
+    suite = suite_of(reference="attention", margin=1.0)
+    return fabricate(suite, score=lambda run, *_: LEVELS[run.method] + run.seed / 1e4)
+
+
+@pytest.fixture
+def timed(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
+    """A timed suite: attention takes the most time, and its state grows with the text."""
+
+    def change(config: Any, files: dict[str, Any]) -> None:
+        length = int(config.task.partition("-")[2])
+        files["history"] = {"pass": [1], "seconds": [1.0]}
+        result = files["result"]
+        result["seconds"]["epoch"] = SECONDS[config.method] * (1 + config.seed / 100)
+        result["tokens"] = length
+        result["pass_bytes"] = 2**20 * length
+        result["state_bytes"] = 512 * (length if config.method == "attention" else 2)
+        if config.method == "baseline":
+            result["state_bytes"] = result["pass_bytes"] = None
+
+    suite = suite_of(tasks=["training-128", "training-512"], seeds=6)
+    return fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
+
+
+def shown(folder: Path, timed: Path) -> str:
+    return str(make_report(folder, [timed]).markdown())
+
+
+def test_methods_that_are_no_worse_and_cheaper_are_named(scored: Path, timed: Path) -> None:
+    text = shown(scored, timed)
+    assert "Better or no worse than attention on the mean, at a lower cost:" in text
+    assert "- tokens per second, training: linear and relation\n" in text
+    assert "- MiB of a training pass: none\n" in text
+    assert "- KiB for earlier tokens: linear and relation\n" in text
+    assert "Costs: suite made-up, 48 runs, on A processor." in text
+
+
+def test_cheaper_methods_can_depend_on_the_length(scored: Path, timed: Path) -> None:
+    for file in (timed / "runs" / "training-512" / "relation").rglob("result.json"):
+        result = json.loads(file.read_text())
+        result["seconds"]["epoch"] = 5.0
+        file.write_text(json.dumps(result))
+    text = shown(scored, timed)
+    assert "training: 128 tokens: linear and relation; 512 tokens: linear\n" in text
+
+
+def test_costs_are_medians_with_ranges(scored: Path, timed: Path) -> None:
+    table = make_report(scored, [timed]).tables["trade_offs"]
+    row = table[
+        (table["method"] == "relation") & (table["tokens"] == 512) & (table["measure"] == "speed")
+    ].iloc[0]
+    assert row["typical"] == pytest.approx(512 / 1.035, rel=1e-3)
+    assert (row["low"], row["high"]) == (pytest.approx(512 / 1.06), pytest.approx(512 / 1.01))
+    assert row["runs"] == 6
+    held = table[table["measure"] == "state"]
+    assert held[held["method"] == "attention"]["typical"].tolist() == [64, 256]
+    assert "baseline" not in {*held["method"]}
+
+
+def test_scores_have_intervals_over_seeds(scored: Path, timed: Path) -> None:
+    scores = make_report(scored, [timed]).context.scores
+    ((title, by_method),) = mean_scores(scores).items()
+    assert title == "mean of 2 tasks"
+    own = 100 * (0.65 + np.arange(1, 6) / 1e4)
+    # Two tasks with the same scores and independent seeds.
+    error = math.sqrt(np.var(own, ddof=1) / 5 / 2)
+    half = stats.t.ppf(0.975, 8) * error
+    mean, low, high = by_method["relation"]
+    assert (mean, low, high) == pytest.approx((own.mean(), own.mean() - half, own.mean() + half))
+
+
+def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite) -> None:
+    suite = suite_of(tasks=["CoLA"], seeds=1)
+    folder = fabricate(suite, score=lambda run, *_: LEVELS[run.method])
+    (by_method,) = mean_scores(make_report(folder).context.scores).values()
+    assert math.isnan(by_method["relation"].low)
+    assert by_method["relation"].mean == pytest.approx(65)
+
+
+@pytest.mark.parametrize(
+    ("costs", "better", "lost"),
+    [
+        ({"a": (1, 2), "b": (3, 4)}, {("a", "b")}, ["b"]),
+        ({"a": (1, 2), "b": (3, 4)}, {("b", "a")}, []),
+        ({"a": (1, 3), "b": (3, 4)}, {("a", "b")}, []),  # the ranges touch
+        ({"a": (1, 2), "b": (3, 4)}, set(), []),
+    ],
+)
+@pytest.mark.parametrize("more", [False, True])
+def test_only_significantly_better_and_cheaper_methods_dominate(
+    costs: Mapping[str, tuple[float, float]], better: Any, lost: list[str], more: bool
+) -> None:
+    rows = [
+        (name, *((-high, -low) if more else (low, high)), more)
+        for name, (low, high) in costs.items()
+    ]
+    table = pd.DataFrame(rows, columns=["method", "low", "high", "more_is_better"])
+    assert dominated(table, better) == lost
+
+
+def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:
+    pictures = {each.name: each for each in make_report(scored, [timed]).context.pictures}
+    assert {"trade-offs-speed", "trade-offs-memory", "trade-offs-state"} <= {*pictures}
+    panels = pictures["trade-offs-speed"].panels
+    assert [panel.title for panel in panels] == ["128 tokens", "512 tokens"]
+    assert "half of the 95 % interval" in panels[0].alt
+    assert "relation 65 ± " in panels[0].alt
+
+
+def test_scores_of_tables_can_have_costs(timed: Path, tmp_path: Path) -> None:
+    rows = [
+        ("MR", name, seed, 100 * level + seed / 10)
+        for name, level in LEVELS.items()
+        for seed in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    file = tmp_path / "scores.csv"
+    table.to_csv(file, index=False)
+    report = compare(file, reference="attention", margin=1, costs=[timed])
+    assert "- tokens per second, training: linear and relation" in str(report.markdown())
+    (command,) = report.context.origin["compare command"]
+    assert command.endswith(f"--costs {timed}")
+
+
+def test_without_timed_suites_there_is_no_section(scored: Path) -> None:
+    report = make_report(scored)
+    assert "trade_offs" not in report.tables
+    assert "Score against speed and memory" not in str(report.markdown())
+
+
+def test_a_suite_that_trains_is_refused(scored: Path) -> None:
+    with pytest.raises(SuiteError, match=r"must come from a timed suite, .* 'made-up'"):
+        make_report(scored, [scored])
+
+
+def test_methods_without_costs_are_refused(timed: Path) -> None:
+    from relation_tf.bench import read_results
+
+    with pytest.raises(SuiteError, match=r"matched by name\)\. Compared: cnn\. Timed: attention"):
+        costs_of([read_results(timed)], ["cnn"])
