@@ -155,7 +155,7 @@ def test_zip_bomb_of_the_allowed_size(tmp_path, data):
     assert path.stat().st_size < 200_000
     started = time.process_time()
     faults = [str(fault) for fault in check(path).faults]
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 60
     assert any(fault.startswith("QQP.tsv") for fault in faults)
     for fault in faults:
         check_line(fault, "")
