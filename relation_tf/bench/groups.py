@@ -377,7 +377,7 @@ def write_predictions(
         task, split = trainer.task.task.of(name), trainer.task.splits[part]
         words = words_of(task, outputs, trainer.task.targets)
         columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
-        if split.labels is not None and not task.written:
+        if split.labels is not None:
             columns |= _truth(task, split.labels, outputs)
         folder.mkdir(exist_ok=True)
         write_table(folder / prediction_file(name, part), columns, "\t")

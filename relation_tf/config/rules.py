@@ -42,6 +42,7 @@ class SuiteFacts:
         ]
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
+        self.tagged = next((task.name for task in self.learned if task.tagged), None)
         self.unclassified = next((task.name for task in self.learned if not task.labels), None)
         self.needs = STOPPING_RULES[suite.stopping].metrics
         self.keys = {"task", "method", "mechanism", "units", "size"}
@@ -83,6 +84,11 @@ def _writes(method: Method) -> bool:
     return find_mechanism(method.mechanism).output_type == "sequence"
 
 
+def _labels_tokens(method: Method) -> bool:
+    entry = find_mechanism(method.mechanism)
+    return entry.output_type == "tokens" and entry.input_type == "tokens"
+
+
 def _reads_text(method: Method) -> bool:
     return find_mechanism(method.mechanism).input_type == "text"
 
@@ -112,6 +118,20 @@ _RULES = (
             "group": ([],),
         },
         "for {}, whose characters are generated",
+    ),
+    Rule(
+        lambda f, m: f.tagged,
+        {
+            **_defaults("embeddings", "tokens", "start_token", "validation_split"),
+            **_defaults("vocabulary_size", "pretrained", "segments", "network", "compute"),
+            "group": ([],),
+        },
+        "for {}, whose tokens are generated",
+    ),
+    Rule(
+        lambda f, m: None if _labels_tokens(m) else f.tagged,
+        {"mechanism": ()},
+        "a mechanism that returns tokens for {}",
     ),
     Rule(
         lambda f, m: None if _writes(m) else f.written,

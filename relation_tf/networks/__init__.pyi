@@ -11,6 +11,7 @@ from .layer_check.report import LayerCheck, LayerReport
 from .mechanisms import find_mechanism, make_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
+from .token_classifier import token_classifier
 from .transformer_decoder import transformer_encoder_decoder
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "sequence_classifier",
     "sequence_loss",
     "size_step",
+    "token_classifier",
     "training_branches",
     "transformer",
     "transformer_encoder_decoder",

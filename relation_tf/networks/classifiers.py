@@ -362,18 +362,48 @@ class TextEncoder:
             mixed = self.mechanism(text)
         else:
             mixed = self._mixed(text, segment)
+        hidden = self._hidden(mixed, hidden_name)
+        return hidden[:, 0] if len(hidden.shape) == 3 else hidden
+
+    def _hidden(self, mixed: Any, hidden_name: str) -> Any:
+        """Apply the hidden layer, which the plain network does not have, to each token."""
         if self.config.network == "plain":
-            return mixed[:, 0] if len(mixed.shape) == 3 else mixed
+            return mixed
         width = self.config.hidden_units or self.config.units
         dense = self._once(hidden_name, lambda name: self.dense(name, width))
         activation = self._once(
             f"{hidden_name}_activation",
             lambda name: _activation(self.config.hidden_activation, name),
         )
-        hidden = activation(dense(self.dropout(self.activation(mixed))))
-        return hidden[:, 0] if len(hidden.shape) == 3 else hidden
+        return activation(dense(self.dropout(self.activation(mixed))))
+
+    def tokens(self, text: Any) -> Any:
+        """Return a vector for each token of a text, without a head.
+
+        Raises:
+            ValueError: If the mechanism does not return tokens.
+        """
+        x, mask = self._embedded(text, 0)
+        mixed = mix_all(self.mechanism, x, mask)
+        self._check_width(mixed)
+        if len(mixed.shape) != 3:
+            raise ValueError(
+                f"{type(self.mechanism).__name__} must return (batch, tokens, units) for labels of "
+                f"tokens. Received: an output of shape {tuple(mixed.shape)}"
+            )
+        return self.before_output(self._hidden(mixed, "hidden"))
 
     def _mixed(self, tokens: Any, segment: int) -> Any:
+        x, mask = self._embedded(tokens, segment)
+        mixed = self._mix(x, mask)
+        self._check_width(mixed)
+        if len(mixed.shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
+            # A copy without the attached mask: later layers would apply it to rows.
+            mixed = ops.copy(mixed)
+        return mixed if self.head is None else self.head(mixed, mask=mask)
+
+    def _embedded(self, tokens: Any, segment: int) -> tuple[Any, Any]:
+        """Return the input of the mechanism and its mask."""
         # The mask is passed by name: slicing a tensor removes the attached mask.
         mask = ops.not_equal(tokens, 0)
         x = self.embedding(tokens)
@@ -385,7 +415,9 @@ class TextEncoder:
             x = self.positions(x, **({"mask": mask} if masked else {}))
         if self.contextual is not None:
             x = self.contextual(x, mask=mask)
-        mixed = self._mix(x, mask)
+        return x, mask
+
+    def _check_width(self, mixed: Any) -> None:
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
             width = f"units={self.expected_width}" if self.expected_width else "units"
@@ -393,10 +425,6 @@ class TextEncoder:
                 f"{name} must return (batch, tokens, {width}) or (batch, {width}). "
                 f"Received: an output of shape {shape}"
             )
-        if len(shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
-            # A copy without the attached mask: later layers would apply it to rows.
-            mixed = ops.copy(mixed)
-        return mixed if self.head is None else self.head(mixed, mask=mask)
 
     def _mix(self, x: Any, mask: Any) -> Any:
         layer = self.mechanism

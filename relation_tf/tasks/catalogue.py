@@ -11,6 +11,7 @@ from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import datasets, generated, miniglue, tfds
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask
+from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.group import TaskGroup, joined_source
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
@@ -23,7 +24,7 @@ class NotFoundError(DataError):
 Entry = str | MeasuredTask | CustomTask | TaskGroup
 """Entry of a suite: a registered task, also with other metrics, a custom task, or a group."""
 
-for _dataset in (*datasets.DATASETS, *generated.DATASETS):
+for _dataset in (*datasets.DATASETS, *generated.DATASETS, *presets.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
 
 

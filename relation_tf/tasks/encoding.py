@@ -13,10 +13,11 @@ import numpy as np
 import tokenizers
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import generated
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
-from relation_tf.tasks.generated import Characters
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
+from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest
@@ -65,8 +66,8 @@ class EncodedTask:
 
     Attributes:
         task: The task.
-        vocabulary: Vocabulary of the training rows; None for text inputs. For sequence-to-sequence
-            tasks, the characters of the sources.
+        vocabulary: Vocabulary of the training rows; None for text inputs. For generated
+            tasks, the characters or symbols of the sources.
         splits: Encoded splits; those of a group are named by `Task.split_of`.
         validation: Split for early stopping; "validation" if it was cut from "train". Each member
             of a group has its own.
@@ -74,19 +75,19 @@ class EncodedTask:
         source: Source of the text.
         skipped: A message for each malformed line that was skipped.
         notes: Differences that make results not comparable with published results.
-        targets: Characters of the targets of a sequence-to-sequence task.
+        targets: Characters of the targets of a sequence-to-sequence task, or labels of tokens.
         digests: SHA-256 of the file of each split; empty for generated text.
     """
 
     task: Task
-    vocabulary: Vocabulary | Characters | None
+    vocabulary: Vocabulary | Characters | Symbols | None
     splits: Mapping[str, EncodedSplit]
     validation: str
     digest: str
     source: TaskSource
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    targets: Characters | None = None
+    targets: Characters | Symbols | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -221,7 +222,10 @@ def _samples(encoded: EncodedTask) -> list[str]:
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task; generation is faster than the cache."""
-    made = generated.GENERATED[source.task.name]()
+    name = source.task.name
+    made: GeneratedTask | LabelledTokens = (
+        DIAGNOSTICS[name].make() if name in DIAGNOSTICS else GENERATED[name]()
+    )
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
         for name, rows in made.splits.items()

@@ -195,7 +195,8 @@ def _source(task: EncodedTask) -> str:
 
 
 def _target(task: Task) -> str:
-    return "sequence" if task.written else "timed" if task.timed else "score"
+    kinds = {"sequence": task.written, "tokens": task.tagged, "timed": task.timed != ""}
+    return next((kind for kind, is_it in kinds.items() if is_it), "score")
 
 
 def _lengths(task: EncodedTask) -> tuple[str, str]:

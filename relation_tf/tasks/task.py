@@ -28,12 +28,13 @@ class Task:
         validation: Validation split, or None to use a share of the training rows.
         scored: Scored (labelled) splits, by score name.
         answered: Predicted splits, by leaderboard name; usually unlabelled.
-        diagnostics: Metrics of the answered names that are scored if their file has labels, such as
-            GLUE's AX. They are in no average and in no test over tasks.
+        diagnostics: Metrics of scored names, and of answered names that are scored if their file
+            has labels, such as GLUE's AX. They are in no average and in no test over tasks.
         maximum: Largest score of a regression; scores are divided by it. The smallest is 0.
         members: Tasks of a group for joint training, see `joined`. The group itself has no columns
             and labels, and only the metrics that all members have.
         written: If True, the second input is the target, which is decoded token by token.
+        tagged: If True, the second input has a label for each token of the first, 0 for none.
         timed: What is timed: `"decoding"`, one token after the other, or `"training"`, forward and
             backward passes. The network is not trained, and the score is its speed. Empty for
             other tasks.
@@ -51,12 +52,13 @@ class Task:
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
     written: bool = False
+    tagged: bool = False
     timed: Timed = ""
 
     @property
     def generated(self) -> bool:
         """True if the text is generated from a seed, without files."""
-        return self.written or self.timed != ""
+        return self.written or self.tagged or self.timed != ""
 
     def of(self, name: str) -> Task:
         """Return the task of a scored or answered name: this task, or a member of the group."""
@@ -65,7 +67,8 @@ class Task:
     @property
     def scorable(self) -> dict[str, str]:
         """Splits that can have scores, by name: the scored ones, then the diagnostics."""
-        return {**self.scored, **{name: self.answered[name] for name in self.diagnostics}}
+        further = {name: self.answered[name] for name in self.diagnostics if name in self.answered}
+        return {**self.scored, **further}
 
     def metrics_of(self, name: str) -> tuple[str, ...]:
         """Return the metrics of one of `scorable`."""

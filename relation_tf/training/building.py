@@ -52,7 +52,7 @@ def build_networks(
             models = networks.multi_task_networks(config.mechanism, **settings)
         elif task.task.written:
             assert task.vocabulary is not None  # of a task that is written
-            assert task.targets is not None
+            assert task.targets is not None  # likewise
             return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
             models = [_builder(task.task)(config.mechanism, **settings)]
@@ -179,6 +179,8 @@ def check_network(config: RunConfig) -> None:
 
 
 def _builder(task: Task) -> Callable[..., keras.Model]:
+    if task.tagged:
+        return networks.token_classifier
     if len(task.inputs) == 1:
         return networks.sequence_classifier
     return networks.pair_regressor if task.labels is None else networks.pair_classifier
@@ -202,6 +204,9 @@ def _settings(config: RunConfig, encoded: EncodedTask) -> dict[str, Any]:
             "adversary_weight": config.adversary_weight,
             "orthogonality_weight": config.orthogonality_weight,
         }
+    elif task.tagged:
+        assert encoded.targets is not None  # of a task with labels of tokens
+        settings["num_classes"] = encoded.targets.size - 1
     elif task.labels is not None:
         settings["num_classes"] = len(task.labels)
     return settings

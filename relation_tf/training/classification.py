@@ -12,6 +12,7 @@ from relation_tf import networks
 from relation_tf.interrupts import check_interrupts
 from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
+from relation_tf.tasks.diagnostics.rows import Symbols
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.scoring import score
@@ -156,7 +157,9 @@ def _right(outputs: Any, labels: Any) -> Any:
     return tf.argmax(outputs, axis=1, output_type=labels.dtype) == labels
 
 
-def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None) -> np.ndarray:
+def words_of(
+    task: Task, outputs: np.ndarray, targets: Characters | Symbols | None = None
+) -> np.ndarray:
     """Convert outputs to label words, scores in the range of the task, or text."""
     if targets is not None:
         return np.array(targets.decode(outputs), dtype=object)

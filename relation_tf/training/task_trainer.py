@@ -21,6 +21,7 @@ from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
+from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, check_network, find_match
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.classification import TaskSteps
@@ -29,6 +30,7 @@ from relation_tf.training.replicas import Replicas
 from relation_tf.training.sequence import SequenceSteps
 from relation_tf.training.session import op_determinism
 from relation_tf.training.stopping import Stop, make_rule, records_accuracy
+from relation_tf.training.tagging import TagSteps
 from relation_tf.training.trainer import (
     Clock,
     Estimate,
@@ -83,7 +85,7 @@ class TaskTrainer(SuiteTrainer):
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
         super().__init__(networks.as_one(models), optimizer, replicas)
-        kind = SequenceSteps if task.task.written else TaskSteps
+        kind = _steps(task.task)
         self.parts = [
             kind(member, model, optimizer, self.replicas)
             for member, model in zip(task.members, models, strict=True)
@@ -382,6 +384,12 @@ def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers
         weight_decay=config.weight_decay,
         embedding_updates=config.embedding_updates,
     )
+
+
+def _steps(task: Task) -> type[TaskSteps]:
+    if task.written:
+        return SequenceSteps
+    return TagSteps if task.tagged else TaskSteps
 
 
 def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:

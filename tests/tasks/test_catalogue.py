@@ -10,6 +10,7 @@ from relation_tf.errors import DataError, SuiteError, UnknownNameError
 from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import GLUE, find_source, find_task, read_task
 from relation_tf.tasks.catalogue import NotFoundError
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 
 def test_names():
@@ -17,11 +18,12 @@ def test_names():
     assert names[:9] == tuple(GLUE)
     assert names[9:13] == ("MR", "CR", "SUBJ", "MPQA")
     assert names[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
-    assert names[33:] == (
+    assert names[33:48] == (
         *("Reuters", "SST-2-sentences", "WikiText-103", "WikiText-2", "reversal", "dates"),
         *("decode-128", "decode-512", "decode-2048", "decode-8192"),
         *("training-128", "training-512", "training-2048", "training-8192", "training-32768"),
     )
+    assert names[48:] == tuple(DIAGNOSTICS)
     assert len(names) == len(set(names))
     # Names become folders.
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) for name in names)

@@ -1,0 +1,1 @@
+"""Generated tasks that show what a mechanism can and cannot do."""

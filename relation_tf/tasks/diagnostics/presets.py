@@ -1,0 +1,184 @@
+"""The diagnostic tasks: generators with their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from relation_tf.tasks.diagnostics.recall import (
+    associative_recall,
+    fuzzy_recall,
+    induction,
+    memorize,
+    needle,
+    recall,
+    reversing,
+    selective_copy,
+    sorting,
+)
+from relation_tf.tasks.diagnostics.rows import ASKED, SEED, Diagnostic, Symbols
+from relation_tf.tasks.diagnostics.states import (
+    LIST_SYMBOLS,
+    brackets,
+    count,
+    majority,
+    nested_lists,
+    running_sum,
+)
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
+
+_LONGER = (2, 4, 8)
+
+
+def _names(prefix: str, number: int, first: int = 1) -> list[str]:
+    return [f"{prefix}{i}" for i in range(first, first + number)]
+
+
+def _associative_recall(length: int, pairs: int, symbols: int) -> Diagnostic:
+    """Return MQAR with as many keys as values; `symbols` is the number of both."""
+    keys = symbols // 2
+    return Diagnostic(
+        f"mqar-{length}-{pairs}" if symbols == 8192 else f"mqar-{length}-{pairs}-v{symbols}",
+        "recall: bind many keys to values",
+        partial(associative_recall, pairs=pairs, keys=keys),
+        length,
+        Symbols.of(_names("k", keys), _names("v", keys)),
+        Symbols.of(_names("v", keys)),
+        train=20_000,
+    )
+
+
+def _recalls() -> Iterator[Diagnostic]:
+    keys, values = _names("k", 8), _names("v", 8)
+    answers = Symbols.of(values)
+    for name, isolates, draw, symbols in (
+        ("recall", "recall: bind keys to values in the text",
+         partial(recall, keys=8, asked=17), Symbols.of(keys, values, [ASKED])),
+        ("noisy-recall", "recall next to noise",
+         partial(recall, keys=8, asked=17, noise=16),
+         Symbols.of(keys, values, [ASKED], _names("n", 16))),
+        ("fuzzy-recall", "recall of keys and values of two tokens",
+         partial(fuzzy_recall, keys=8, asked=17), Symbols.of(keys, values, [ASKED])),
+    ):  # fmt: skip
+        yield Diagnostic(name, isolates, draw, 128, symbols, answers)
+        yield Diagnostic(f"{name}-small", isolates, draw, 32, symbols, answers)
+
+
+def _copies() -> Iterator[Diagnostic]:
+    letters = _names("s", 16)
+    blanks, asked = Symbols.of(letters, ["."], [ASKED]), Symbols.of(letters, [ASKED])
+    answers = Symbols.of(letters)
+    for name, length, copied in (("selective-copy", 256, 16), ("selective-copy-small", 32, 4)):
+        yield Diagnostic(
+            name,
+            "select tokens and keep their order",
+            partial(selective_copy, symbols=16, copied=copied, blank=17, asked=18),
+            length, blanks, answers,
+        )  # fmt: skip
+    for name, length, keys in (("memorize", 32, 128), ("memorize-small", 16, 32)):
+        yield Diagnostic(
+            name,
+            "memorize facts in the weights",
+            partial(memorize, keys=keys, asked=keys + 1),
+            length,
+            Symbols.of(_names("k", keys), [ASKED]),
+            Symbols.of(_names("v", keys)),
+        )
+    yield Diagnostic(
+        "induction",
+        "find what stood after a token",
+        partial(induction, symbols=16, special=17, asked=18),
+        32, Symbols.of(letters, ["S"], [ASKED]), answers, longer=_LONGER,
+    )  # fmt: skip
+    yield Diagnostic("sort", "compare tokens", partial(sorting, symbols=16, asked=17), 16, asked,
+                     answers, longer=_LONGER)  # fmt: skip
+    yield Diagnostic("reverse", "order of tokens", partial(reversing, symbols=16, asked=17), 16,
+                     asked, answers, longer=_LONGER)  # fmt: skip
+
+
+def _needles() -> Iterator[Diagnostic]:
+    letters = _names("s", 16)
+    symbols = Symbols.of(letters, [ASKED], _names("n", 16))
+    for length in (64, 256, 1024):
+        yield Diagnostic(
+            f"needle-{length}",
+            "keep one token among many",
+            partial(needle, symbols=16, depth=-1.0, others=16, asked=17),
+            length, symbols, Symbols.of(letters), train=5_000,
+        )  # fmt: skip
+
+
+def _states() -> Iterator[Diagnostic]:
+    for name, modulus in (("parity", 2), ("modular-addition", 5)):
+        digits = Symbols.of([str(digit) for digit in range(modulus)])
+        yield Diagnostic(name, "track a state", partial(running_sum, modulus=modulus), 32, digits,
+                         digits, longer=_LONGER)  # fmt: skip
+    yield Diagnostic(
+        "dyck", "hierarchy: the innermost open bracket", partial(brackets, kinds=2, depth=4), 32,
+        Symbols.of("([)]"), Symbols.of(["none"], "(["), longer=_LONGER,
+    )  # fmt: skip
+    bits = Symbols.of("01", [ASKED])
+    yield Diagnostic("majority", "average over all tokens", majority, 33, bits, Symbols.of("01"),
+                     longer=_LONGER)  # fmt: skip
+    yield Diagnostic(
+        "count", "add over all tokens", partial(count, most=8), 32, bits,
+        Symbols.of([str(number) for number in range(9)]), longer=_LONGER,
+    )  # fmt: skip
+    lists = Symbols.of(LIST_SYMBOLS)
+    for name, length, depth, arguments, rows in (
+        ("listops", 2000, 10, 10, 2_000), ("listops-small", 48, 3, 4, 10_000),
+    ):  # fmt: skip
+        yield Diagnostic(
+            name,
+            "hierarchy: nested operations",
+            partial(nested_lists, shortest=0.25, depth=depth, arguments=arguments),
+            length, lists, Symbols.of([str(digit) for digit in range(10)]), train=rows,
+        )  # fmt: skip
+
+
+def _all() -> Iterator[Diagnostic]:
+    for length, pairs in ((64, 4), (128, 8), (256, 16), (256, 64)):
+        yield _associative_recall(length, pairs, 8192)
+    yield _associative_recall(64, 4, 64)
+    yield from _recalls()
+    yield from _copies()
+    yield from _needles()
+    yield from _states()
+
+
+DIAGNOSTICS: Mapping[str, Diagnostic] = {each.name: each for each in _all()}
+"""All diagnostic tasks by name."""
+
+
+def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """Return the rows as text: the symbols, and the label of each token."""
+    made = DIAGNOSTICS[task.name].make()
+    splits = {}
+    for name, rows in made.splits.items():
+        texts: tuple[Sequence[str], ...] = (
+            made.source.decode(rows.ids), made.target.decode(rows.labels)
+        )  # fmt: skip
+        splits[name] = TextSplit(texts, None, np.arange(len(rows)))
+    return TaskText(task, splits)
+
+
+def _dataset(diagnostic: Diagnostic) -> Dataset:
+    metrics = ("token_accuracy",)
+    task = Task(
+        name=diagnostic.name,
+        inputs=("tokens", "labels"),
+        label="",
+        labels=None,
+        metrics=metrics,
+        validation="dev",
+        scored={diagnostic.name: "test", **diagnostic.further},
+        diagnostics=dict.fromkeys(diagnostic.further, metrics),
+        tagged=True,
+    )
+    return Dataset(task, (FileLayout(f"seed {SEED}", _text),), "it is generated")
+
+
+DATASETS = tuple(map(_dataset, DIAGNOSTICS.values()))

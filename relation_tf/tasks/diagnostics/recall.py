@@ -1,0 +1,267 @@
+"""Tasks of recall: find what stood next to a token, copy tokens, and known facts.
+
+Each function returns ids and labels, `(rows, tokens)`, see `relation_tf.tasks.diagnostics.rows`.
+
+References:
+    - Arora et al. 2023, "Zoology: Measuring and Improving Recall in Efficient Language Models",
+      arXiv 2312.04927 (`associative_recall`).
+    - Poli et al. 2024, "Mechanistic Design and Scaling of Hybrid Architectures", arXiv 2403.17844
+      (MAD: `recall`, `fuzzy_recall`, `selective_copy`, `memorize`).
+    - Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+_GAP_POWER = 0.01  # of the distribution of the distances between pairs and queries
+
+
+def associative_recall(
+    random: Generator, rows: int, length: int, *, pairs: int, keys: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw multi-query associative recall (MQAR).
+
+    A text begins with pairs of a key and its value. Later each key stands again; its label is
+    its value. Other places have random tokens. As in the paper, near queries are more frequent.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text.
+        pairs: Pairs of a text.
+        keys: Number of keys and of values; key k has id k, value v has id `keys + v` and label v.
+    """
+    chosen = _different(random, rows, keys, pairs)
+    values = random.integers(1, keys + 1, (rows, pairs))
+    ids = random.integers(1, 2 * keys + 1, (rows, length))
+    ids[:, : 2 * pairs : 2], ids[:, 1 : 2 * pairs : 2] = chosen, keys + values
+    places = np.arange(1, (length - 2 * pairs) // 2 + 1)
+    weights = np.log(_GAP_POWER * places ** (_GAP_POWER - 1))
+    # Without replacement, by Gumbel noise.
+    order = np.argsort(-(weights + random.gumbel(size=(rows, len(places)))), axis=1)[:, :pairs]
+    asked = 2 * pairs + 2 * order
+    labels = np.zeros((rows, length), np.int32)
+    np.put_along_axis(ids, asked, chosen, axis=1)
+    np.put_along_axis(labels, asked, values, axis=1)
+    return ids.astype(np.int32), labels
+
+
+def recall(
+    random: Generator, rows: int, length: int, *, keys: int, asked: int, noise: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw in-context recall: key and value alternate, and each key always has the same value.
+
+    If a key has occurred before, its value is replaced by `asked`, and is its label.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text, even.
+        keys: Number of keys and of values; key k has id k, value v has id `keys + v` and label v.
+        asked: Id instead of a value that is to be predicted.
+        noise: Number of noise symbols. If it is not 0, a fifth of the pairs is replaced by two of
+            them; their ids are `asked + 1` to `asked + noise`.
+    """
+    value_of = random.integers(1, keys + 1, (rows, keys + 1))
+    chosen = random.integers(1, keys + 1, (rows, length // 2))
+    values = np.take_along_axis(value_of, chosen, axis=1)
+    disturbed = random.random(chosen.shape) < 0.2 if noise else np.zeros(chosen.shape, bool)
+    known = _seen_before(np.where(disturbed, 0, chosen), keys) & ~disturbed
+    ids = np.zeros((rows, length // 2, 2), np.int32)
+    ids[..., 0], ids[..., 1] = chosen, np.where(known, asked, keys + values)
+    if noise:
+        drawn = asked + random.integers(1, noise + 1, ids.shape)
+        ids = np.where(disturbed[..., None], drawn, ids).astype(np.int32)
+    labels = np.zeros_like(ids)
+    labels[..., 1] = np.where(known, values, 0)
+    return ids.reshape(rows, -1), labels.reshape(rows, -1)
+
+
+def fuzzy_recall(
+    random: Generator, rows: int, length: int, *, keys: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw recall with keys of two tokens and values of two tokens.
+
+    A token of a key is part of many keys, so that tokens must be grouped before they are compared.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text, a multiple of four.
+        keys: Number of symbols of keys and of values; see `recall`.
+        asked: Id instead of a token that is to be predicted.
+    """
+    kinds = keys * keys
+    value_of = random.integers(1, keys + 1, (rows, kinds + 1, 2))
+    # Few different keys per text, so that they occur again.
+    pool = _different(random, rows, kinds, max(1, length // 16))
+    at = random.integers(0, pool.shape[1], (rows, length // 4))
+    chosen = np.take_along_axis(pool, at, axis=1)
+    values = np.take_along_axis(value_of, chosen[..., None], axis=1)
+    known = _seen_before(chosen, kinds)[..., None]
+    first, second = np.divmod(chosen - 1, keys)
+    ids = np.zeros((rows, length // 4, 4), np.int32)
+    ids[..., 0], ids[..., 1] = first + 1, second + 1
+    ids[..., 2:] = np.where(known, asked, keys + values)
+    labels = np.zeros_like(ids)
+    labels[..., 2:] = np.where(known, values, 0)
+    return ids.reshape(rows, -1), labels.reshape(rows, -1)
+
+
+def selective_copy(
+    random: Generator, rows: int, length: int, *, symbols: int, copied: int, blank: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw texts of blanks with a few symbols, which are asked at the end in their order.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text, with the places at the end.
+        symbols: Number of symbols; symbol s has id and label s.
+        copied: Symbols of a text.
+        blank: Id of a blank.
+        asked: Id of the places at the end.
+    """
+    places = np.sort(_different(random, rows, length - copied, copied) - 1, axis=1)
+    chosen = random.integers(1, symbols + 1, (rows, copied))
+    ids = np.full((rows, length), blank, np.int32)
+    np.put_along_axis(ids, places, chosen, axis=1)
+    return _asked_at_end(ids, chosen, asked)
+
+
+def memorize(
+    random: Generator, rows: int, length: int, *, keys: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw keys whose values are the same in all texts and must be learned.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text, even.
+        keys: Number of keys and of values; key k has id k, value v has label v.
+        asked: Id instead of each value.
+    """
+    value_of = np.random.default_rng(keys).integers(1, keys + 1, keys + 1)
+    chosen = random.integers(1, keys + 1, (rows, length // 2))
+    ids = np.stack([chosen, np.full_like(chosen, asked)], axis=2).reshape(rows, -1)
+    labels = np.zeros_like(ids)
+    labels[:, 1::2] = value_of[chosen]
+    return ids.astype(np.int32), labels.astype(np.int32)
+
+
+def induction(
+    random: Generator, rows: int, length: int, *, symbols: int, special: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw texts in which a special token stands before a symbol that is asked at the end.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text; the last two are `special` and `asked`.
+        symbols: Number of symbols; symbol s has id and label s.
+        special: Id of the special token.
+        asked: Id of the last token.
+    """
+    ids = random.integers(1, symbols + 1, (rows, length)).astype(np.int32)
+    place = random.integers(0, length - 3, rows)
+    every = np.arange(rows)
+    ids[every, place] = special
+    ids[:, -2:] = special, asked
+    labels = np.zeros_like(ids)
+    labels[:, -1] = ids[every, place + 1]
+    return ids, labels
+
+
+def needle(
+    random: Generator, rows: int, length: int, *, symbols: int, depth: float, others: int,
+    asked: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Draw texts with one symbol among other tokens, which is asked at the end.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text.
+        symbols: Number of symbols; symbol s has id and label s.
+        depth: Place of the symbol: 0 for the start, 1 for the end, negative for a random place.
+        others: Number of other tokens, with the ids after `asked`.
+        asked: Id of the last token.
+    """
+    ids = asked + random.integers(1, others + 1, (rows, length)).astype(np.int32)
+    place = random.integers(0, length - 1, rows)
+    if depth >= 0:
+        place[:] = round(depth * (length - 2))
+    chosen = random.integers(1, symbols + 1, rows)
+    ids[np.arange(rows), place] = chosen
+    return _asked_at_end(ids, chosen[:, None], asked)
+
+
+def sorting(
+    random: Generator, rows: int, length: int, *, symbols: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw symbols that are asked in rising order after the text; see `reversing`."""
+    chosen = random.integers(1, symbols + 1, (rows, length))
+    return _asked_after(chosen, np.sort(chosen, axis=1), asked)
+
+
+def reversing(
+    random: Generator, rows: int, length: int, *, symbols: int, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw symbols that are asked in reverse order after the text.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Symbols of a text, which has twice as many tokens.
+        symbols: Number of symbols; symbol s has id and label s.
+        asked: Id of the places at the end.
+    """
+    chosen = random.integers(1, symbols + 1, (rows, length))
+    return _asked_after(chosen, chosen[:, ::-1], asked)
+
+
+def _asked_after(
+    given: np.ndarray, answers: np.ndarray, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    ids = np.concatenate([given, np.zeros_like(answers)], axis=1).astype(np.int32)
+    return _asked_at_end(ids, answers, asked)
+
+
+def _asked_at_end(
+    ids: np.ndarray, answers: np.ndarray, asked: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Request answers at the last tokens of each row."""
+    labels = np.zeros_like(ids)
+    count = answers.shape[1]
+    ids[:, -count:] = asked
+    labels[:, -count:] = answers
+    return ids, labels
+
+
+def _different(random: Generator, rows: int, kinds: int, count: int) -> np.ndarray:
+    """Return different numbers from 1 to `kinds` in each row."""
+    if 3 * count >= kinds:
+        return np.argsort(random.random((rows, kinds)), axis=1)[:, :count] + 1
+    found = random.integers(1, kinds + 1, (rows, count))
+    while len(again := _with_repeats(found)):
+        found[again] = random.integers(1, kinds + 1, (len(again), count))
+    return found
+
+
+def _with_repeats(numbers: np.ndarray) -> np.ndarray:
+    """Return the rows in which a number occurs twice."""
+    steps = np.diff(np.sort(numbers, axis=1), axis=1)
+    return np.flatnonzero((steps == 0).any(axis=1))
+
+
+def _seen_before(chosen: np.ndarray, kinds: int) -> np.ndarray:
+    """Return a mask of the numbers that occur earlier in their row; 0 has never occurred."""
+    mask = np.zeros(chosen.shape, bool)
+    seen = np.zeros((len(chosen), kinds + 1), bool)
+    rows = np.arange(len(chosen))
+    for place in range(chosen.shape[1]):
+        mask[:, place] = seen[rows, chosen[:, place]]
+        seen[rows, chosen[:, place]] = True
+    return mask & (chosen > 0)

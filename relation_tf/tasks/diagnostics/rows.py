@@ -1,0 +1,179 @@
+"""Generated rows in which some tokens have a label, and their symbols."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from relation_tf.tasks.rows import Ragged
+
+SEED = 2026
+NOTHING = "-"
+"""Symbol of id 0: padding in a text, no label among the labels."""
+
+ASKED = "?"
+"""Symbol instead of a token that is to be predicted."""
+
+Draw = Callable[[Generator, int, int], tuple[np.ndarray, np.ndarray]]
+"""Function of a random generator, a number of rows and a length that returns the ids and the
+labels, both `(rows, tokens)`; label 0 is no label."""
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Vocabulary of symbols.
+
+    Attributes:
+        tokens: Symbol of each id; id 0 is `NOTHING`.
+
+    Example:
+        >>> digits = Symbols.of("01")
+        >>> digits.size, digits.decode(np.array([[2, 0, 1]]))
+        (3, ['1 - 0'])
+    """
+
+    tokens: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *symbols: str | Sequence[str]) -> Symbols:
+        """Return the symbols of all arguments, in order, after `NOTHING`."""
+        return cls((NOTHING, *(symbol for each in symbols for symbol in each)))
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return len(self.tokens)
+
+    @property
+    def words(self) -> dict[str, int]:
+        """Id of each symbol."""
+        return {token: number for number, token in enumerate(self.tokens)}
+
+    def decode(self, ids: np.ndarray) -> list[str]:
+        """Return the symbols of each row of an array `(rows, tokens)`, joined by spaces."""
+        tokens = np.array(self.tokens, dtype=object)
+        return [" ".join(row) for row in tokens[ids]]
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of one length.
+
+    Attributes:
+        ids: Token ids, `(rows, tokens)`, `int32`.
+        labels: Label of each token, `(rows, tokens)`, `int32`; 0 for tokens without a label.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class LabelledTokens:
+    """All rows of a task.
+
+    Attributes:
+        source: Symbols of the texts.
+        target: Symbols of the labels.
+        splits: Rows by split.
+    """
+
+    source: Symbols
+    target: Symbols
+    splits: Mapping[str, LabelledRows]
+
+    @property
+    def chance(self) -> float:
+        """Share of the most frequent label in the test set: the accuracy of a constant answer."""
+        labels = self.splits["test"].labels
+        counts = np.bincount(labels[labels > 0])
+        return float(counts.max() / counts.sum())
+
+    def encode(self, split: str) -> tuple[Ragged, Ragged]:
+        """Return the ids and the labels of a split, as rows of equal length."""
+        rows = self.splits[split]
+        return _ragged(rows.ids), _ragged(rows.labels)
+
+
+def _ragged(array: np.ndarray) -> Ragged:
+    rows, tokens = array.shape
+    return Ragged(array.astype(np.int32).ravel(), np.arange(rows + 1, dtype=np.int64) * tokens)
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A generated task with labels at some tokens.
+
+    Attributes:
+        name: Name of the task.
+        isolates: The ability that it needs.
+        draw: Function that draws rows.
+        length: Size of a row, the last argument of `draw`.
+        source: Symbols of the texts.
+        target: Symbols of the labels.
+        train: Number of rows of the split `train`.
+        held_out: Number of rows of `dev`, of `test` and of each longer split.
+        longer: Multiples of the length of further test sets, such as `2x`.
+    """
+
+    name: str
+    isolates: str
+    draw: Draw
+    length: int
+    source: Symbols
+    target: Symbols
+    train: int = 10_000
+    held_out: int = 500
+    longer: tuple[int, ...] = ()
+
+    @property
+    def further(self) -> dict[str, str]:
+        """Names of the scores of longer texts, with their splits."""
+        return {f"{self.name}-{times}x": f"{times}x" for times in self.longer}
+
+    def make(self, seed: int = SEED) -> LabelledTokens:
+        """Draw all splits; no row of the training split is in another split of its length.
+
+        Args:
+            seed: Seed of all rows.
+        """
+        sizes = {"train": self.train, "dev": self.held_out, "test": self.held_out}
+        splits: dict[str, LabelledRows] = {}
+        seen: set[bytes] = set()
+        for split, count in sizes.items():
+            splits[split] = self._different(split, count, seed, seen)
+            if split == "train":
+                seen = {row.tobytes() for row in splits[split].ids}
+        for times in self.longer:
+            random = self._random(f"{times}x", seed)
+            drawn = self.draw(random, self.held_out, times * self.length)
+            splits[f"{times}x"] = LabelledRows(*drawn)
+        return LabelledTokens(self.source, self.target, splits)
+
+    def _different(self, split: str, count: int, seed: int, seen: set[bytes]) -> LabelledRows:
+        """Return rows that are not in `seen`.
+
+        Raises:
+            ValueError: If almost all rows are in `seen`.
+        """
+        random = self._random(split, seed)
+        kept: list[Any] = []
+        for _ in range(10):
+            ids, labels = self.draw(random, count, self.length)
+            new = [row.tobytes() not in seen for row in ids]
+            kept.append((ids[new], labels[new]))
+            if sum(len(each) for each, _ in kept) >= count:
+                ids, labels = (np.concatenate(parts)[:count] for parts in zip(*kept, strict=True))
+                return LabelledRows(ids, labels)
+        raise ValueError(f"task {self.name}: too few different rows of length {self.length}")
+
+    def _random(self, split: str, seed: int) -> Generator:
+        return np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])

@@ -1,0 +1,51 @@
+"""Classifier of each token: shapes, padding, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.networks import token_classifier
+from tests.backends import array, close
+
+IDS = np.array([[5, 8, 3, 0, 0], [7, 2, 4, 9, 1]])
+SMALL: dict[str, Any] = {"embedding_dim": 6, "units": 4, "dropout": 0.0}
+STACK = {"mechanism": "relation", "num_layers": 2, "norm": "pre"}
+
+
+@pytest.mark.parametrize("network", ["benchmark", "plain"])
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [("attention", {}), ("relation", {}), ("baseline", {}), ("fcsr", {}), ("encoder", STACK)],
+)
+def test_each_token_has_logits(network: Any, mechanism: str, options: dict[str, Any]) -> None:
+    own = SMALL | ({"units": 6} if mechanism == "fcsr" else {})
+    model = token_classifier(mechanism, 12, 3, network=network, options=options, **own)
+    assert tuple(model(IDS).shape) == (2, 5, 3)
+    assert model.get_layer("output").activation is keras.activations.linear
+
+
+@pytest.mark.parametrize("mechanism", ["attention", "relation", "retention"])
+def test_padding_changes_nothing(mechanism: str) -> None:
+    model = token_classifier(mechanism, 12, 3, **SMALL)
+    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
+
+
+def test_one_token_has_the_layers_of_the_classifier() -> None:
+    keras.utils.set_random_seed(1)
+    model = token_classifier("baseline", 12, 3, hidden_units=5, **SMALL)
+    ids = IDS[1:]
+    x = array(model.get_layer("positions")(model.get_layer("embedding")(ids)))
+    mixed = array(model.get_layer("mechanism")(x))
+    kernel, bias = map(array, model.get_layer("hidden").weights)
+    hidden = np.where(mixed > 0, mixed, 0.3 * mixed) @ kernel + bias
+    kernel, bias = map(array, model.get_layer("output").weights)
+    close(array(model(ids)), np.where(hidden > 0, hidden, 0.3 * hidden) @ kernel + bias)
+
+
+def test_a_mechanism_that_returns_a_vector_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for labels of"):
+        token_classifier("dan", 12, 3, **SMALL)

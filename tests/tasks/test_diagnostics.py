@@ -1,0 +1,212 @@
+"""Each label of the diagnostic tasks is the answer that a simple program reads from the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+from relation_tf.tasks import find_source, load_task
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics.recall import memorize
+from relation_tf.tasks.diagnostics.rows import LabelledTokens
+
+ROOT = Path(__file__).parents[2]
+Answer = Callable[[list[str]], list[str]]
+
+
+def recalled(text: list[str], width: int = 1) -> list[str]:
+    """Keys and values of `width` tokens alternate; a known value is asked."""
+    answers, known = [""] * len(text), {}
+    for i in range(0, len(text), 2 * width):
+        key, value = tuple(text[i : i + width]), text[i + width : i + 2 * width]
+        if value == ["?"] * width:
+            answers[i + width : i + 2 * width] = known[key]
+        elif not key[0].startswith("n"):
+            assert key not in known
+            known[key] = value
+    return answers
+
+
+def at_end(answer: Callable[[list[str]], list[str]]) -> Answer:
+    """Answers for the places at the end."""
+
+    def answers(text: list[str]) -> list[str]:
+        count = text.count("?")
+        return [""] * (len(text) - count) + answer(text[:-count])
+
+    return answers
+
+
+def state(step: Callable[[str, str], str], start: str) -> Answer:
+    def answers(text: list[str]) -> list[str]:
+        found, now = [], start
+        for token in text:
+            now = step(now, token)
+            found.append(now)
+        return found
+
+    return answers
+
+
+def innermost(text: list[str]) -> list[str]:
+    stack, found = ["none"], []
+    for token in text:
+        if token in "([":
+            stack.append(token)
+        else:
+            assert stack.pop() + token in ("()", "[]")
+        assert len(stack) <= 5
+        found.append(stack[-1])
+    return found
+
+
+def evaluated(text: list[str]) -> list[str]:
+    operators = {"[MAX": max, "[MIN": min, "[MED": lambda x: int(median(x)),
+                 "[SM": lambda x: sum(x) % 10}  # fmt: skip
+    end = text.index("?")
+    stack: list[tuple[str, list[int]]] = [("", [])]
+    for token in text[:end]:
+        if token in operators:
+            stack.append((token, []))
+        elif token == "]":
+            operator, values = stack.pop()
+            stack[-1][1].append(operators[operator](values))
+        else:
+            stack[-1][1].append(int(token))
+    return ["" if i != end else str(stack[0][1][0]) for i in range(len(text))]
+
+
+def facts(text: list[str]) -> list[str]:
+    keys = len(DIAGNOSTICS["memorize-small"].target.tokens) - 1
+    ids, labels = memorize(np.random.default_rng(1), 500, 8, keys=keys, asked=keys + 1)
+    known = {int(k): int(v) for k, v in zip(ids[:, ::2].flat, labels[:, 1::2].flat, strict=True)}
+    return [f"v{known[int(text[i - 1][1:])]}" if token == "?" else ""
+            for i, token in enumerate(text)]  # fmt: skip
+
+
+ANSWERS: dict[str, Answer] = {
+    "recall-small": recalled,
+    "noisy-recall-small": recalled,
+    "fuzzy-recall-small": lambda text: recalled(text, 2),
+    "selective-copy-small": at_end(lambda text: [token for token in text if token != "."]),
+    "memorize-small": facts,
+    "induction": at_end(lambda text: [text[text.index("S") + 1]]),
+    "sort": at_end(lambda text: sorted(text, key=lambda token: int(token[1:]))),
+    "reverse": at_end(lambda text: text[::-1]),
+    "needle-64": at_end(lambda text: [token for token in text if token.startswith("s")]),
+    "parity": state(lambda now, token: str(int(now != token)), "0"),
+    "modular-addition": state(lambda now, token: str((int(now) + int(token)) % 5), "0"),
+    "dyck": innermost,
+    "majority": at_end(lambda text: [max("01", key=text.count)]),
+    "count": at_end(lambda text: [str(text.count("1"))]),
+    "listops-small": evaluated,
+}
+
+
+@cache
+def made(name: str) -> LabelledTokens:
+    return replace(DIAGNOSTICS[name], train=400, held_out=60).make()
+
+
+def rows(name: str, split: str) -> list[tuple[list[str], list[str]]]:
+    task = made(name)
+    texts = task.source.decode(task.splits[split].ids)
+    labels = task.target.decode(task.splits[split].labels)
+    return [(text.split(), label.split()) for text, label in zip(texts, labels, strict=True)]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_each_label_is_the_answer(name: str) -> None:
+    for split in made(name).splits:
+        for text, labels in rows(name, split):
+            expected = [answer or "-" for answer in ANSWERS[name](text)]
+            assert [*labels] == expected, text
+
+
+@pytest.mark.parametrize("name", ["mqar-64-4", "mqar-64-4-v64", "mqar-256-64"])
+def test_each_key_of_associative_recall_is_asked_once(name: str) -> None:
+    pairs = 64 if name == "mqar-256-64" else 4
+    for text, labels in rows(name, "test"):
+        known = dict(zip(text[: 2 * pairs : 2], text[1 : 2 * pairs : 2], strict=True))
+        asked = {token: label for token, label in zip(text, labels, strict=True) if label != "-"}
+        assert asked == known
+        assert labels[: 2 * pairs] == ["-"] * (2 * pairs)
+
+
+def test_larger_sizes_use_the_same_generators() -> None:
+    small = {name.removesuffix("-small").partition("-")[0] for name in ANSWERS}
+    assert {name.partition("-")[0] for name in DIAGNOSTICS} == {*small, "mqar"}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_no_training_row_is_in_another_split(name: str) -> None:
+    splits = made(name).splits
+    train = {row.tobytes() for row in splits["train"].ids}
+    for split in ("dev", "test"):
+        assert not train & {row.tobytes() for row in splits[split].ids}
+
+
+@pytest.mark.parametrize("name", ["parity", "sort", "induction", "majority"])
+def test_longer_texts_are_multiples(name: str) -> None:
+    lengths = {split: rows.ids.shape[1] for split, rows in made(name).splits.items()}
+    size = DIAGNOSTICS[name].length
+    per_size = 2 if name in ("sort", "reverse") else 1
+    extra = lengths["test"] - per_size * size  # the place of the answer
+    extra += name == "majority"  # an odd number of bits
+    assert [lengths[f"{times}x"] - times * per_size * size for times in (2, 4, 8)] == [extra] * 3
+
+
+def test_rows_depend_on_the_seed_only() -> None:
+    one, two = (replace(DIAGNOSTICS["recall-small"], train=50).make(seed) for seed in (1, 1))
+    other = replace(DIAGNOSTICS["recall-small"], train=50).make(2)
+    np.testing.assert_array_equal(one.splits["train"].ids, two.splits["train"].ids)
+    assert (one.splits["train"].ids != other.splits["train"].ids).any()
+    assert (one.splits["train"].ids[:40] != one.splits["test"].ids[:40]).any()
+
+
+def test_chance_is_the_share_of_the_most_frequent_label() -> None:
+    assert made("parity").chance == pytest.approx(0.5, abs=0.05)
+    assert made("modular-addition").chance == pytest.approx(0.2, abs=0.05)
+
+
+def test_too_few_different_rows_are_refused() -> None:
+    tiny = replace(DIAGNOSTICS["parity"], length=2, train=400, held_out=10)
+    with pytest.raises(ValueError, match="task parity: too few different rows of length 2"):
+        tiny.make()
+
+
+def test_a_task_is_loaded_with_labels_of_tokens() -> None:
+    task = load_task("recall-small")
+    texts, labels = task.splits["test"].inputs
+    np.testing.assert_array_equal(texts.lengths, labels.lengths)
+    assert task.validation == "dev"
+    assert task.scored == {"recall-small": "test"}
+    assert task.targets is not None
+    assert task.targets.size == 9
+
+
+def test_scores_of_longer_texts_are_diagnostics() -> None:
+    task = load_task("parity").task
+    assert task.scored == {"parity": "test", "parity-2x": "2x", "parity-4x": "4x",
+                           "parity-8x": "8x"}  # fmt: skip
+    assert [*task.diagnostics] == ["parity-2x", "parity-4x", "parity-8x"]
+
+
+def test_the_text_of_a_task_has_its_symbols() -> None:
+    text = find_source("parity").read().splits["test"]
+    tokens, labels = text.texts
+    assert len(tokens[0].split()) == len(labels[0].split()) == 32
+
+
+def test_the_page_names_all_tasks() -> None:
+    text = (ROOT / "docs" / "how-to" / "diagnostics.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`.*?`) \| (.*?) \|", text, re.MULTILINE))
+    isolates = {name: each for names, each in rows.items() for name in re.findall("`(.*?)`", names)}
+    assert isolates == {name: each.isolates for name, each in DIAGNOSTICS.items()}

@@ -1,0 +1,101 @@
+"""Training on tasks with labels of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.bench import run_suite
+from relation_tf.config.loading import make_suite
+from relation_tf.errors import SuiteError
+from relation_tf.report import make_report
+from relation_tf.tasks import load_task
+from relation_tf.tasks.diagnostics import presets
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
+    for module in ("tasks.diagnostics.presets", "tasks.encoding"):
+        monkeypatch.setattr(f"relation_tf.{module}.DIAGNOSTICS", few)
+
+
+def asked(**changes: Any) -> Any:
+    values = {
+        "name": "small",
+        "tasks": ["parity"],
+        "seeds": 2,
+        "embedding_dim": 8,
+        "epochs": 2,
+        "dropout": 0.0,
+        "method": [{"name": "relation", "mechanism": "relation", "units": 8}],
+        **changes,
+    }
+    return make_suite("small", values)
+
+
+def steps(suite: Any) -> Any:
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    config = suite.runs()[0]
+    (part,) = TaskTrainer(config, load_task(config.task)).parts
+    return part
+
+
+def test_loss_and_accuracy_are_those_of_the_labelled_tokens() -> None:
+    part = steps(asked(tasks=["recall-small"]))
+    split = part.task.splits["test"]
+    texts, labels = (each.pad(np.arange(len(split))) for each in split.inputs)
+    logits = np.asarray(part.model(texts), np.float64)
+    losses, right = [], []
+    for row, own in zip(logits, labels, strict=True):
+        places = np.flatnonzero(own)
+        log_sums = np.log(np.exp(row[places]).sum(axis=1))
+        losses.append(np.mean(log_sums - row[places, own[places] - 1]))
+        right += [*(row[places].argmax(axis=1) + 1 == own[places])]
+    outputs = part.predict(split)
+    assert part.loss(outputs, split) == pytest.approx(np.mean(losses), rel=1e-5)
+    assert part.score(outputs, split) == {"token_accuracy": pytest.approx(np.mean(right))}
+    np.testing.assert_array_equal(outputs > 0, labels > 0)
+
+
+def test_a_step_learns() -> None:
+    part = steps(asked(tasks=["count"], learning_rate=0.03))
+    rows = np.arange(32)
+    ids, labels = part.pad(part.train_rows, rows), part.labels(part.train_rows)[rows]
+    losses = [float(part.train(ids, labels)[0]) for _ in range(40)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
+    results = run_suite(asked(seeds=1), tmp_path, quiet=True)
+    assert results.failures == []
+    assert [*results.runs[0]["metrics"]] == ["parity", "parity-2x", "parity-4x", "parity-8x"]
+    file = next(tmp_path.rglob("predictions/parity-2x*.tsv"))
+    table = pd.read_csv(file, sep="\t")
+    assert [*table] == ["index", "prediction"]
+    assert {len(row.split()) for row in table["prediction"]} == {64}
+    report = make_report(results)
+    assert report.context.scores.apart == ["parity-2x", "parity-4x", "parity-8x"]
+    assert "all tokens" in str(report.markdown())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"embeddings": "glove"}, "key 'embeddings': must be 'random' for parity, whose tokens"),
+        ({"method": [{"mechanism": "dan"}]}, "a mechanism that returns tokens for parity"),
+        ({"method": [{"mechanism": "transformer-encoder-decoder"}]}, "mechanism"),
+        ({"pretrained": "x"}, "pretrained"),
+    ],
+)
+def test_settings_without_effect_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SuiteError, match=message):
+        asked(**changes)
