@@ -70,6 +70,8 @@ STUDIES = (
           {"": [*_REVIEWS, "4 of 16 domains trained together"]}),
     Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
           {"": [*_REVIEWS, "4 of 16 domains trained together", "a lower learning rate"]}),
+    Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
+          {"": ["the paper does not name the data of this figure"]}),
 )  # fmt: skip
 
 
@@ -85,6 +87,10 @@ def compared(study: Study) -> pd.DataFrame:
     if (folder / "times.csv").is_file():
         means = time_means(pd.read_csv(folder / "times.csv"))
         ours += [mean_times(means, name).assign(metric=name) for name in (SECONDS, PER_EPOCH)]
+    elif (folder / "runs.csv").is_file():
+        of_runs = pd.read_csv(folder / "runs.csv").groupby(["task", "method"])["seconds_epoch"]
+        means = of_runs.agg(n="count", mean="mean", sd="std").reset_index()
+        ours.append(means.assign(metric=PER_EPOCH))
     notes = {task: [*study.notes.get("", ()), *study.notes.get(task, ())] for task in suite.tasks}
     published = load_published(suite.published)
     found = compare_published(published, suite, pd.concat(ours, ignore_index=True), notes)
