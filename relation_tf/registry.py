@@ -210,7 +210,7 @@ class Metric:
         higher_is_better: If False, lower values are better.
         points: Factor for tables: 100 for fractions, 1 for other units.
         target: `"labels"` for classes, `"scores"` for regressions, `"sequences"` for the texts of
-            sequence tasks, `"tokens"` for labels of tokens.
+            sequence tasks, `"tokens"` for token classification.
         positive: The positive label, which a task must have; None for any task.
         weighted: Function of predictions (runs, rows), labels (rows,) and weights of the rows
             (draws, rows) that returns the metric of each run and weighting, (runs, draws). It makes

@@ -71,7 +71,7 @@ STUDIES = (
     Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
           {"": [*_REVIEWS, "4 of 16 domains trained together", "a lower learning rate"]}),
     Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
-          {"": ["the paper does not name the data of this figure"]}),
+          {"": ["the paper does not name the dataset of this figure"]}),
 )  # fmt: skip
 
 

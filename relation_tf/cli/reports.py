@@ -116,8 +116,8 @@ class ComparisonOptions:
     )
     costs: tuple[str, ...] = option(
         (),
-        "Folder of a timed suite, such as mechanism-speed, with methods of the same names: adds "
-        "scores against speed and memory. Repeatable.",
+        "Folder of a timed suite, such as mechanism-speed. The report then shows scores against "
+        "its speed and memory. Methods are matched by name. Repeatable.",
         "DIR",
     )
     title: str = option("", "Title of the report.", "TEXT")

@@ -42,7 +42,7 @@ class SuiteFacts:
         ]
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
-        self.tagged = next((task.name for task in self.learned if task.tagged), None)
+        self.token_labels = next((task.name for task in self.learned if task.token_labels), None)
         self.unclassified = next((task.name for task in self.learned if not task.labels), None)
         self.needs = STOPPING_RULES[suite.stopping].metrics
         self.keys = {"task", "method", "mechanism", "units", "size"}
@@ -84,7 +84,7 @@ def _writes(method: Method) -> bool:
     return find_mechanism(method.mechanism).output_type == "sequence"
 
 
-def _labels_tokens(method: Method) -> bool:
+def _returns_tokens(method: Method) -> bool:
     entry = find_mechanism(method.mechanism)
     return entry.output_type == "tokens" and entry.input_type == "tokens"
 
@@ -115,21 +115,22 @@ _RULES = (
         {
             **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
             **_defaults("vocabulary_size", "max_length", "pretrained", "positions", "segments"),
+            **_defaults("short_convolution"),
             "group": ([],),
         },
         "for {}, whose characters are generated",
     ),
     Rule(
-        lambda f, m: f.tagged,
+        lambda f, m: f.token_labels,
         {
             **_defaults("embeddings", "tokens", "start_token", "validation_split"),
             **_defaults("vocabulary_size", "pretrained", "segments", "network", "compute"),
             "group": ([],),
         },
-        "for {}, whose tokens are generated",
+        "for {}, a token classification task",
     ),
     Rule(
-        lambda f, m: None if _labels_tokens(m) else f.tagged,
+        lambda f, m: None if _returns_tokens(m) else f.token_labels,
         {"mechanism": ()},
         "a mechanism that returns tokens for {}",
     ),
@@ -160,7 +161,7 @@ _RULES = (
             "tokens": ("wordpiece",),
             "feature_projection": (False,),
             **_defaults("embeddings", "start_token", "vocabulary_size"),
-            **_defaults("positions", "segments"),
+            **_defaults("positions", "segments", "short_convolution"),
         },
         "with 'pretrained', which has its own vocabulary and embedding",
     ),
@@ -186,7 +187,7 @@ _RULES = (
     ),
     Rule(
         lambda f, m: _reads_text(m) and m.name,
-        {"tokens": ("text",), **_defaults("positions", "segments")},
+        {"tokens": ("text",), **_defaults("positions", "segments", "short_convolution")},
         "for method {}",
     ),
     Rule(

@@ -15,7 +15,7 @@ SWEPT = (
     "learning_rate", "learning_rate_schedule", "weight_decay", "optimizer", "dropout", "batch_size",
     "batching", "epochs", "patience", "initializer", "hidden_units", "hidden_activation",
     "embedding_dim", "embedding_initializer", "embedding_updates", "positions", "network",
-    "adversary_weight", "orthogonality_weight", "reversal_weight",
+    "short_convolution", "adversary_weight", "orthogonality_weight", "reversal_weight",
 )  # fmt: skip
 """Keys of `TrainingSettings` that a sweep can vary: not those that change the validation rows."""
 

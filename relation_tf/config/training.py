@@ -75,6 +75,9 @@ class TrainingSettings(BaseModel):
         positions: `"sine"`, `"softmax"`, or `"learned"` (needs `max_length`) position encodings; by
             default those of each mechanism.
         segments: If True, each text of a pair has a learned vector that is added to its tokens.
+        short_convolution: Number of tokens of a causal convolution of each feature before the
+            mechanism, added to its input, see `relation_tf.layers.ShortConvolution`; by default
+            none. With it, a mechanism without an order can compare neighbours.
         pretrained: Folder of `relation-tf pretrain`, relative to the current folder: its vocabulary
             encodes the texts, and methods use its encoders, see `encoder_weights` of `Method`.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
@@ -140,6 +143,7 @@ class TrainingSettings(BaseModel):
     embedding_initializer: Initializer = "uniform"
     positions: Literal["sine", "softmax", "learned"] | None = None
     segments: bool = False
+    short_convolution: Positive | None = None
     pretrained: str | None = None
     network: Literal["benchmark", "plain"] = "benchmark"
     initializer: Initializer = "glorot_uniform"

@@ -35,6 +35,7 @@ from relation_tf.layers import (
     FeatureAttention,
     LearnedPositionEncoding,
     SegmentEncoding,
+    ShortConvolution,
     SinePositionEncoding,
     SoftmaxPositionEncoding,
 )
@@ -217,6 +218,7 @@ class TextEncoder:
             if embedding is None:
                 self._embed(vocabulary_size)
             self.positions, self.segments = self._positions(), self._segments()
+            self.convolution = self._convolution()
             self.head = self._head()
         self.contextual: Any = None
         if config.contextual is not None:
@@ -250,6 +252,12 @@ class TextEncoder:
             return None
         initializer = keras.initializers.get(self.config.embedding_initializer)
         return SegmentEncoding(initializer, name=f"{self.prefix}segment_embedding")
+
+    def _convolution(self) -> Any:
+        """Return the layer of the short convolution, or None."""
+        width = self.config.short_convolution
+        name = f"{self.prefix}short_convolution"
+        return None if width is None else ShortConvolution(width, name=name)
 
     def _freeze(self, contextual: Any) -> None:
         """Insert frozen contextual embeddings before the mechanism."""
@@ -366,7 +374,7 @@ class TextEncoder:
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
     def _hidden(self, mixed: Any, hidden_name: str) -> Any:
-        """Apply the hidden layer, which the plain network does not have, to each token."""
+        """Apply the hidden layer to each token; the plain network has none."""
         if self.config.network == "plain":
             return mixed
         width = self.config.hidden_units or self.config.units
@@ -388,8 +396,8 @@ class TextEncoder:
         self._check_width(mixed)
         if len(mixed.shape) != 3:
             raise ValueError(
-                f"{type(self.mechanism).__name__} must return (batch, tokens, units) for labels of "
-                f"tokens. Received: an output of shape {tuple(mixed.shape)}"
+                f"{type(self.mechanism).__name__} must return (batch, tokens, units) for token "
+                f"classification. Received: an output of shape {tuple(mixed.shape)}"
             )
         return self.before_output(self._hidden(mixed, "hidden"))
 
@@ -415,6 +423,8 @@ class TextEncoder:
             x = self.positions(x, **({"mask": mask} if masked else {}))
         if self.contextual is not None:
             x = self.contextual(x, mask=mask)
+        if self.convolution is not None:
+            x = ops.add(x, self.convolution(x, mask=mask))
         return x, mask
 
     def _check_width(self, mixed: Any) -> None:

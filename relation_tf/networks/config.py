@@ -41,6 +41,8 @@ class NetworkConfig:
         max_length: Number of learned positions; later tokens have the last one.
         segments: If True, learned vectors are added to the tokens: one to the first text of a pair
             or a single text, another to the second text.
+        short_convolution: Number of tokens of a causal convolution of each feature, whose output is
+            added to the input of the mechanism, or None.
         network: `"benchmark"` or `"plain"`.
         initializer: Keras initializer of the Dense layers and the head, not of the mechanism.
         embedding_initializer: Keras initializer of the embedding, learned positions and segments.
@@ -72,6 +74,7 @@ class NetworkConfig:
     positions: Positions | None = None
     max_length: int | None = None
     segments: bool = False
+    short_convolution: int | None = None
     network: Network = "benchmark"
     initializer: Any = "glorot_uniform"
     embedding_initializer: Any = "uniform"
@@ -91,6 +94,8 @@ class NetworkConfig:
             one_of("positions", self.positions, get_args(Positions))
         if self.positions == "learned":
             positive_integer("max_length", self.max_length)
+        if self.short_convolution is not None:
+            positive_integer("short_convolution", self.short_convolution)
         if self.contextual is not None and (self.positions is not None or self.segments):
             raise ValueError(
                 "`positions` and `segments` must not be set with contextual embeddings, which were "

@@ -102,7 +102,7 @@ def state_bytes(
     options: Mapping[str, Any] | None = None,
     max_length: int | None = None,
 ) -> int | None:
-    """Return the bytes that the causal form of a mechanism keeps of earlier tokens.
+    """Return the state size of the causal form of a mechanism for one text, in bytes.
 
     Args:
         mechanism: As for `NextTokenNetwork`, with or without `causal=True` in the options.
@@ -112,7 +112,7 @@ def state_bytes(
         max_length: Number of tokens.
 
     Returns:
-        The bytes for one text; None if the mechanism has no causal form with steps.
+        The size; None if the mechanism has no causal form with `step`.
 
     Example:
         >>> [state_bytes("attention", 64, 64, max_length=length) for length in (128, 256)]
@@ -132,7 +132,7 @@ def state_bytes(
 
 
 def bytes_of(state: Any) -> int:
-    """Return the bytes of the tensors of a state."""
+    """Return the size of a state in bytes."""
     return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in _parts(state))
 
 

@@ -19,11 +19,11 @@ def token_classifier(
 ) -> keras.Model:
     """Build a classifier of each token of a sequence.
 
-    The network is that of `sequence_classifier` without its head: all layers after the mechanism
+    The network is that of `sequence_classifier` without pooling: all layers after the mechanism
     are applied to each token.
 
     Args:
-        mechanism: As in `sequence_classifier`; it must return tokens.
+        mechanism: As in `sequence_classifier`; it must return one vector per token.
         vocabulary_size: Number of token ids, including 0 (padding).
         num_classes: Number of classes.
         config: Settings of the network. Default: `NetworkConfig()`.

@@ -25,8 +25,8 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
              "sharing", "feature_projection", "encoder_weights", "pretrained_digest",
              "glove_digest")  # fmt: skip
-_UNLESS_SET = ("overrides", "positions", "segments", "time_limit", "plugins", "test",
-               "test_over_tasks", "optimizer_options", "schedule_options",
+_UNLESS_SET = ("overrides", "positions", "segments", "short_convolution", "time_limit", "plugins",
+               "test", "test_over_tasks", "optimizer_options", "schedule_options",
                "stopping_options")  # fmt: skip
 
 _MEANINGS = {

@@ -63,9 +63,8 @@ TIMED: Mapping[str, TimedTexts] = {
         "forward and backward passes of untrained mechanisms",
         "A pass computes the outputs of all tokens, and the gradients for the weights and the "
         "tokens, which are random vectors.",
-        "Time of a forward and backward pass, its peak memory beyond that in use before it "
-        "(medians over seeds), and the memory of the causal form for earlier tokens, against the "
-        "text length.",
+        "Time and additional peak memory of a forward and backward pass (medians over seeds), and "
+        "state size of the causal form, against the text length.",
     ),
 }
 

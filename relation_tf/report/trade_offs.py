@@ -27,11 +27,10 @@ class Measure(NamedTuple):
 
     Attributes:
         name: Name of its picture.
-        label: What it is, with its unit.
+        label: Name with unit.
         column: Its column of the runs.
-        factor: From this column to the unit.
-        more_is_better: True for a speed.
-        constant: True if it does not vary between runs.
+        factor: Factor that converts the column to the unit.
+        more_is_better: If True, higher is better.
     """
 
     name: str
@@ -39,25 +38,24 @@ class Measure(NamedTuple):
     column: str
     factor: float = 1.0
     more_is_better: bool = False
-    constant: bool = False
 
 
 MEASURES: dict[str, tuple[Measure, ...]] = {
     "training": (
-        Measure("speed", "tokens per second, training", "tokens_second", more_is_better=True),
-        Measure("memory", "MiB of a training pass", "pass_mib"),
-        Measure("state", "KiB for earlier tokens", "state_mib", 1024, constant=True),
+        Measure("speed", "training speed, tokens/s", "tokens_second", more_is_better=True),
+        Measure("memory", "peak memory of a training pass, MiB", "pass_mib"),
+        Measure("state", "state size, KiB", "state_mib", 1024),
     ),
     "decoding": (
-        Measure("decoding", "tokens per second, decoding", "tokens_second", more_is_better=True),
-        Measure("state", "KiB for earlier tokens", "state_mib", 1024, constant=True),
+        Measure("decoding", "decoding speed, tokens/s", "tokens_second", more_is_better=True),
+        Measure("state", "state size, KiB", "state_mib", 1024),
     ),
 }
 """Measures of each kind of timed suite."""
 
 
 class Interval(NamedTuple):
-    """Mean score of a method with a confidence interval; NaN ends for one seed."""
+    """Mean score of a method with a confidence interval; bounds are NaN with one seed."""
 
     mean: float
     low: float
@@ -72,7 +70,7 @@ def read_timed(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
         methods: Methods of which each suite must have at least one, by name.
 
     Raises:
-        SuiteError: If a folder is not that of a timed suite, or has runs of none of the methods.
+        SuiteError: If a folder is not that of a timed suite, or has no finished run of any method.
     """
     suites = [own if isinstance(own, Results) else read_results(own) for own in sources]
     costs_of(suites, methods)
@@ -91,7 +89,7 @@ def costs_of(suites: Sequence[Results], methods: Sequence[str]) -> pd.DataFrame:
         the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`.
 
     Raises:
-        SuiteError: If a suite is not timed, or has runs of none of the methods.
+        SuiteError: If a suite is not timed, or has no finished run of any method.
     """
     return pd.DataFrame([row for results in suites for row in _rows(results, methods)])
 
@@ -100,16 +98,17 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
     suite = results.suite
     if not suite.timed:
         raise SuiteError(
-            f"{results.folder}: costs must come from a timed suite, such as mechanism-speed or "
-            f"decode. Received: suite {suite.name!r}, which trains networks"
+            f"{results.folder}: suite {suite.name!r} is not a timed suite. Costs must come from a "
+            "timed suite, such as mechanism-speed"
         )
     runs = all_runs(results)
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
     if done.empty:
         timed = [str(method.name) for method in suite.methods()]
         raise SuiteError(
-            f"{results.folder}: has no finished run of the compared methods (methods are matched "
-            f"by name). Compared: {join_names(methods)}. Timed: {join_names(timed)}"
+            f"{results.folder}: no finished run of a compared method. Compared: "
+            f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: use "
+            "the same names in both suites, or finish the timed suite"
         )
     for measure in MEASURES[suite.timed]:
         if measure.column not in done:
@@ -132,7 +131,7 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
 
 
 def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
-    """Return mean scores with 95 % intervals over seeds, in the unit of a page.
+    """Return mean scores with 95 % intervals over seeds, in the unit of the tables.
 
     Returns:
         "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
@@ -148,7 +147,7 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
 
 
 def _mean(samples: Sequence[Sequence[float]]) -> Interval:
-    """Return the mean over tasks of the means over seeds, with Welch's degrees of freedom."""
+    """Return the mean over tasks of the means over seeds; the degrees of freedom are Welch's."""
     mean = float(np.mean([np.mean(own) for own in samples]))
     if min(map(len, samples)) < 2:
         return Interval(mean, math.nan, math.nan)
@@ -164,16 +163,17 @@ def _mean(samples: Sequence[Sequence[float]]) -> Interval:
 
 
 def dominated(costs: pd.DataFrame, better: set[tuple[str, str]]) -> list[str]:
-    """Return the methods that a significantly better method also undercuts.
+    """Return the methods for which another is significantly better and in no run more expensive.
 
     Args:
         costs: Rows of `costs_of` for one measure and length.
         better: Pairs of a method and one that is significantly worse.
     """
+    rows = [*rows_of(costs)]
     return [
-        worse.method
-        for worse in rows_of(costs)
-        if any((name, worse.method) in better for name in _cheaper(costs, worse))
+        own.method
+        for own in rows
+        if any(_gain(other, own) >= 0 and (other.method, own.method) in better for other in rows)
     ]
 
 
@@ -188,11 +188,14 @@ def cheaper_and_no_worse(costs: pd.DataFrame, verdicts: Verdicts | None) -> list
     if verdicts is None or table is None:
         return []
     good = {str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]}
-    found = (_cheaper(costs, row) for row in rows_of(costs) if row.method == verdicts.reference)
-    return [name for names in found for name in names if name in good]
+    rows = [*rows_of(costs)]
+    references = [row for row in rows if row.method == verdicts.reference]
+    return [
+        row.method for row in rows for of in references if row.method in good and _gain(row, of) > 0
+    ]
 
 
-def _cheaper(costs: pd.DataFrame, than: Any) -> list[str]:
-    """Return the methods whose whole range is better than that of a row."""
-    low, high, more = than.low, than.high, than.more_is_better
-    return [row.method for row in rows_of(costs) if (row.low > high if more else row.high < low)]
+def _gain(row: Any, other: Any) -> float:
+    """Return the gap by which the whole range of a row is better; negative if they overlap."""
+    gap: float = row.low - other.high if row.more_is_better else other.low - row.high
+    return gap

@@ -75,7 +75,8 @@ class EncodedTask:
         source: Source of the text.
         skipped: A message for each malformed line that was skipped.
         notes: Differences that make results not comparable with published results.
-        targets: Characters of the targets of a sequence-to-sequence task, or labels of tokens.
+        targets: Characters of the targets (sequence-to-sequence), or symbols of the labels (token
+            classification); otherwise None.
         digests: SHA-256 of the file of each split; empty for generated text.
     """
 

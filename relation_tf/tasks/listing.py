@@ -195,7 +195,7 @@ def _source(task: EncodedTask) -> str:
 
 
 def _target(task: Task) -> str:
-    kinds = {"sequence": task.written, "tokens": task.tagged, "timed": task.timed != ""}
+    kinds = {"sequence": task.written, "tokens": task.token_labels, "timed": task.timed != ""}
     return next((kind for kind, is_it in kinds.items() if is_it), "score")
 
 

@@ -28,13 +28,14 @@ class Task:
         validation: Validation split, or None to use a share of the training rows.
         scored: Scored (labelled) splits, by score name.
         answered: Predicted splits, by leaderboard name; usually unlabelled.
-        diagnostics: Metrics of scored names, and of answered names that are scored if their file
-            has labels, such as GLUE's AX. They are in no average and in no test over tasks.
+        diagnostics: Metrics of the scores that are in no average and no test over tasks: of scored
+            names, and of answered names whose file has labels, such as GLUE's AX.
         maximum: Largest score of a regression; scores are divided by it. The smallest is 0.
         members: Tasks of a group for joint training, see `joined`. The group itself has no columns
             and labels, and only the metrics that all members have.
         written: If True, the second input is the target, which is decoded token by token.
-        tagged: If True, the second input has a label for each token of the first, 0 for none.
+        token_labels: If True, the second input has a label for each token of the first; 0 means no
+            label.
         timed: What is timed: `"decoding"`, one token after the other, or `"training"`, forward and
             backward passes. The network is not trained, and the score is its speed. Empty for
             other tasks.
@@ -52,13 +53,13 @@ class Task:
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
     written: bool = False
-    tagged: bool = False
+    token_labels: bool = False
     timed: Timed = ""
 
     @property
     def generated(self) -> bool:
         """True if the text is generated from a seed, without files."""
-        return self.written or self.tagged or self.timed != ""
+        return self.written or self.token_labels or self.timed != ""
 
     def of(self, name: str) -> Task:
         """Return the task of a scored or answered name: this task, or a member of the group."""

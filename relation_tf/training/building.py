@@ -23,7 +23,7 @@ _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _SETTINGS = (
     "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
     "compute", "network", "initializer", "embedding_initializer", "feature_projection",
-    "reversal_weight", "positions", "max_length", "segments",
+    "reversal_weight", "positions", "max_length", "segments", "short_convolution",
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def build_networks(
             models = networks.multi_task_networks(config.mechanism, **settings)
         elif task.task.written:
             assert task.vocabulary is not None  # of a task that is written
-            assert task.targets is not None  # likewise
+            assert task.targets is not None  # the same
             return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
             models = [_builder(task.task)(config.mechanism, **settings)]
@@ -179,7 +179,7 @@ def check_network(config: RunConfig) -> None:
 
 
 def _builder(task: Task) -> Callable[..., keras.Model]:
-    if task.tagged:
+    if task.token_labels:
         return networks.token_classifier
     if len(task.inputs) == 1:
         return networks.sequence_classifier
@@ -204,8 +204,8 @@ def _settings(config: RunConfig, encoded: EncodedTask) -> dict[str, Any]:
             "adversary_weight": config.adversary_weight,
             "orthogonality_weight": config.orthogonality_weight,
         }
-    elif task.tagged:
-        assert encoded.targets is not None  # of a task with labels of tokens
+    elif task.token_labels:
+        assert encoded.targets is not None  # of token classification
         settings["num_classes"] = encoded.targets.size - 1
     elif task.labels is not None:
         settings["num_classes"] = len(task.labels)

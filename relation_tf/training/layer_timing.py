@@ -52,7 +52,7 @@ class LayerTimer(PassTimer):
         tf.test.experimental.sync_devices()
 
     def _facts(self) -> dict[str, Any]:
-        """Return the bytes that a pass needs, and those that the causal form keeps per text."""
+        """Return the peak memory of a pass and the state size of the causal form, in bytes."""
         config = self.config
         passes = [memory_of(self._compute) for _ in range(PASSES)]
         with dtype_policy("float32"):

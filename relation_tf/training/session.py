@@ -143,13 +143,13 @@ def peaks() -> dict[str, int | None]:
 
 
 def memory_of(compute: Callable[[], object]) -> int | None:
-    """Return the peak memory of a computation beyond that in use before it, in bytes.
+    """Return the additional peak memory of a computation in bytes.
 
     Unused memory of the process is returned to the system first, so that the value does not depend
-    on earlier computations. None on systems other than Linux with glibc, and on a GPU.
+    on earlier computations. Returns None on a GPU and on systems other than Linux with glibc.
 
     Args:
-        compute: The computation, which must have run before: memory that it keeps is not counted.
+        compute: The computation. Run it once before: memory that it keeps is then not counted.
     """
     if uses_gpu():
         return None

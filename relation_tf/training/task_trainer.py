@@ -30,7 +30,7 @@ from relation_tf.training.replicas import Replicas
 from relation_tf.training.sequence import SequenceSteps
 from relation_tf.training.session import op_determinism
 from relation_tf.training.stopping import Stop, make_rule, records_accuracy
-from relation_tf.training.tagging import TagSteps
+from relation_tf.training.token_classification import TokenClassificationSteps
 from relation_tf.training.trainer import (
     Clock,
     Estimate,
@@ -389,7 +389,7 @@ def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers
 def _steps(task: Task) -> type[TaskSteps]:
     if task.written:
         return SequenceSteps
-    return TagSteps if task.tagged else TaskSteps
+    return TokenClassificationSteps if task.token_labels else TaskSteps
 
 
 def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:

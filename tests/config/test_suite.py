@@ -417,6 +417,7 @@ def of(**method):
         (WRITTEN | {"segments": True}, "key 'segments': must be false for dates"),
         (TIMED | {"segments": True}, "key 'segments': must be false for decode-128"),
         (TUNED | {"segments": True}, "key 'segments': must be false with 'pretrained'"),
+        (WRITTEN | {"short_convolution": 4}, "key 'short_convolution': must not be set for dates"),
         (TUNED | {"positions": "learned", "max_length": 9}, "key 'positions': must not be set wi"),
         ({"vary": []}, "must have one or more of 'init', 'order' and 'split', without repetition"),
         ({"vary": ["order", "order"]}, "'init', 'order' and 'split', without repetition"),

@@ -46,6 +46,30 @@ def test_one_token_has_the_layers_of_the_classifier() -> None:
     close(array(model(ids)), np.where(hidden > 0, hidden, 0.3 * hidden) @ kernel + bias)
 
 
+def test_a_short_convolution_is_added_to_the_input() -> None:
+    own: dict[str, Any] = SMALL | {"network": "plain"}
+    model = token_classifier("baseline", 12, 3, short_convolution=2, **own)
+    ids = IDS[1:]
+    x = array(model.get_layer("positions")(model.get_layer("embedding")(ids)))
+    filters, bias = map(array, model.get_layer("short_convolution").weights)
+    before = np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], axis=1)
+    x = x + x * filters[1] + before * filters[0] + bias
+    mixed = array(model.get_layer("mechanism")(x.astype("float32")))
+    kernel, bias = map(array, model.get_layer("output").weights)
+    close(array(model(ids)), mixed @ kernel + bias)
+
+
+def test_padding_changes_nothing_with_a_short_convolution() -> None:
+    model = token_classifier("attention", 12, 3, short_convolution=3, **SMALL)
+    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
+
+
+@pytest.mark.parametrize("width", [0, -1, 1.5])
+def test_an_invalid_width_of_the_short_convolution_is_refused(width: Any) -> None:
+    with pytest.raises(ValueError, match="`short_convolution` must be a positive integer"):
+        token_classifier("attention", 12, 3, short_convolution=width, **SMALL)
+
+
 def test_a_mechanism_that_returns_a_vector_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for labels of"):
+    with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for token"):
         token_classifier("dan", 12, 3, **SMALL)

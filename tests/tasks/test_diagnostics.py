@@ -22,7 +22,7 @@ Answer = Callable[[list[str]], list[str]]
 
 
 def recalled(text: list[str], width: int = 1) -> list[str]:
-    """Keys and values of `width` tokens alternate; a known value is asked."""
+    """Keys and values of `width` tokens alternate; a known value is the query."""
     answers, known = [""] * len(text), {}
     for i in range(0, len(text), 2 * width):
         key, value = tuple(text[i : i + width]), text[i + width : i + 2 * width]
@@ -85,7 +85,7 @@ def evaluated(text: list[str]) -> list[str]:
 
 def facts(text: list[str]) -> list[str]:
     keys = len(DIAGNOSTICS["memorize-small"].target.tokens) - 1
-    ids, labels = memorize(np.random.default_rng(1), 500, 8, keys=keys, asked=keys + 1)
+    ids, labels = memorize(np.random.default_rng(1), 500, 8, keys=keys, query=keys + 1)
     known = {int(k): int(v) for k, v in zip(ids[:, ::2].flat, labels[:, 1::2].flat, strict=True)}
     return [f"v{known[int(text[i - 1][1:])]}" if token == "?" else ""
             for i, token in enumerate(text)]  # fmt: skip
@@ -178,7 +178,7 @@ def test_chance_is_the_share_of_the_most_frequent_label() -> None:
 
 def test_too_few_different_rows_are_refused() -> None:
     tiny = replace(DIAGNOSTICS["parity"], length=2, train=400, held_out=10)
-    with pytest.raises(ValueError, match="task parity: too few different rows of length 2"):
+    with pytest.raises(ValueError, match="task parity: cannot draw 10 rows of length 2 for 'dev'"):
         tiny.make()
 
 

@@ -154,8 +154,8 @@ class Point(NamedTuple):
         """Name, score and cost for the text of a figure."""
         deviation = "" if math.isnan(self.spread) else f" ± {self.spread:.3g}"
         low, high = _number(min(self.costs)), _number(max(self.costs))
-        spread = f" ({low} to {high})" if low != high else ""
-        return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{spread}"
+        cost_range = f" ({low} to {high})" if low != high else ""
+        return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{cost_range}"
 
 
 def score_panel(
@@ -176,7 +176,7 @@ def score_panel(
         label: Name of the cost.
         score_label: Unit of the scores.
         look: Style of each method.
-        spread: What `Point.spread` is.
+        spread: Name of `Point.spread` in the alternative text, such as "standard deviation".
     """
     values = ", ".join(point.words for point in points)
     alt = f"{title}, mean score in {score_label} ± {spread} against {label}: {values}"

@@ -38,11 +38,11 @@ from relation_tf.report.trade_offs import (
 
 _NOTE = (
     "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
-    "line: range of the cost over the runs of the timed suite; the range of six runs contains the "
-    "median with 97 % confidence. A method A is dominated if a method B is significantly better "
-    "and each run of B costs less than each run of A. If any method is dominated, the others are "
-    "marked with a ring. Costs are those of the mechanism at the stated length in the timed suite, "
-    "not of the networks that gave the scores; methods are matched by name."
+    "line: range of the cost over the runs. A method A is dominated if a method B is significantly "
+    "better and no run of B costs more than a run of A. If any method is dominated, the others are "
+    "marked with a ring. Costs come from the timed suite at the stated length, not from the "
+    "networks that were scored. State size: memory of the causal form for earlier tokens. Methods "
+    "are matched by name."
 )
 
 
@@ -93,7 +93,9 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
     if verdicts is None or verdicts.mean is None:
         return
     where = "on the mean" if len(verdicts.averaged) > 1 else f"on {verdicts.averaged[0]}"
-    yield Paragraph(f"Better or no worse than {verdicts.reference} {where}, at a lower cost:")
+    yield Paragraph(
+        f"Better or no worse than {verdicts.reference} {where}, and faster or smaller in every run:"
+    )
     lines = []
     for _, of_measure in costs.groupby("measure", sort=False):
         found = {
@@ -148,7 +150,7 @@ def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
 
 
 def _ringed(context: ReportContext, title: str, costs: pd.DataFrame) -> list[str]:
-    """Return the methods that are not dominated, if any is."""
+    """Return the methods to ring: those that are not dominated; none if no method is."""
     lost = dominated(costs, _better(context, title))
     return [row.method for row in rows_of(costs) if row.method not in lost] if lost else []
 

@@ -19,7 +19,7 @@ from relation_tf.tasks.diagnostics.recall import (
     selective_copy,
     sorting,
 )
-from relation_tf.tasks.diagnostics.rows import ASKED, SEED, Diagnostic, Symbols
+from relation_tf.tasks.diagnostics.rows import QUERY, SEED, Diagnostic, Symbols
 from relation_tf.tasks.diagnostics.states import (
     LIST_SYMBOLS,
     brackets,
@@ -56,12 +56,12 @@ def _recalls() -> Iterator[Diagnostic]:
     answers = Symbols.of(values)
     for name, isolates, draw, symbols in (
         ("recall", "recall: bind keys to values in the text",
-         partial(recall, keys=8, asked=17), Symbols.of(keys, values, [ASKED])),
-        ("noisy-recall", "recall next to noise",
-         partial(recall, keys=8, asked=17, noise=16),
-         Symbols.of(keys, values, [ASKED], _names("n", 16))),
+         partial(recall, keys=8, query=17), Symbols.of(keys, values, [QUERY])),
+        ("noisy-recall", "recall among noise",
+         partial(recall, keys=8, query=17, noise=16),
+         Symbols.of(keys, values, [QUERY], _names("n", 16))),
         ("fuzzy-recall", "recall of keys and values of two tokens",
-         partial(fuzzy_recall, keys=8, asked=17), Symbols.of(keys, values, [ASKED])),
+         partial(fuzzy_recall, keys=8, query=17), Symbols.of(keys, values, [QUERY])),
     ):  # fmt: skip
         yield Diagnostic(name, isolates, draw, 128, symbols, answers)
         yield Diagnostic(f"{name}-small", isolates, draw, 32, symbols, answers)
@@ -69,44 +69,44 @@ def _recalls() -> Iterator[Diagnostic]:
 
 def _copies() -> Iterator[Diagnostic]:
     letters = _names("s", 16)
-    blanks, asked = Symbols.of(letters, ["."], [ASKED]), Symbols.of(letters, [ASKED])
+    blanks, query = Symbols.of(letters, ["."], [QUERY]), Symbols.of(letters, [QUERY])
     answers = Symbols.of(letters)
     for name, length, copied in (("selective-copy", 256, 16), ("selective-copy-small", 32, 4)):
         yield Diagnostic(
             name,
-            "select tokens and keep their order",
-            partial(selective_copy, symbols=16, copied=copied, blank=17, asked=18),
+            "select tokens, keep their order",
+            partial(selective_copy, symbols=16, copied=copied, blank=17, query=18),
             length, blanks, answers,
         )  # fmt: skip
     for name, length, keys in (("memorize", 32, 128), ("memorize-small", 16, 32)):
         yield Diagnostic(
             name,
             "memorize facts in the weights",
-            partial(memorize, keys=keys, asked=keys + 1),
+            partial(memorize, keys=keys, query=keys + 1),
             length,
-            Symbols.of(_names("k", keys), [ASKED]),
+            Symbols.of(_names("k", keys), [QUERY]),
             Symbols.of(_names("v", keys)),
         )
     yield Diagnostic(
         "induction",
-        "find what stood after a token",
-        partial(induction, symbols=16, special=17, asked=18),
-        32, Symbols.of(letters, ["S"], [ASKED]), answers, longer=_LONGER,
+        "find the token after an earlier token",
+        partial(induction, symbols=16, special=17, query=18),
+        32, Symbols.of(letters, ["S"], [QUERY]), answers, longer=_LONGER,
     )  # fmt: skip
-    yield Diagnostic("sort", "compare tokens", partial(sorting, symbols=16, asked=17), 16, asked,
+    yield Diagnostic("sort", "compare tokens", partial(sorting, symbols=16, query=17), 16, query,
                      answers, longer=_LONGER)  # fmt: skip
-    yield Diagnostic("reverse", "order of tokens", partial(reversing, symbols=16, asked=17), 16,
-                     asked, answers, longer=_LONGER)  # fmt: skip
+    yield Diagnostic("reverse", "order of tokens", partial(reversing, symbols=16, query=17), 16,
+                     query, answers, longer=_LONGER)  # fmt: skip
 
 
 def _needles() -> Iterator[Diagnostic]:
     letters = _names("s", 16)
-    symbols = Symbols.of(letters, [ASKED], _names("n", 16))
+    symbols = Symbols.of(letters, [QUERY], _names("n", 16))
     for length in (64, 256, 1024):
         yield Diagnostic(
             f"needle-{length}",
             "keep one token among many",
-            partial(needle, symbols=16, depth=-1.0, others=16, asked=17),
+            partial(needle, symbols=16, depth=-1.0, others=16, query=17),
             length, symbols, Symbols.of(letters), train=5_000,
         )  # fmt: skip
 
@@ -120,7 +120,7 @@ def _states() -> Iterator[Diagnostic]:
         "dyck", "hierarchy: the innermost open bracket", partial(brackets, kinds=2, depth=4), 32,
         Symbols.of("([)]"), Symbols.of(["none"], "(["), longer=_LONGER,
     )  # fmt: skip
-    bits = Symbols.of("01", [ASKED])
+    bits = Symbols.of("01", [QUERY])
     yield Diagnostic("majority", "average over all tokens", majority, 33, bits, Symbols.of("01"),
                      longer=_LONGER)  # fmt: skip
     yield Diagnostic(
@@ -176,7 +176,7 @@ def _dataset(diagnostic: Diagnostic) -> Dataset:
         validation="dev",
         scored={diagnostic.name: "test", **diagnostic.further},
         diagnostics=dict.fromkeys(diagnostic.further, metrics),
-        tagged=True,
+        token_labels=True,
     )
     return Dataset(task, (FileLayout(f"seed {SEED}", _text),), "it is generated")
 

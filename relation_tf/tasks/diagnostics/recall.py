@@ -1,4 +1,4 @@
-"""Tasks of recall: find what stood next to a token, copy tokens, and known facts.
+"""Recall tasks: find the token next to an earlier token, copy tokens, memorize facts.
 
 Each function returns ids and labels, `(rows, tokens)`, see `relation_tf.tasks.diagnostics.rows`.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-_GAP_POWER = 0.01  # of the distribution of the distances between pairs and queries
+_GAP_POWER = 0.01  # exponent of the power-law distribution of distances from pairs to queries
 
 
 def associative_recall(
@@ -23,8 +23,9 @@ def associative_recall(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw multi-query associative recall (MQAR).
 
-    A text begins with pairs of a key and its value. Later each key stands again; its label is
-    its value. Other places have random tokens. As in the paper, near queries are more frequent.
+    A text begins with pairs of a key and its value. Later, each key occurs again, and its label is
+    its value. All other positions have random tokens. As in the paper, short distances are more
+    frequent.
 
     Args:
         random: Source of randomness.
@@ -39,30 +40,30 @@ def associative_recall(
     ids[:, : 2 * pairs : 2], ids[:, 1 : 2 * pairs : 2] = chosen, keys + values
     places = np.arange(1, (length - 2 * pairs) // 2 + 1)
     weights = np.log(_GAP_POWER * places ** (_GAP_POWER - 1))
-    # Without replacement, by Gumbel noise.
+    # Gumbel top-k: samples positions without replacement.
     order = np.argsort(-(weights + random.gumbel(size=(rows, len(places)))), axis=1)[:, :pairs]
-    asked = 2 * pairs + 2 * order
+    query = 2 * pairs + 2 * order
     labels = np.zeros((rows, length), np.int32)
-    np.put_along_axis(ids, asked, chosen, axis=1)
-    np.put_along_axis(labels, asked, values, axis=1)
+    np.put_along_axis(ids, query, chosen, axis=1)
+    np.put_along_axis(labels, query, values, axis=1)
     return ids.astype(np.int32), labels
 
 
 def recall(
-    random: Generator, rows: int, length: int, *, keys: int, asked: int, noise: int = 0
+    random: Generator, rows: int, length: int, *, keys: int, query: int, noise: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw in-context recall: key and value alternate, and each key always has the same value.
 
-    If a key has occurred before, its value is replaced by `asked`, and is its label.
+    If a key occurs again, its value is replaced by `query` and becomes the label there.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
         length: Tokens of a text, even.
         keys: Number of keys and of values; key k has id k, value v has id `keys + v` and label v.
-        asked: Id instead of a value that is to be predicted.
+        query: Id that replaces each value to predict.
         noise: Number of noise symbols. If it is not 0, a fifth of the pairs is replaced by two of
-            them; their ids are `asked + 1` to `asked + noise`.
+            them; their ids are `query + 1` to `query + noise`.
     """
     value_of = random.integers(1, keys + 1, (rows, keys + 1))
     chosen = random.integers(1, keys + 1, (rows, length // 2))
@@ -70,9 +71,9 @@ def recall(
     disturbed = random.random(chosen.shape) < 0.2 if noise else np.zeros(chosen.shape, bool)
     known = _seen_before(np.where(disturbed, 0, chosen), keys) & ~disturbed
     ids = np.zeros((rows, length // 2, 2), np.int32)
-    ids[..., 0], ids[..., 1] = chosen, np.where(known, asked, keys + values)
+    ids[..., 0], ids[..., 1] = chosen, np.where(known, query, keys + values)
     if noise:
-        drawn = asked + random.integers(1, noise + 1, ids.shape)
+        drawn = query + random.integers(1, noise + 1, ids.shape)
         ids = np.where(disturbed[..., None], drawn, ids).astype(np.int32)
     labels = np.zeros_like(ids)
     labels[..., 1] = np.where(known, values, 0)
@@ -80,7 +81,7 @@ def recall(
 
 
 def fuzzy_recall(
-    random: Generator, rows: int, length: int, *, keys: int, asked: int
+    random: Generator, rows: int, length: int, *, keys: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw recall with keys of two tokens and values of two tokens.
 
@@ -91,7 +92,7 @@ def fuzzy_recall(
         rows: Number of rows.
         length: Tokens of a text, a multiple of four.
         keys: Number of symbols of keys and of values; see `recall`.
-        asked: Id instead of a token that is to be predicted.
+        query: Id that replaces each token to predict.
     """
     kinds = keys * keys
     value_of = random.integers(1, keys + 1, (rows, kinds + 1, 2))
@@ -104,35 +105,35 @@ def fuzzy_recall(
     first, second = np.divmod(chosen - 1, keys)
     ids = np.zeros((rows, length // 4, 4), np.int32)
     ids[..., 0], ids[..., 1] = first + 1, second + 1
-    ids[..., 2:] = np.where(known, asked, keys + values)
+    ids[..., 2:] = np.where(known, query, keys + values)
     labels = np.zeros_like(ids)
     labels[..., 2:] = np.where(known, values, 0)
     return ids.reshape(rows, -1), labels.reshape(rows, -1)
 
 
 def selective_copy(
-    random: Generator, rows: int, length: int, *, symbols: int, copied: int, blank: int, asked: int
+    random: Generator, rows: int, length: int, *, symbols: int, copied: int, blank: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw texts of blanks with a few symbols, which are asked at the end in their order.
+    """Draw texts of blanks and a few symbols; the labels at the end are these symbols in order.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
-        length: Tokens of a text, with the places at the end.
+        length: Tokens of a text, including the query positions at the end.
         symbols: Number of symbols; symbol s has id and label s.
         copied: Symbols of a text.
         blank: Id of a blank.
-        asked: Id of the places at the end.
+        query: Id of the query positions at the end.
     """
     places = np.sort(_different(random, rows, length - copied, copied) - 1, axis=1)
     chosen = random.integers(1, symbols + 1, (rows, copied))
     ids = np.full((rows, length), blank, np.int32)
     np.put_along_axis(ids, places, chosen, axis=1)
-    return _asked_at_end(ids, chosen, asked)
+    return _query_at_end(ids, chosen, query)
 
 
 def memorize(
-    random: Generator, rows: int, length: int, *, keys: int, asked: int
+    random: Generator, rows: int, length: int, *, keys: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw keys whose values are the same in all texts and must be learned.
 
@@ -141,34 +142,34 @@ def memorize(
         rows: Number of rows.
         length: Tokens of a text, even.
         keys: Number of keys and of values; key k has id k, value v has label v.
-        asked: Id instead of each value.
+        query: Id that replaces each value.
     """
     value_of = np.random.default_rng(keys).integers(1, keys + 1, keys + 1)
     chosen = random.integers(1, keys + 1, (rows, length // 2))
-    ids = np.stack([chosen, np.full_like(chosen, asked)], axis=2).reshape(rows, -1)
+    ids = np.stack([chosen, np.full_like(chosen, query)], axis=2).reshape(rows, -1)
     labels = np.zeros_like(ids)
     labels[:, 1::2] = value_of[chosen]
     return ids.astype(np.int32), labels.astype(np.int32)
 
 
 def induction(
-    random: Generator, rows: int, length: int, *, symbols: int, special: int, asked: int
+    random: Generator, rows: int, length: int, *, symbols: int, special: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw texts in which a special token stands before a symbol that is asked at the end.
+    """Draw texts in which a special token occurs before the symbol to predict at the end.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
-        length: Tokens of a text; the last two are `special` and `asked`.
+        length: Tokens of a text; the last two are `special` and `query`.
         symbols: Number of symbols; symbol s has id and label s.
         special: Id of the special token.
-        asked: Id of the last token.
+        query: Id of the last token.
     """
     ids = random.integers(1, symbols + 1, (rows, length)).astype(np.int32)
     place = random.integers(0, length - 3, rows)
     every = np.arange(rows)
     ids[every, place] = special
-    ids[:, -2:] = special, asked
+    ids[:, -2:] = special, query
     labels = np.zeros_like(ids)
     labels[:, -1] = ids[every, place + 1]
     return ids, labels
@@ -176,66 +177,66 @@ def induction(
 
 def needle(
     random: Generator, rows: int, length: int, *, symbols: int, depth: float, others: int,
-    asked: int,
+    query: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Draw texts with one symbol among other tokens, which is asked at the end.
+    """Draw texts with one symbol among noise; the label at the end is this symbol.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
         length: Tokens of a text.
         symbols: Number of symbols; symbol s has id and label s.
-        depth: Place of the symbol: 0 for the start, 1 for the end, negative for a random place.
-        others: Number of other tokens, with the ids after `asked`.
-        asked: Id of the last token.
+        depth: Position of the symbol: 0 for the start, 1 for the end, negative for random.
+        others: Number of noise symbols, with the ids after `query`.
+        query: Id of the last token.
     """
-    ids = asked + random.integers(1, others + 1, (rows, length)).astype(np.int32)
+    ids = query + random.integers(1, others + 1, (rows, length)).astype(np.int32)
     place = random.integers(0, length - 1, rows)
     if depth >= 0:
         place[:] = round(depth * (length - 2))
     chosen = random.integers(1, symbols + 1, rows)
     ids[np.arange(rows), place] = chosen
-    return _asked_at_end(ids, chosen[:, None], asked)
+    return _query_at_end(ids, chosen[:, None], query)
 
 
 def sorting(
-    random: Generator, rows: int, length: int, *, symbols: int, asked: int
+    random: Generator, rows: int, length: int, *, symbols: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw symbols that are asked in rising order after the text; see `reversing`."""
+    """Draw symbols; the labels after them are the symbols in ascending order, see `reversing`."""
     chosen = random.integers(1, symbols + 1, (rows, length))
-    return _asked_after(chosen, np.sort(chosen, axis=1), asked)
+    return _query_after(chosen, np.sort(chosen, axis=1), query)
 
 
 def reversing(
-    random: Generator, rows: int, length: int, *, symbols: int, asked: int
+    random: Generator, rows: int, length: int, *, symbols: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw symbols that are asked in reverse order after the text.
+    """Draw symbols; the labels after them are the symbols in reverse order.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
         length: Symbols of a text, which has twice as many tokens.
         symbols: Number of symbols; symbol s has id and label s.
-        asked: Id of the places at the end.
+        query: Id of the query positions at the end.
     """
     chosen = random.integers(1, symbols + 1, (rows, length))
-    return _asked_after(chosen, chosen[:, ::-1], asked)
+    return _query_after(chosen, chosen[:, ::-1], query)
 
 
-def _asked_after(
-    given: np.ndarray, answers: np.ndarray, asked: int
+def _query_after(
+    given: np.ndarray, answers: np.ndarray, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
     ids = np.concatenate([given, np.zeros_like(answers)], axis=1).astype(np.int32)
-    return _asked_at_end(ids, answers, asked)
+    return _query_at_end(ids, answers, query)
 
 
-def _asked_at_end(
-    ids: np.ndarray, answers: np.ndarray, asked: int
+def _query_at_end(
+    ids: np.ndarray, answers: np.ndarray, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Request answers at the last tokens of each row."""
+    """Put query tokens at the end of each row, with the answers as labels."""
     labels = np.zeros_like(ids)
     count = answers.shape[1]
-    ids[:, -count:] = asked
+    ids[:, -count:] = query
     labels[:, -count:] = answers
     return ids, labels
 

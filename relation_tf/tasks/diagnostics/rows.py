@@ -16,12 +16,12 @@ SEED = 2026
 NOTHING = "-"
 """Symbol of id 0: padding in a text, no label among the labels."""
 
-ASKED = "?"
-"""Symbol instead of a token that is to be predicted."""
+QUERY = "?"
+"""Symbol that replaces a token to predict."""
 
 Draw = Callable[[Generator, int, int], tuple[np.ndarray, np.ndarray]]
 """Function of a random generator, a number of rows and a length that returns the ids and the
-labels, both `(rows, tokens)`; label 0 is no label."""
+labels, both `(rows, tokens)`; label 0 means no label."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of one length.
+    """Token ids and labels of rows of equal length.
 
     Attributes:
         ids: Token ids, `(rows, tokens)`, `int32`.
@@ -116,12 +116,12 @@ class Diagnostic:
         name: Name of the task.
         isolates: The ability that it needs.
         draw: Function that draws rows.
-        length: Size of a row, the last argument of `draw`.
+        length: The argument `length` of `draw`; rows can have more tokens.
         source: Symbols of the texts.
         target: Symbols of the labels.
         train: Number of rows of the split `train`.
         held_out: Number of rows of `dev`, of `test` and of each longer split.
-        longer: Multiples of the length of further test sets, such as `2x`.
+        longer: Length factors of the additional test sets, such as 2.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Diagnostic:
 
     @property
     def further(self) -> dict[str, str]:
-        """Names of the scores of longer texts, with their splits."""
+        """Split of each longer test set, by score name."""
         return {f"{self.name}-{times}x": f"{times}x" for times in self.longer}
 
     def make(self, seed: int = SEED) -> LabelledTokens:
@@ -162,7 +162,7 @@ class Diagnostic:
         """Return rows that are not in `seen`.
 
         Raises:
-            ValueError: If almost all rows are in `seen`.
+            ValueError: If too few drawn rows are not in `seen`.
         """
         random = self._random(split, seed)
         kept: list[Any] = []
@@ -173,7 +173,10 @@ class Diagnostic:
             if sum(len(each) for each, _ in kept) >= count:
                 ids, labels = (np.concatenate(parts)[:count] for parts in zip(*kept, strict=True))
                 return LabelledRows(ids, labels)
-        raise ValueError(f"task {self.name}: too few different rows of length {self.length}")
+        raise ValueError(
+            f"task {self.name}: cannot draw {count} rows of length {self.length} for {split!r} "
+            "that are not in the training split. Increase `length` or reduce `train`"
+        )
 
     def _random(self, split: str, seed: int) -> Generator:
         return np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])

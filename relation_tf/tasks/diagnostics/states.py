@@ -64,14 +64,14 @@ def brackets(
 
 
 def majority(random: Generator, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw bits, whose majority is asked at the end.
+    """Draw bits; the label of the last token is their majority.
 
     Ids are 1 for bit 0, 2 for bit 1 and 3 for the last token; labels 1 and 2.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
-        length: Number of bits, odd or even; a text of an even number has one bit more.
+        length: Number of bits. An even number is increased by one, to avoid ties.
     """
     number = length + 1 - length % 2
     ones = random.random((rows, number)) < random.uniform(0.3, 0.7, (rows, 1))
@@ -79,9 +79,10 @@ def majority(random: Generator, rows: int, length: int) -> tuple[np.ndarray, np.
 
 
 def count(random: Generator, rows: int, length: int, *, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw texts with up to `most` marked tokens, whose number is asked at the end.
+    """Draw texts with up to `most` marked tokens; the label of the last token is their number.
 
-    Ids are 1 for other tokens, 2 for marked ones and 3 for the last token; label n + 1 is n tokens.
+    Ids are 1 for other tokens, 2 for marked ones and 3 for the last token; label n + 1 means n
+    marked tokens.
 
     Args:
         random: Source of randomness.
@@ -94,16 +95,16 @@ def count(random: Generator, rows: int, length: int, *, most: int) -> tuple[np.n
     return _one_answer((rank < number[:, None]) + 1, number + 1, 3)
 
 
-def _one_answer(ids: np.ndarray, answers: np.ndarray, asked: int) -> tuple[np.ndarray, np.ndarray]:
+def _one_answer(ids: np.ndarray, answers: np.ndarray, query: int) -> tuple[np.ndarray, np.ndarray]:
     rows, length = ids.shape
-    texts = np.full((rows, length + 1), asked, np.int32)
+    texts = np.full((rows, length + 1), query, np.int32)
     texts[:, :-1] = ids
     labels = np.zeros_like(texts)
     labels[:, -1] = answers
     return texts, labels
 
 
-_INNER = 0.75  # probability of a list instead of a digit, as in Long Range Arena
+_INNER = 0.75  # probability that an argument is a list, as in Long Range Arena
 
 OPERATORS = ("[MAX", "[MIN", "[MED", "[SM")
 _OPERATIONS = (max, min, lambda values: int(median(values)), lambda values: sum(values) % 10)
@@ -114,7 +115,7 @@ LIST_SYMBOLS = (*OPERATORS, "]", *map(str, range(10)), "?")
 def nested_lists(
     random: Generator, rows: int, length: int, *, shortest: float, depth: int, arguments: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw nested lists of digits with an operator, whose value is asked at the end.
+    """Draw nested lists of digits with an operator; the label of the last token is the value.
 
     Operators are maximum, minimum, median (rounded down) and sum modulo 10. Texts are padded with 0
     after the last token. Id i is `LIST_SYMBOLS[i - 1]`; digit d has label `d + 1`.
@@ -142,12 +143,19 @@ def nested_lists(
 
 
 def _list(draw: Random, depth: int, arguments: int, room: int) -> tuple[list[str], int]:
-    """Return the tokens and the value of a list of at most `room` tokens, at least a flat one's."""
+    """Return the tokens and the value of a random list.
+
+    Args:
+        draw: Source of randomness.
+        depth: Largest depth.
+        arguments: Largest number of arguments.
+        room: Largest number of tokens, at least `arguments + 2`.
+    """
     kind = draw.randrange(len(OPERATORS))
     flat = arguments + 2  # tokens of the longest list of digits
     tokens, values = [OPERATORS[kind]], []
     for _ in range(draw.randint(2, arguments)):
-        left = room - len(tokens) - flat  # keep room for digits instead of all other arguments
+        left = room - len(tokens) - flat  # so that the other arguments can be digits
         if depth > 1 and left >= flat and draw.random() < _INNER:
             inner, value = _list(draw, depth - 1, arguments, left)
             tokens += inner

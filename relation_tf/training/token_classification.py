@@ -1,4 +1,4 @@
-"""Compiled steps of a task with labels of tokens."""
+"""Compiled steps of token classification."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from relation_tf.training.replicas import Replicas
 from relation_tf.training.token_steps import TokenSteps
 
 
-class TagSteps(TokenSteps):
-    """Steps of a task with labels of tokens; label 0 is no label.
+class TokenClassificationSteps(TokenSteps):
+    """Steps of token classification; label 0 means no label.
 
     The output layer is computed at labelled tokens only.
     """
@@ -34,7 +34,7 @@ class TagSteps(TokenSteps):
         return self._fill(outputs, split)
 
     def score(self, outputs: np.ndarray, split: EncodedSplit, name: str = "") -> dict[str, float]:
-        """Return the share of labelled tokens with the right label."""
+        """Return the share of labelled tokens that are classified correctly."""
         labels = split.inputs[1].pad(np.arange(len(split)))
         accuracy = float(np.mean((outputs == labels)[labels > 0]))
         return {metric: accuracy for metric in self.task.task.metrics if METRICS.find(metric)}

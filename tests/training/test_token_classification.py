@@ -1,4 +1,4 @@
-"""Training on tasks with labels of tokens."""
+"""Training on token classification."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"embeddings": "glove"}, "key 'embeddings': must be 'random' for parity, whose tokens"),
+        ({"embeddings": "glove"}, "key 'embeddings': must be 'random' for parity, a token"),
         ({"method": [{"mechanism": "dan"}]}, "a mechanism that returns tokens for parity"),
         ({"method": [{"mechanism": "transformer-encoder-decoder"}]}, "mechanism"),
         ({"pretrained": "x"}, "pretrained"),
