@@ -124,10 +124,15 @@ _RULES = (
         lambda f, m: f.token_labels,
         {
             **_defaults("embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults("vocabulary_size", "pretrained", "segments", "network", "compute"),
+            **_defaults("vocabulary_size", "pretrained", "segments", "compute"),
             "group": ([],),
         },
         "for {}, a token classification task",
+    ),
+    Rule(
+        lambda f, m: None if f.suite.positions == "learned" else f.token_labels,
+        _defaults("max_length"),
+        "for {}, whose texts have a fixed length, unless positions = 'learned'",
     ),
     Rule(
         lambda f, m: None if _returns_tokens(m) else f.token_labels,

@@ -126,7 +126,7 @@ def state_bytes(
         layer = make_layer(entry, units, 0.0, causal)
         layer.build((1, None, embedding_dim))
         state = layer.initial_state(1, max_length)
-    except (AttributeError, ValueError):
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
         return None
     return bytes_of(state)
 

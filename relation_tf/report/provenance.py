@@ -60,7 +60,7 @@ def settings(results: Results) -> dict[str, str]:
     left_out |= {key for own in differing_settings(results).values() for key in own}
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
-    if all(task.generated for task in results.suite.learned()):
+    if all(task.written for task in results.suite.learned()):
         left_out |= {"network", "hidden_units", "hidden_activation", "compute", "embeddings"}
     if results.suite.network == "plain":
         left_out |= {"hidden_units", "hidden_activation"}

@@ -247,10 +247,10 @@ def computed(results: Results) -> str:
     suite = results.suite
     if suite.timed:
         return f"Computation: {TIMED[suite.timed].computed}, float32, without XLA."
-    if all(task.generated for task in suite.learned()):
-        return f"Computation: all tokens, {suite.precision}, without XLA."
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
     parts = [f'{computed_tokens(suite)} (compute = "{suite.compute}")'] if reads_a_token else []
+    if all(task.generated for task in suite.learned()):
+        parts = ["all tokens"]
     parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
     return f"Computation: {', '.join(parts)}."
 

@@ -16,7 +16,7 @@ from relation_tf.errors import SuiteError, join_names
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import all_runs
 from relation_tf.report.scores import Scores
-from relation_tf.report.verdicts import FAVORABLE, Verdicts
+from relation_tf.report.verdicts import FAVORABLE
 from relation_tf.tasks.generated import length_of
 
 _LEVEL = 0.95
@@ -48,7 +48,7 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     ),
     "decoding": (
         Measure("decoding", "decoding speed, tokens/s", "tokens_second", more_is_better=True),
-        Measure("state", "state size, KiB", "state_mib", 1024),
+        Measure("decoder-state", "state size of the decoder, KiB", "state_mib", 1024),
     ),
 }
 """Measures of each kind of timed suite."""
@@ -70,10 +70,31 @@ def read_timed(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
         methods: Methods of which each suite must have at least one, by name.
 
     Raises:
-        SuiteError: If a folder is not that of a timed suite, or has no finished run of any method.
+        SuiteError: If a folder is not that of a timed suite, or has no finished run of any method,
+            or two suites measure the same.
     """
     suites = [own if isinstance(own, Results) else read_results(own) for own in sources]
-    costs_of(suites, methods)
+    kinds: dict[str, Results] = {}
+    for results in suites:
+        suite = results.suite
+        if not suite.timed:
+            raise SuiteError(
+                f"{results.folder}: suite {suite.name!r} is not a timed suite. Costs must come "
+                "from a timed suite, such as mechanism-speed"
+            )
+        earlier = kinds.setdefault(suite.timed, results)
+        if earlier is not results:
+            raise SuiteError(
+                f"{results.folder}: measures {suite.timed} like {earlier.folder}. Give one folder "
+                "for each kind"
+            )
+        if costs_of([results], methods).empty:
+            timed = [str(method.name) for method in suite.methods()]
+            raise SuiteError(
+                f"{results.folder}: no finished run of a compared method. Compared: "
+                f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: "
+                "use the same names in both suites, or finish the timed suite"
+            )
     return suites
 
 
@@ -86,30 +107,16 @@ def costs_of(suites: Sequence[Results], methods: Sequence[str]) -> pd.DataFrame:
 
     Returns:
         Columns `suite`, `measure` (its name), `label`, `tokens`, `method`, `typical` (median over
-        the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`.
-
-    Raises:
-        SuiteError: If a suite is not timed, or has no finished run of any method.
+        the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`; empty without
+        a finished run of the methods.
     """
     return pd.DataFrame([row for results in suites for row in _rows(results, methods)])
 
 
 def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object]]:
     suite = results.suite
-    if not suite.timed:
-        raise SuiteError(
-            f"{results.folder}: suite {suite.name!r} is not a timed suite. Costs must come from a "
-            "timed suite, such as mechanism-speed"
-        )
     runs = all_runs(results)
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
-    if done.empty:
-        timed = [str(method.name) for method in suite.methods()]
-        raise SuiteError(
-            f"{results.folder}: no finished run of a compared method. Compared: "
-            f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: use "
-            "the same names in both suites, or finish the timed suite"
-        )
     for measure in MEASURES[suite.timed]:
         if measure.column not in done:
             continue
@@ -177,22 +184,25 @@ def dominated(costs: pd.DataFrame, better: set[tuple[str, str]]) -> list[str]:
     ]
 
 
-def cheaper_and_no_worse(costs: pd.DataFrame, verdicts: Verdicts | None) -> list[str]:
+def cheaper_and_no_worse(
+    costs: pd.DataFrame, table: pd.DataFrame, reference: str
+) -> list[str] | None:
     """Return the methods with a favorable verdict whose runs all cost less than the reference's.
 
     Args:
         costs: Rows of `costs_of` for one measure and length.
-        verdicts: The verdicts; those on the mean, or on the only task.
+        table: Verdicts by method.
+        reference: The reference.
+
+    Returns:
+        The methods; None if the cost of the reference was not measured.
     """
-    table = None if verdicts is None else verdicts.mean
-    if verdicts is None or table is None:
-        return []
     good = {str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]}
     rows = [*rows_of(costs)]
-    references = [row for row in rows if row.method == verdicts.reference]
-    return [
-        row.method for row in rows for of in references if row.method in good and _gain(row, of) > 0
-    ]
+    of = next((row for row in rows if row.method == reference), None)
+    if of is None:
+        return None
+    return [row.method for row in rows if row.method in good and _gain(row, of) > 0]
 
 
 def _gain(row: Any, other: Any) -> float:

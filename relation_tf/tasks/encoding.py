@@ -222,7 +222,7 @@ def _samples(encoded: EncodedTask) -> list[str]:
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
-    """Return a generated task; generation is faster than the cache."""
+    """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
     made: GeneratedTask | LabelledTokens = (
         DIAGNOSTICS[name].make() if name in DIAGNOSTICS else GENERATED[name]()

@@ -62,6 +62,11 @@ class TaskSteps:
         return self.task.splits["train"]
 
     @property
+    def tokens(self) -> int:
+        """Number of tokens of the training texts, without padding."""
+        return int(self.train_rows.lengths.sum())
+
+    @property
     def held_out(self) -> EncodedSplit:
         """The validation split."""
         return self.task.splits[self.task.validation]
@@ -112,7 +117,8 @@ class TaskSteps:
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
             check_interrupts()
-            outputs[rows] = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
+            found = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
+            outputs[rows, : found.shape[1]] = found
         return outputs
 
     def _first_step(self) -> None:

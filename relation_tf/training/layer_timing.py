@@ -30,6 +30,8 @@ class LayerTimer(PassTimer):
         SuiteError: If the mechanism cannot be built.
     """
 
+    extra_passes = PASSES
+
     @classmethod
     def check(cls, config: RunConfig) -> None:
         """Build the mechanism of a run's method."""
@@ -54,7 +56,7 @@ class LayerTimer(PassTimer):
     def _facts(self) -> dict[str, Any]:
         """Return the peak memory of a pass and the state size of the causal form, in bytes."""
         config = self.config
-        passes = [memory_of(self._compute) for _ in range(PASSES)]
+        passes = [memory_of(self._compute) for _ in range(self.extra_passes)]
         with dtype_policy("float32"):
             held = state_bytes(
                 config.mechanism, config.units, config.embedding_dim, _options(config),

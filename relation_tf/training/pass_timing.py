@@ -44,6 +44,8 @@ class PassTimer(SuiteTrainer):
         unused: Arguments of other trainers, such as word vectors.
     """
 
+    extra_passes = 0  # after the timed ones
+
     def __init__(self, config: RunConfig, task: EncodedTask, *unused: Any) -> None:
         check_backend()
         start = time.perf_counter()
@@ -112,7 +114,8 @@ class PassTimer(SuiteTrainer):
 
     def estimate(self) -> Estimate:
         """Measure one pass; an epoch is all passes and the compilation."""
-        seconds = max(SECONDS, PASSES * self._time_pass()) + self.compile_seconds
+        own = self._time_pass()
+        seconds = max(SECONDS, PASSES * own) + self.extra_passes * own + self.compile_seconds
         return Estimate(seconds, once=0.0, prediction_bytes=0)
 
     def _time_pass(self) -> float:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LOG = "tensorflow.log"
 
+_peaks: list[int] = []  # peaks of the run before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
 
 
@@ -114,6 +115,7 @@ def forget_peaks() -> Literal["run", "process"]:
     try:
         _CLEAR_REFS.write_text("5")
         _memory("VmHWM")
+        _peaks.clear()
     except (OSError, ValueError):
         return "process"
     return "run"
@@ -128,7 +130,7 @@ def peaks() -> dict[str, int | None]:
     import tensorflow as tf
 
     try:
-        resident = _memory("VmHWM")
+        resident = max([_memory("VmHWM"), *_peaks])
     except (OSError, ValueError):
         unit = 1 if sys.platform == "darwin" else 1024
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -157,6 +159,7 @@ def memory_of(compute: Callable[[], object]) -> int | None:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         before = _memory("VmRSS")
+        _peaks.append(_memory("VmHWM"))  # which the next line resets
         _CLEAR_REFS.write_text("5")
         compute()
         return max(0, _memory("VmHWM") - before)

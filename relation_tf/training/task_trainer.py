@@ -113,7 +113,7 @@ class TaskTrainer(SuiteTrainer):
         """Tokens per epoch without padding; None for a network that reads strings."""
         if self.task.vocabulary is None:
             return None
-        return sum(int(part.train_rows.lengths.sum()) for part in self.parts)
+        return sum(part.tokens for part in self.parts)
 
     def run(
         self,

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.registry import METRICS
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.token_steps import TokenSteps
@@ -27,6 +26,11 @@ class TokenClassificationSteps(TokenSteps):
         self._vectors = keras.Model(model.input, self._output.input)
         super().__init__(task, model, optimizer, replicas)
 
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of the training texts, without the labels."""
+        return int(self.train_rows.inputs[0].lengths.sum())
+
     def predict(self, split: EncodedSplit) -> np.ndarray:
         """Return the predicted labels, `(rows, tokens)`; 0 at tokens without a label."""
         longest = int(split.lengths.max(initial=1))
@@ -37,7 +41,7 @@ class TokenClassificationSteps(TokenSteps):
         """Return the share of labelled tokens that are classified correctly."""
         labels = split.inputs[1].pad(np.arange(len(split)))
         accuracy = float(np.mean((outputs == labels)[labels > 0]))
-        return {metric: accuracy for metric in self.task.task.metrics if METRICS.find(metric)}
+        return dict.fromkeys(self.task.task.metrics, accuracy)
 
     def _losses(self, texts: Any, targets: Any, training: bool) -> tuple[Any, Any]:
         """Return the mean loss of each row, and a mask of rows with only correct labels."""
@@ -61,5 +65,8 @@ class TokenClassificationSteps(TokenSteps):
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         texts, targets = ids
         places = tf.where(targets > 0)
-        found = tf.argmax(self._logits(texts, places, False), axis=1, output_type=tf.int32) + 1
+        logits = self._logits(texts, places, False)
+        found = tf.argmax(logits, axis=1, output_type=tf.int32) + 1
+        # A diverged network has no predictions.
+        found = tf.where(tf.reduce_all(tf.math.is_finite(logits), axis=1), found, 0)
         return tf.scatter_nd(places, found, tf.shape(targets, out_type=tf.int64))

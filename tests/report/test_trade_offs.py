@@ -15,7 +15,7 @@ from scipy import stats
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
-from relation_tf.report.trade_offs import costs_of, dominated, mean_scores
+from relation_tf.report.trade_offs import dominated, mean_scores, read_timed
 from tests.report.conftest import Fabricate, MakeSuite
 
 LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
@@ -162,7 +162,52 @@ def test_a_suite_that_trains_is_refused(scored: Path) -> None:
 
 
 def test_methods_without_costs_are_refused(timed: Path) -> None:
-    from relation_tf.bench import read_results
+    with pytest.raises(SuiteError, match=r"Compared: cnn\. Timed: attention.* matched by name"):
+        read_timed([timed], ["cnn"])
 
-    with pytest.raises(SuiteError, match=r"Compared: cnn\. Timed: attention"):
-        costs_of([read_results(timed)], ["cnn"])
+
+def test_two_suites_that_measure_the_same_are_refused(scored: Path, timed: Path) -> None:
+    with pytest.raises(SuiteError, match=r"measures training like .*timed\. Give one folder"):
+        make_report(scored, [timed, timed])
+
+
+def test_a_family_without_costs_is_left_out(
+    fabricate: Fabricate, suite_of: MakeSuite, timed: Path
+) -> None:
+    methods = [{"name": name, "mechanism": "relation"} for name in ("attention", "linear")]
+    methods += [{"name": name, "mechanism": "relation", "units": 8} for name in ("c", "d")]
+    suite = suite_of(method=methods, families=[["attention", "linear"], ["c", "d"]])
+    folder = fabricate(suite, score=lambda run, *_: LEVELS.get(run.method, 0.5) + run.seed / 1e4)
+    table = make_report(folder, [timed]).tables["trade_offs"]
+    assert {*table["method"]} == {"attention", "linear"}
+
+
+def test_a_reference_without_cost_is_named(scored: Path, timed: Path) -> None:
+    text = shown(scored, timed)
+    assert "was not measured" not in text
+    for file in (timed / "runs" / "training-512" / "attention").rglob("result.json"):
+        file.unlink()
+    text = shown(scored, timed)
+    assert "128 tokens: linear and relation; 512 tokens: attention was not measured\n" in text
+
+
+def test_the_best_score_is_first_where_lower_is_better(timed: Path) -> None:
+    rows = [
+        (task, name, seed, level + seed / 1e3)
+        for task in ("A", "B")
+        for name, level in LEVELS.items()
+        for seed in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    report = compare(table, lower_is_better=["A", "B"], costs=[timed])
+    text = str(report.markdown())
+    shown_table = text[text.index("| Method | Mean of 2 tasks |") :]
+    places = [shown_table.index(f"\n| {name} |") for name in ("baseline", "attention", "relation")]
+    assert places == sorted(places)
+
+
+def test_a_suite_without_runs_has_no_section(
+    fabricate: Fabricate, suite_of: MakeSuite, timed: Path
+) -> None:
+    folder = fabricate(suite_of(), score=lambda *_: None)
+    assert "trade_offs" not in make_report(folder, [timed]).tables

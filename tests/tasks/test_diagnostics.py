@@ -105,7 +105,7 @@ ANSWERS: dict[str, Answer] = {
     "modular-addition": state(lambda now, token: str((int(now) + int(token)) % 5), "0"),
     "dyck": innermost,
     "majority": at_end(lambda text: [max("01", key=text.count)]),
-    "count": at_end(lambda text: [str(text.count("1"))]),
+    "count": at_end(lambda text: [str(text.count("x"))]),
     "listops-small": evaluated,
 }
 
@@ -174,6 +174,27 @@ def test_rows_depend_on_the_seed_only() -> None:
 def test_chance_is_the_share_of_the_most_frequent_label() -> None:
     assert made("parity").chance == pytest.approx(0.5, abs=0.05)
     assert made("modular-addition").chance == pytest.approx(0.2, abs=0.05)
+
+
+@pytest.mark.parametrize("name", [n for n in ANSWERS if DIAGNOSTICS[n].target.size <= 20])
+def test_labels_of_all_splits_have_the_same_shares(name: str) -> None:
+    splits = replace(DIAGNOSTICS[name], train=4000, held_out=1000).make().splits
+    shares = []
+    for split in ("train", "dev", "test"):
+        labels = splits[split].labels
+        counts = np.bincount(labels[labels > 0], minlength=DIAGNOSTICS[name].target.size)
+        shares.append(counts / counts.sum())
+    np.testing.assert_allclose(shares, [shares[0]] * 3, atol=0.06)
+
+
+def test_texts_end_without_padding() -> None:
+    task = load_task("listops-small")
+    texts, labels = task.splits["test"].inputs
+    padded = texts.pad(np.arange(len(texts)))
+    np.testing.assert_array_equal(texts.lengths, (padded > 0).sum(axis=1))
+    np.testing.assert_array_equal(texts.lengths, labels.lengths)
+    assert texts.lengths.min() < texts.lengths.max()
+    assert (labels.ids[labels.offsets[1:] - 1] > 0).all()  # the last token has the label
 
 
 def test_too_few_different_rows_are_refused() -> None:

@@ -66,6 +66,26 @@ def test_loss_and_accuracy_are_those_of_the_labelled_tokens() -> None:
     np.testing.assert_array_equal(outputs > 0, labels > 0)
 
 
+def test_texts_of_different_lengths_are_predicted() -> None:
+    part = steps(asked(tasks=["listops-small"]))
+    split = part.task.splits["test"]
+    texts, labels = (each.pad(np.arange(len(split))) for each in split.inputs)
+    logits = np.asarray(part.model(texts))
+    expected = np.where(labels > 0, logits.argmax(axis=2) + 1, 0)
+    np.testing.assert_array_equal(part.predict(split), expected)
+
+
+def test_a_diverged_network_has_no_right_label() -> None:
+    part = steps(asked())
+    part.model.get_layer("output").bias.assign([np.nan, 0.0])
+    split = part.task.splits["test"]
+    assert part.score(part.predict(split), split) == {"token_accuracy": 0.0}
+
+
+def test_labels_are_not_counted_as_tokens() -> None:
+    assert steps(asked()).tokens == 64 * 32
+
+
 def test_a_step_learns() -> None:
     part = steps(asked(tasks=["count"], learning_rate=0.03))
     rows = np.arange(32)
@@ -94,6 +114,7 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
         ({"method": [{"mechanism": "dan"}]}, "a mechanism that returns tokens for parity"),
         ({"method": [{"mechanism": "transformer-encoder-decoder"}]}, "mechanism"),
         ({"pretrained": "x"}, "pretrained"),
+        ({"max_length": 16}, "key 'max_length': must not be set for parity, whose texts have"),
     ],
 )
 def test_settings_without_effect_are_refused(changes: dict[str, Any], message: str) -> None:

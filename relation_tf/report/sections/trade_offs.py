@@ -56,9 +56,9 @@ class TradeOffs(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the answer, the figures and a table."""
         costs = costs_of(context.timed_suites, context.scores.methods)
-        if costs.empty:
-            return []
         scores = mean_scores(context.scores)
+        if costs.empty or not scores:
+            return []
         pictures = [*_pictures(context, costs, scores)]
         return [
             *_answer(context, costs),
@@ -70,12 +70,13 @@ class TradeOffs(Section):
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the costs with the mean scores."""
         costs = costs_of(context.timed_suites, context.scores.methods)
-        if costs.empty:
+        scores = mean_scores(context.scores)
+        if costs.empty or not scores:
             return {}
         rows = [
             {"score_of": title, "method": name, "score": own.mean, "score_low": own.low,
              "score_high": own.high}
-            for title, by_method in mean_scores(context.scores).items()
+            for title, by_method in scores.items()
             for name, own in by_method.items()
         ]  # fmt: skip
         return {"trade_offs": pd.DataFrame(rows).merge(costs, on="method")}
@@ -99,7 +100,9 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
     lines = []
     for _, of_measure in costs.groupby("measure", sort=False):
         found = {
-            f"{tokens:,} tokens": in_words(cheaper_and_no_worse(own, verdicts) or ["none"])
+            f"{tokens:,} tokens": _named(
+                cheaper_and_no_worse(own, verdicts.mean, verdicts.reference), verdicts.reference
+            )
             for tokens, own in of_measure.groupby("tokens")
         }
         same = len({*found.values()}) == 1
@@ -107,6 +110,12 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
         label = str(of_measure["label"].iloc[0])
         lines.append(f"{label}: {next(iter(found.values())) if same else each}")
     yield Bullets(lines)
+
+
+def _named(methods: Sequence[str] | None, reference: str) -> str:
+    if methods is None:
+        return f"{reference} was not measured"
+    return in_words(methods or ["none"])
 
 
 def _pictures(
@@ -159,7 +168,7 @@ def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
     """Return the better and the worse method of each significant pair."""
     pairs = context.pvalues[context.pvalues["task"] == title]
     if pairs.empty:
-        outcome = outcome_of(context.scores, context.several, context.comparisons)
+        outcome = outcome_of(context.scores, context.several, context.comparisons, context.looks)
         if outcome is None:
             return set()
         pairs = outcome.pairs
@@ -167,10 +176,15 @@ def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
     return {(row.better, row.a if row.better == row.b else row.b) for row in won}
 
 
-def _unit(context: ReportContext, title: str) -> str:
+def _lower_is_better(context: ReportContext, title: str) -> bool:
+    """Return True for a task, or the mean of tasks, where lower scores are better."""
     scores = context.scores
-    lower = title in scores.lower_is_better or {*scores.main_tasks} <= scores.lower_is_better
-    return f"{scores.unit or 'score'}{', lower is better' if lower else ''}"
+    return title in scores.lower_is_better or {*scores.main_tasks} <= scores.lower_is_better
+
+
+def _unit(context: ReportContext, title: str) -> str:
+    lower = ", lower is better" if _lower_is_better(context, title) else ""
+    return f"{context.scores.unit or 'score'}{lower}"
 
 
 def _table(
@@ -186,7 +200,7 @@ def _table(
     columns += [Column(str(own["label"].iloc[0]), "number", note=length) for own, length in shown]
     by_method = [{row.method: row for row in rows_of(own)} for own, _ in shown]
     rows = []
-    lower = title in context.scores.lower_is_better
+    lower = _lower_is_better(context, title)
     for name, score in sorted(scores.items(), key=lambda pair: pair[1].mean, reverse=not lower):
         cells = [_cost(own.get(name)) for own in by_method]
         rows.append(Row([name, _score(score), *cells], [name]))

@@ -106,7 +106,7 @@ def _needles() -> Iterator[Diagnostic]:
         yield Diagnostic(
             f"needle-{length}",
             "keep one token among many",
-            partial(needle, symbols=16, depth=-1.0, others=16, query=17),
+            partial(needle, symbols=16, others=16, query=17),
             length, symbols, Symbols.of(letters), train=5_000,
         )  # fmt: skip
 
@@ -124,7 +124,8 @@ def _states() -> Iterator[Diagnostic]:
     yield Diagnostic("majority", "average over all tokens", majority, 33, bits, Symbols.of("01"),
                      longer=_LONGER)  # fmt: skip
     yield Diagnostic(
-        "count", "add over all tokens", partial(count, most=8), 32, bits,
+        "count", "add over all tokens", partial(count, most=8, others=16), 32,
+        Symbols.of(["x"], _names("n", 16), [QUERY]),
         Symbols.of([str(number) for number in range(9)]), longer=_LONGER,
     )  # fmt: skip
     lists = Symbols.of(LIST_SYMBOLS)

@@ -176,9 +176,8 @@ def induction(
 
 
 def needle(
-    random: Generator, rows: int, length: int, *, symbols: int, depth: float, others: int,
-    query: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    random: Generator, rows: int, length: int, *, symbols: int, others: int, query: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw texts with one symbol among noise; the label at the end is this symbol.
 
     Args:
@@ -186,16 +185,12 @@ def needle(
         rows: Number of rows.
         length: Tokens of a text.
         symbols: Number of symbols; symbol s has id and label s.
-        depth: Position of the symbol: 0 for the start, 1 for the end, negative for random.
         others: Number of noise symbols, with the ids after `query`.
         query: Id of the last token.
     """
     ids = query + random.integers(1, others + 1, (rows, length)).astype(np.int32)
-    place = random.integers(0, length - 1, rows)
-    if depth >= 0:
-        place[:] = round(depth * (length - 2))
     chosen = random.integers(1, symbols + 1, rows)
-    ids[np.arange(rows), place] = chosen
+    ids[np.arange(rows), random.integers(0, length - 1, rows)] = chosen
     return _query_at_end(ids, chosen[:, None], query)
 
 

@@ -65,7 +65,7 @@ class LabelledRows:
     """Token ids and labels of rows of equal length.
 
     Attributes:
-        ids: Token ids, `(rows, tokens)`, `int32`.
+        ids: Token ids, `(rows, tokens)`, `int32`; 0 is padding after the last token.
         labels: Label of each token, `(rows, tokens)`, `int32`; 0 for tokens without a label.
     """
 
@@ -98,14 +98,12 @@ class LabelledTokens:
         return float(counts.max() / counts.sum())
 
     def encode(self, split: str) -> tuple[Ragged, Ragged]:
-        """Return the ids and the labels of a split, as rows of equal length."""
+        """Return the ids and the labels of a split, without the padding after each row."""
         rows = self.splits[split]
-        return _ragged(rows.ids), _ragged(rows.labels)
-
-
-def _ragged(array: np.ndarray) -> Ragged:
-    rows, tokens = array.shape
-    return Ragged(array.astype(np.int32).ravel(), np.arange(rows + 1, dtype=np.int64) * tokens)
+        kept = rows.ids > 0  # padding is only at the end
+        offsets = np.concatenate([[0], kept.sum(axis=1).cumsum()])
+        ids, labels = (each[kept].astype(np.int32) for each in (rows.ids, rows.labels))
+        return Ragged(ids, offsets), Ragged(labels, offsets)
 
 
 @dataclass(frozen=True)

@@ -78,21 +78,26 @@ def majority(random: Generator, rows: int, length: int) -> tuple[np.ndarray, np.
     return _one_answer(ones + 1, (ones.sum(axis=1) > number // 2) + 1, 3)
 
 
-def count(random: Generator, rows: int, length: int, *, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw texts with up to `most` marked tokens; the label of the last token is their number.
+def count(
+    random: Generator, rows: int, length: int, *, most: int, others: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw noise with up to `most` marked tokens; the label of the last token is their number.
 
-    Ids are 1 for other tokens, 2 for marked ones and 3 for the last token; label n + 1 means n
-    marked tokens.
+    Ids are 1 for marked tokens, 2 to `others + 1` for noise and `others + 2` for the last token;
+    label n + 1 means n marked tokens.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
         length: Tokens of a text before the last, more than `most`.
         most: Largest number of marked tokens.
+        others: Number of noise symbols.
     """
     number = random.integers(0, most + 1, rows)
     rank = np.argsort(np.argsort(random.random((rows, length)), axis=1), axis=1)
-    return _one_answer((rank < number[:, None]) + 1, number + 1, 3)
+    noise = random.integers(2, others + 2, (rows, length))
+    ids = np.where(rank < number[:, None], 1, noise)
+    return _one_answer(ids, number + 1, others + 2)
 
 
 def _one_answer(ids: np.ndarray, answers: np.ndarray, query: int) -> tuple[np.ndarray, np.ndarray]:
