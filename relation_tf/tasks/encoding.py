@@ -15,7 +15,7 @@ import tokenizers
 from relation_tf.errors import DataError
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.official import sample_note
@@ -225,7 +225,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
     made: GeneratedTask | LabelledTokens = (
-        DIAGNOSTICS[name].make() if name in DIAGNOSTICS else GENERATED[name]()
+        presets.make(name) if name in presets.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))

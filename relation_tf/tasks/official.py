@@ -96,7 +96,7 @@ def unscored(source: TaskSource) -> list[str]:
     if source.members:
         return [each for member in source.members for each in unscored(member)]
     notes = []
-    for name in source.task.diagnostics:
+    for name in source.task.diagnostics.keys() & source.task.answered.keys():
         split = source.task.answered[name]
         labelled = source.layout.labelled.get(split)
         if split in source.files and not (labelled and source.files[split].match(labelled)):

@@ -23,8 +23,7 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
-    for module in ("tasks.diagnostics.presets", "tasks.encoding"):
-        monkeypatch.setattr(f"relation_tf.{module}.DIAGNOSTICS", few)
+    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
 
 
 def asked(**changes: Any) -> Any:

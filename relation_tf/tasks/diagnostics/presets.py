@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from relation_tf.tasks.diagnostics.recall import (
     selective_copy,
     sorting,
 )
-from relation_tf.tasks.diagnostics.rows import QUERY, SEED, Diagnostic, Symbols
+from relation_tf.tasks.diagnostics.rows import QUERY, SEED, Diagnostic, LabelledTokens, Symbols
 from relation_tf.tasks.diagnostics.states import (
     LIST_SYMBOLS,
     brackets,
@@ -154,9 +155,19 @@ DIAGNOSTICS: Mapping[str, Diagnostic] = {each.name: each for each in _all()}
 """All diagnostic tasks by name."""
 
 
+def make(name: str) -> LabelledTokens:
+    """Return the rows of a task; those of the last task are kept."""
+    return _made(DIAGNOSTICS[name])
+
+
+@functools.lru_cache(1)
+def _made(diagnostic: Diagnostic) -> LabelledTokens:
+    return diagnostic.make()
+
+
 def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Return the rows as text: the symbols, and the label of each token."""
-    made = DIAGNOSTICS[task.name].make()
+    made = make(task.name)
     splits = {}
     for name, rows in made.splits.items():
         texts: tuple[Sequence[str], ...] = (
