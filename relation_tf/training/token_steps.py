@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps
 from relation_tf.training.trainer import trace
 
 
-class TokenSteps(TaskSteps):
+class TokenSteps(TaskSteps, ABC):
     """Steps of a task with two inputs: the texts, and the targets or labels of tokens."""
 
     def labels(self, split: EncodedSplit) -> np.ndarray:

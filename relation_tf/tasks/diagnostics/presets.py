@@ -34,8 +34,9 @@ from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSpli
 _LONGER = (2, 4, 8)
 
 
-def _names(prefix: str, number: int, first: int = 1) -> list[str]:
-    return [f"{prefix}{i}" for i in range(first, first + number)]
+@functools.cache
+def _names(prefix: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{prefix}{i}" for i in range(1, number + 1))
 
 
 def _associative_recall(length: int, pairs: int, symbols: int) -> Diagnostic:
