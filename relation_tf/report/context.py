@@ -74,7 +74,7 @@ class ReportContext:
         manifests: Manifests of scores without `results`.
         pretraining: Settings of pre-trained encoders.
         other_runs: Runs of reports that gave scores, from their `runs.csv`.
-        timed_suites: Suites that measured speed and memory of the methods.
+        of_timed: Costs of the methods in timed suites, from `read_costs`.
         whole: In the context of one family, that of all methods.
     """
 
@@ -87,7 +87,7 @@ class ReportContext:
     manifests: Sequence[Mapping[str, Any]] = ()
     pretraining: Sequence[Mapping[str, Any]] = ()
     other_runs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    timed_suites: Sequence[Results] = ()
+    of_timed: pd.DataFrame = field(default_factory=pd.DataFrame)
     whole: ReportContext | None = None
 
     @cached_property

@@ -30,7 +30,7 @@ from relation_tf.report.markdown import markdown
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
-from relation_tf.report.trade_offs import read_timed
+from relation_tf.report.trade_offs import read_costs
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,7 +266,7 @@ def make_report(
     doubts = failing_layers([source])
     context = ReportContext(
         source.scores, source.results, title, suite.question, doubts,
-        timed_suites=read_timed(costs, source.scores.methods),
+        of_timed=read_costs(costs, source.scores.methods),
     )  # fmt: skip
     return Report(context)
 

@@ -36,7 +36,7 @@ from relation_tf.report.joining import (
 from relation_tf.report.report import Report
 from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
-from relation_tf.report.trade_offs import read_timed
+from relation_tf.report.trade_offs import read_costs
 
 
 def compare(
@@ -168,7 +168,7 @@ def compare(
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
-        timed_suites=read_timed(costs, scores.methods),
+        of_timed=read_costs(costs, scores.methods),
     )
     return Report(context, [path for source in read for path in source.paths])
 

@@ -17,6 +17,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import all_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
+from relation_tf.stats.spread import error_of_sum
 from relation_tf.tasks.generated import length_of
 
 _LEVEL = 0.95
@@ -62,20 +63,25 @@ class Interval(NamedTuple):
     high: float
 
 
-def read_timed(sources: Sequence[Results | str | Path], methods: Sequence[str]) -> list[Results]:
-    """Return the results of timed suites.
+def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) -> pd.DataFrame:
+    """Return the costs of methods in timed suites, by text length.
 
     Args:
-        sources: Folders of the suites, or their results.
-        methods: Methods of which each suite must have at least one, by name.
+        sources: Folders of the suites, or their results; at most one of each kind.
+        methods: The methods to look for, by name.
+
+    Returns:
+        Columns `suite`, `processor`, `measure` (its name), `label`, `tokens`, `method`, `typical`
+        (median over the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`.
 
     Raises:
         SuiteError: If a folder is not that of a timed suite, or has no finished run of any method,
             or two suites measure the same.
     """
-    suites = [own if isinstance(own, Results) else read_results(own) for own in sources]
     kinds: dict[str, Results] = {}
-    for results in suites:
+    rows: list[dict[str, object]] = []
+    for source in sources:
+        results = source if isinstance(source, Results) else read_results(source)
         suite = results.suite
         if not suite.timed:
             raise SuiteError(
@@ -88,43 +94,29 @@ def read_timed(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
                 f"{results.folder}: measures {suite.timed} like {earlier.folder}. Give one folder "
                 "for each kind"
             )
-        if costs_of([results], methods).empty:
+        own = [*_rows(results, methods)]
+        if not own:
             timed = [str(method.name) for method in suite.methods()]
             raise SuiteError(
                 f"{results.folder}: no finished run of a compared method. Compared: "
                 f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: "
                 "use the same names in both suites, or finish the timed suite"
             )
-    return suites
-
-
-def costs_of(suites: Sequence[Results], methods: Sequence[str]) -> pd.DataFrame:
-    """Return the costs of methods in timed suites, by text length.
-
-    Args:
-        suites: Results of timed suites.
-        methods: The methods to look for, by name.
-
-    Returns:
-        Columns `suite`, `measure` (its name), `label`, `tokens`, `method`, `typical` (median over
-        the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`; empty without
-        a finished run of the methods.
-    """
-    return pd.DataFrame([row for results in suites for row in _rows(results, methods)])
+        rows += own
+    return pd.DataFrame(rows)
 
 
 def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object]]:
     suite = results.suite
     runs = all_runs(results)
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
-    for measure in MEASURES[suite.timed]:
-        if measure.column not in done:
-            continue
-        for (task, method), own in done.groupby(["task", "method"], sort=False)[measure.column]:
-            values = own.dropna() * measure.factor
+    for measure in MEASURES[suite.timed] if len(done) else ():
+        for (task, method), own in done.groupby(["task", "method"], sort=False):
+            values = own[measure.column].dropna() * measure.factor
             if len(values):
                 yield {
                     "suite": suite.name,
+                    "processor": " and ".join(dict.fromkeys(own["processor"])),
                     "measure": measure.name,
                     "label": measure.label,
                     "tokens": length_of(suite.find_task(str(task))),
@@ -158,14 +150,10 @@ def _mean(samples: Sequence[Sequence[float]]) -> Interval:
     mean = float(np.mean([np.mean(own) for own in samples]))
     if min(map(len, samples)) < 2:
         return Interval(mean, math.nan, math.nan)
-    parts = [float(np.var(own, ddof=1)) / len(own) / len(samples) ** 2 for own in samples]
-    variance = math.fsum(parts)
-    if not variance:
+    error, freedom = error_of_sum([np.asarray(own) for own in samples])
+    if not error:
         return Interval(mean, mean, mean)
-    freedom = variance**2 / math.fsum(
-        part**2 / (len(own) - 1) for part, own in zip(parts, samples, strict=True)
-    )
-    half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * math.sqrt(variance)
+    half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * error / len(samples)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -173,7 +161,7 @@ def dominated(costs: pd.DataFrame, better: set[tuple[str, str]]) -> list[str]:
     """Return the methods for which another is significantly better and in no run more expensive.
 
     Args:
-        costs: Rows of `costs_of` for one measure and length.
+        costs: Rows of `read_costs` for one measure and length.
         better: Pairs of a method and one that is significantly worse.
     """
     rows = [*rows_of(costs)]
@@ -190,7 +178,7 @@ def cheaper_and_no_worse(
     """Return the methods with a favorable verdict whose runs all cost less than the reference's.
 
     Args:
-        costs: Rows of `costs_of` for one measure and length.
+        costs: Rows of `read_costs` for one measure and length.
         table: Verdicts by method.
         reference: The reference.
 

@@ -15,6 +15,7 @@ from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
+from relation_tf.stats.spread import error_of_sum
 from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
 
 IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
@@ -216,12 +217,10 @@ def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
     from scipy.stats import t
 
     difference = float(np.mean([pair.method.mean() - pair.reference.mean() for pair in pairs]))
-    variances = np.array([scores.var(ddof=1) / scores.size for pair in pairs for scores in pair])
-    freedom = np.array([scores.size - 1 for pair in pairs for scores in pair])
-    if not variances.any():  # constant scores: the difference is known
+    error, degrees = error_of_sum([scores for pair in pairs for scores in pair])
+    if not error:  # constant scores: the difference is known
         return _Limits(difference, difference, difference, float(difference <= -margin))
-    error = math.sqrt(variances.sum()) / len(pairs)
-    degrees = variances.sum() ** 2 / (variances**2 / freedom).sum()
+    error /= len(pairs)
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
     return _Limits(difference, difference - half, difference + half, pvalue)

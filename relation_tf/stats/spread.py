@@ -1,8 +1,9 @@
-"""Spread of the scores of several methods, and a note where a test assumes that it is equal."""
+"""Spread of the scores of several methods: errors of means, and a note on unequal spread."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,32 @@ from relation_tf.stats.samples import FloatArray
 
 MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
 _ROUNDING = 1e-12  # relative to the largest score: smaller SDs are rounding errors
+
+
+def error_of_sum(samples: Sequence[FloatArray]) -> tuple[float, float]:
+    """Return the standard error of a sum or difference of means, and its degrees of freedom.
+
+    Args:
+        samples: Independent samples of at least two scores each, with any spread.
+
+    Returns:
+        The error, and the degrees of freedom by Welch and Satterthwaite; NaN if the error is 0.
+
+    Example:
+        >>> error, freedom = error_of_sum([np.array([1.0, 3.0]), np.array([2.0, 6.0])])
+        >>> round(error, 3), round(freedom, 3)
+        (2.236, 1.471)
+
+    References:
+        Satterthwaite 1946, "An approximate distribution of estimates of variance components"
+        (Biometrics Bulletin 2). Welch 1947 (Biometrika 34).
+    """
+    variances = np.array([scores.var(ddof=1) / scores.size for scores in samples])
+    total = float(variances.sum())
+    if not total:
+        return 0.0, math.nan
+    freedom = np.array([scores.size - 1 for scores in samples])
+    return math.sqrt(total), float(total**2 / (variances**2 / freedom).sum())
 
 
 class UnequalSpread(NamedTuple):

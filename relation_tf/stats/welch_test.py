@@ -23,6 +23,7 @@ from relation_tf.stats.samples import (
     groups_of,
     rank_samples,
 )
+from relation_tf.stats.spread import error_of_sum
 from relation_tf.stats.unequal_spread import holm, level_of_each
 
 
@@ -163,10 +164,6 @@ def _welch(first: FloatArray, second: FloatArray) -> _Welch | None:
         return None
     if np.ptp(first) == np.ptp(second) == 0:
         return None
-    parts = [scores.var(ddof=1) / scores.size for scores in (first, second)]
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (scores.size - 1) for part, scores in zip(parts, (first, second), strict=True)
-    )
-    error = math.sqrt(sum(parts))
+    error, freedom = error_of_sum([first, second])
     t = float((second.mean() - first.mean()) / error)
-    return _Welch(t, float(2 * stdtr(freedom, -abs(t))), error, float(freedom))
+    return _Welch(t, float(2 * stdtr(freedom, -abs(t))), error, freedom)

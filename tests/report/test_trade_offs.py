@@ -15,7 +15,7 @@ from scipy import stats
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
-from relation_tf.report.trade_offs import dominated, mean_scores, read_timed
+from relation_tf.report.trade_offs import dominated, mean_scores, read_costs
 from tests.report.conftest import Fabricate, MakeSuite
 
 LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
@@ -163,7 +163,7 @@ def test_a_suite_that_trains_is_refused(scored: Path) -> None:
 
 def test_methods_without_costs_are_refused(timed: Path) -> None:
     with pytest.raises(SuiteError, match=r"Compared: cnn\. Timed: attention.* matched by name"):
-        read_timed([timed], ["cnn"])
+        read_costs([timed], ["cnn"])
 
 
 def test_two_suites_that_measure_the_same_are_refused(scored: Path, timed: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.answer import capital, in_words
 from relation_tf.report.blocks import (
@@ -31,7 +30,6 @@ from relation_tf.report.standings import outcome_of
 from relation_tf.report.trade_offs import (
     Interval,
     cheaper_and_no_worse,
-    costs_of,
     dominated,
     mean_scores,
 )
@@ -55,7 +53,7 @@ class TradeOffs(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the answer, the figures and a table."""
-        costs = costs_of(context.timed_suites, context.scores.methods)
+        costs = _costs(context)
         scores = mean_scores(context.scores)
         if costs.empty or not scores:
             return []
@@ -63,13 +61,13 @@ class TradeOffs(Section):
         return [
             *_answer(context, costs),
             *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
-            Paragraph(" ".join([_NOTE, *map(_source, context.timed_suites)]), "note"),
+            Paragraph(" ".join([_NOTE, *_sources(costs)]), "note"),
             *(_table(context, costs, title, own) for title, own in scores.items()),
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the costs with the mean scores."""
-        costs = costs_of(context.timed_suites, context.scores.methods)
+        costs = _costs(context)
         scores = mean_scores(context.scores)
         if costs.empty or not scores:
             return {}
@@ -82,10 +80,17 @@ class TradeOffs(Section):
         return {"trade_offs": pd.DataFrame(rows).merge(costs, on="method")}
 
 
-def _source(results: Results) -> str:
-    processors = dict.fromkeys(run["manifest"]["processor"] for run in results.runs)
-    runs = plural(len(results.runs), "run")
-    return f"Costs: suite {results.suite.name}, {runs}, on {in_words([*processors])}."
+def _costs(context: ReportContext) -> pd.DataFrame:
+    """Return the costs of the methods of the context, which can be one family."""
+    costs = context.of_timed
+    return costs if costs.empty else costs[costs["method"].isin(context.scores.methods)]
+
+
+def _sources(costs: pd.DataFrame) -> Iterator[str]:
+    for suite, own in costs.groupby("suite", sort=False):
+        runs = own[own["measure"] == own["measure"].iloc[0]]["runs"].sum()
+        on = in_words([*dict.fromkeys(own["processor"])])
+        yield f"Costs: suite {suite}, {plural(int(runs), 'run')}, on {on}."
 
 
 def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
