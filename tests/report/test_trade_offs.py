@@ -56,6 +56,7 @@ def test_methods_that_are_no_worse_and_cheaper_are_named(scored: Path, timed: Pa
     assert (
         "Better or no worse than attention on the mean, and faster or smaller in every run:" in text
     )
+    assert "| Training speed, tokens/s (128 tokens) |" in text
     assert "- training speed, tokens/s: linear and relation\n" in text
     assert "- peak memory of a training pass, MiB: none\n" in text
     assert "- state size, KiB: linear and relation\n" in text

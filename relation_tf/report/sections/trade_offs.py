@@ -202,7 +202,9 @@ def _table(
         for tokens, own in _ends(of_measure)
     ]
     columns = [Column("Method", "method"), Column(capital(title), "number")]
-    columns += [Column(str(own["label"].iloc[0]), "number", note=length) for own, length in shown]
+    columns += [
+        Column(capital(str(own["label"].iloc[0])), "number", note=length) for own, length in shown
+    ]
     by_method = [{row.method: row for row in rows_of(own)} for own, _ in shown]
     rows = []
     lower = _lower_is_better(context, title)
