@@ -52,6 +52,7 @@ _SYMBOLS = {"num_steps": "k", "window": "w"}
 # Settings of the suite's tokens that do not apply to other tokens.
 _OF_TOKENS = {
     "text": ("vocabulary_size", "embeddings", "start_token", "max_length"),
+    "byte": ("vocabulary_size", "embeddings"),
     "word": ("vocabulary_size",),
     "wordpiece": ("vocabulary_size",),
 }
@@ -85,8 +86,8 @@ class Method(BaseModel):
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
             mechanism and does not train it (default of all others); `"random"` ignores it.
         tokens: Tokens of this method, see `TrainingSettings`; by default the suite's. The suite's
-            `vocabulary_size` then does not apply, nor do, for `"text"`, its `embeddings`,
-            `start_token` and `max_length`.
+            `vocabulary_size` then does not apply, nor do its `embeddings` for `"byte"` and
+            `"text"`, and its `start_token` and `max_length` for `"text"`.
         vocabulary_size: Size of the vocabulary of this method.
         embeddings: Initial embeddings of this method.
 

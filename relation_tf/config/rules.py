@@ -74,6 +74,7 @@ class Rule:
 
 _DEFAULTS = {key: (value,) for key, value in TrainingSettings().model_dump().items()}
 _NONE: tuple[Any, ...] = (None,)
+_READ_AS_IDS = ("word", "wordpiece", "byte")
 
 
 def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
@@ -96,7 +97,7 @@ def _reads_text(method: Method) -> bool:
 _RULES = (
     Rule(
         lambda f, m: f.group,
-        {"xla": (False,), "tokens": ("word", "wordpiece"), "pretrained": _NONE, "size": _NONE},
+        {"xla": (False,), "tokens": _READ_AS_IDS, "pretrained": _NONE, "size": _NONE},
         "for the group {}",
     ),
     Rule(
@@ -191,13 +192,18 @@ _RULES = (
         "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
     ),
     Rule(
+        lambda f, m: f.setting(m, "tokens") == "byte",
+        _defaults("embeddings", "vocabulary_size"),
+        "with tokens = 'byte', where the 256 bytes are the vocabulary",
+    ),
+    Rule(
         lambda f, m: _reads_text(m) and m.name,
         {"tokens": ("text",), **_defaults("positions", "segments", "short_convolution")},
         "for method {}",
     ),
     Rule(
         lambda f, m: not _reads_text(m) and m.name,
-        {"tokens": ("word", "wordpiece")},
+        {"tokens": _READ_AS_IDS},
         "for method {}",
     ),
     Rule(

@@ -49,7 +49,7 @@ def _each_once(sources: list[RandomSource]) -> list[RandomSource]:
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 
 
-Tokens = Literal["word", "wordpiece", "text"]
+Tokens = Literal["word", "wordpiece", "byte", "text"]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Embeddings = Literal["random", "glove"]
 
@@ -61,7 +61,8 @@ class TrainingSettings(BaseModel):
         source: `"auto"` for files under `--data`, else prepared TFDS datasets; `"files"` or
             `"tfds"` for only one of them; `"miniglue"` for built-in data; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
-            `"text"`: strings, for saved sentence encoders.
+            `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
+            encoders.
         start_token: If True, each text begins with a special token.
         vocabulary_size: Size of the vocabulary, by default every word of the training text, or
             8,000 pieces.

@@ -25,7 +25,7 @@ from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
 
-Tokens = Literal["word", "wordpiece", "text"]
+Tokens = Literal["word", "wordpiece", "byte", "text"]
 
 _CUT = "validation"  # split cut from the training rows
 
@@ -141,7 +141,8 @@ def load_task(
         source: Source of the data, see `find_source`.
         data: Folder with the files.
         tfds_folder: TFDS folder; by default the default of TFDS.
-        tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that tokenize text themselves.
+        tokens: `"word"`, `"wordpiece"`, `"byte"` for the bytes of the text in UTF-8, or `"text"`
+            for networks that tokenize text themselves.
         start_token: If True, put the token `[START]` before each text.
         validation_split: Share of the training rows, in (0, 1), for early stopping; stratified by
             class. Default: the validation split of the task, or a share of `VALIDATION` if the task
@@ -296,6 +297,11 @@ def _check(
             raise DataError(
                 f"{argument} has no effect with tokens='text': the network tokenizes and truncates "
                 f"the text itself. Received: {argument}={value}"
+            )
+        if tokens == "byte" and argument == "vocabulary_size":
+            raise DataError(
+                "vocabulary_size has no effect with tokens='byte': there are 256 bytes. "
+                f"Received: vocabulary_size={value}"
             )
         if value < (least := _LEAST.get(argument, 0)):
             raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError, reason_of
-from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.rows import Ragged, Texts
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 
@@ -44,11 +44,12 @@ class Chained(Iterable[str]):
 
 
 class Vocabulary:
-    """Vocabulary of words or word pieces; id 0 is padding, id 1 unknown. See `Vocabulary.train`.
+    """Vocabulary of words, word pieces or bytes; id 0 is padding. See `Vocabulary.train`.
 
-    `"word"`: lower case, punctuation split from words. `"wordpiece"`: as uncased BERT: lower case
-    without accents, words are split into the longest known pieces, with `##` before pieces inside a
-    word.
+    `"word"`: lower case, punctuation split from words; id 1 is unknown. `"wordpiece"`: as uncased
+    BERT: lower case without accents, words are split into the longest known pieces, with `##`
+    before pieces inside a word; id 1 is unknown. `"byte"`: byte b of the text in UTF-8 has id
+    `b + 1`; none is unknown.
 
     Example:
         >>> vocabulary = Vocabulary.train(["It works, it does."])
@@ -70,7 +71,7 @@ class Vocabulary:
         cls,
         texts: Iterable[str],
         max_size: int | None = None,
-        tokens: Literal["word", "wordpiece"] = "word",
+        tokens: Literal["word", "wordpiece", "byte"] = "word",
         *,
         start_token: bool = False,
         spaced: bool = False,
@@ -78,24 +79,34 @@ class Vocabulary:
         """Build a vocabulary from a text; the same text gives the same ids in every process.
 
         Args:
-            texts: Training text; `"wordpiece"` iterates over it twice.
+            texts: Training text; `"wordpiece"` iterates over it twice, `"byte"` does not use it.
             max_size: Largest number of ids, including padding and unknown. Default: all words, or
-                `WORDPIECES` pieces.
+                `WORDPIECES` pieces. Must be None for `"byte"`.
             tokens: `"word"`: all words, the most frequent first. `"wordpiece"`: all characters, at
                 the start of and inside a word, then merges of the most frequent neighbors.
-            start_token: If True, each encoded text begins with `[START]` (id 2).
+                `"byte"`: the 256 bytes; `words` has them as characters, as in GPT-2.
+            start_token: If True, each encoded text begins with `[START]` (id 2, after bytes 257).
             spaced: If True, words are already divided by spaces: punctuation within words is kept
                 (`"wordpiece"` splits it in any case).
 
         Raises:
             TypeError: If `texts` is an iterator and `tokens` is `"wordpiece"`.
+            ValueError: If `max_size` is given and `tokens` is `"byte"`.
 
         Example:
             >>> pieces = Vocabulary.train(["low lower lowest new newer"], tokens="wordpiece")
             >>> words = {i: piece for piece, i in pieces.words.items()}
             >>> [words[i] for i in pieces.encode(["Newest!"]).ids]
             ['ne', '##we', '##s', '##t', '[UNK]']
+            >>> Vocabulary.train([], tokens="byte").encode(["Aé"]).ids.tolist()
+            [66, 196, 170]
         """
+        if tokens == "byte":
+            if max_size is not None:
+                raise ValueError(
+                    f"max_size must be None for tokens='byte'. Received: max_size={max_size}"
+                )
+            return cls(_bytes(start_token))
         special = [PADDING, UNKNOWN, START] if start_token else [PADDING, UNKNOWN]
         if tokens == "wordpiece":
             if isinstance(texts, Iterator):
@@ -153,9 +164,10 @@ class Vocabulary:
         Yields:
             Rows of some of the texts, in order.
         """
-        words = _Words(self._tokenizer)
+        of_bytes = isinstance(self._tokenizer.model, models.BPE)
+        encoder = (_Bytes if of_bytes else _Words)(self._tokenizer)
         for part in parts_of(texts):
-            rows = words.encode(part)
+            rows = encoder.encode(part)
             yield rows if max_length is None else rows.first(max_length)
 
 
@@ -173,11 +185,26 @@ def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
         yield part
 
 
+class _Bytes:
+    """Encoder of bytes: the ids that the tokenizer would give, without its work."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._start = tokenizer.token_to_id(START)
+
+    def encode(self, texts: list[str]) -> Ragged:
+        rows = Texts.join(texts)
+        ids, offsets = rows.data.astype(np.int32) + 1, rows.offsets
+        if self._start is not None:
+            ids = np.insert(ids, offsets[:-1], self._start)
+            offsets = offsets + np.arange(len(offsets))
+        return Ragged(ids, offsets)
+
+
 class _Words:
     """Encoder with a cache of the ids of words between spaces.
 
-    Both vocabularies split at spaces independent of the context. A lookup is much faster than
-    encoding.
+    Vocabularies of words and word pieces split at spaces independent of the context. A lookup is
+    much faster than encoding.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -210,6 +237,19 @@ class _Words:
         for group, encoding in zip(groups, encodings, strict=True):
             lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(group))
             yield Ragged(np.array(encoding.ids, np.int32), np.cumsum([0, *lengths]))
+
+
+def _bytes(start_token: bool) -> Tokenizer:
+    """Return the bytes as a tokenizer that never merges two of them."""
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    # Printable bytes are their own characters; the others have those after 255, in order.
+    known, others = {*split.alphabet()}, map(chr, itertools.count(256))
+    characters = [own if (own := chr(byte)) in known else next(others) for byte in range(256)]
+    special = [START] if start_token else []
+    ids = {token: i for i, token in enumerate([PADDING, *characters, *special])}
+    made = Tokenizer(models.BPE(ids, []))
+    made.pre_tokenizer = split
+    return made
 
 
 def _train_words(

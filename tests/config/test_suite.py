@@ -346,7 +346,12 @@ def of(**method):
          "-projected: must be false for STS-B, which has no classes. Received: True"),
         ({"tasks": ["decode-128"]} | of(learning_rate=0.1),
          "key 'learning_rate' of method contextualizer-64: must be 0.001 for decode-128, which is"),
-        ({"tokens": "text"}, "key 'tokens': must be 'word' or 'wordpiece' for method relation-64"),
+        ({"tokens": "text"},
+         "key 'tokens': must be 'word' or 'wordpiece' or 'byte' for method relation-64"),
+        ({"tokens": "byte", "embeddings": "glove"},
+         "key 'embeddings': must be 'random' with tokens = 'byte', where the 256 bytes are the"),
+        ({"tokens": "byte", "vocabulary_size": 9},
+         "key 'vocabulary_size': must not be set with tokens = 'byte'"),
         ({"method": [SAVED]}, "key 'tokens': must be 'text' for method saved. Received: 'word'"),
         (READS_TEXT | {"xla": True}, "key 'xla': must be false with tokens = 'text'"),
         (READS_TEXT | {"overrides": {"CoLA": {"vocabulary_size": 7}}},
@@ -467,6 +472,7 @@ OWN_TOKENS = [
     {"mechanism": "relation"},
     {"mechanism": "dan", "tokens": "word"},
     {"mechanism": "dan", "name": "few", "tokens": "word", "vocabulary_size": 9},
+    {"mechanism": "dan", "tokens": "byte"},
     SAVED | {"tokens": "text"},
 ]
 PIECES = {"tokens": "wordpiece", "vocabulary_size": 90, "max_length": 7, "embeddings": "glove",
@@ -480,6 +486,7 @@ def test_a_method_has_its_own_tokens():
         "relation-64": ("wordpiece", 80, 7, "glove", True),
         "dan-64-word": ("word", None, 7, "glove", True),
         "few": ("word", 9, 7, "glove", True),
+        "dan-64-byte": ("byte", None, 7, "random", True),
         "saved": ("text", None, None, "random", False),
     }
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made

@@ -36,6 +36,7 @@ def same(first, second):
         ("CoLA", {}),
         ("STS-B", {"tokens": "text", "validation_split": 0.2}),
         ("MNLI", {"tokens": "wordpiece"}),
+        ("MRPC", {"tokens": "byte", "start_token": True}),
     ],
 )
 def test_cache_returns_the_encoded_task(small_glue, name, settings, monkeypatch):
@@ -70,6 +71,7 @@ def test_changed_file_or_setting_is_encoded_again(small_glue, tmp_path):
     "setting",
     [
         {"tokens": "wordpiece"},
+        {"tokens": "byte"},
         {"tokens": "text"},
         {"validation_split": 0.2},
         {"validation_split": 0.3},
@@ -85,7 +87,7 @@ def test_each_setting_is_cached_separately(small_glue, setting):
     same(first, load_task("CoLA", data=small_glue, **setting))
 
 
-@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "byte", "text"])
 def test_processes_share_the_encoded_data(small_glue, tokens):
     rows = load_task("RTE", data=small_glue, tokens=tokens).splits["train"].inputs[1]
     for array in (rows.offsets, rows.data if tokens == "text" else rows.ids):
@@ -94,7 +96,7 @@ def test_processes_share_the_encoded_data(small_glue, tokens):
         assert not array.flags.writeable
 
 
-@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "byte", "text"])
 def test_parts_join_to_the_whole(small_glue, tokens, monkeypatch):
     settings = {} if tokens == "text" else {"start_token": True, "max_length": 5}
     whole = load_task("MRPC", data=small_glue, tokens=tokens, **settings)
@@ -104,7 +106,7 @@ def test_parts_join_to_the_whole(small_glue, tokens, monkeypatch):
     same(whole, load_task("MRPC", data=small_glue, tokens=tokens, **settings))
 
 
-@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "byte", "text"])
 def test_texts_may_all_be_empty(tmp_path, tokens):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} \n" for i in range(40)))
     for _ in ("encoded", "from the cache"):
@@ -135,6 +137,18 @@ def test_text_is_unchanged(small_glue):
         assert rows.pad(np.arange(len(rows))).tolist() == expected
         assert rows.lengths.tolist() == [len(text) for text in expected]
     assert task.splits["dev"].lengths.shape == (2, len(lines))
+
+
+@pytest.mark.parametrize("name", ["SST-2", "RTE"])
+def test_bytes_are_those_of_the_text(small_glue, name):
+    text = load_task(name, data=small_glue, tokens="text")
+    task = load_task(name, data=small_glue, tokens="byte", max_length=30)
+    assert task.vocabulary.size == 257
+    for split, rows in task.splits.items():
+        for texts, column in zip(text.splits[split].inputs, rows.inputs, strict=True):
+            for i, own in enumerate(texts.pad(np.arange(len(texts)))):
+                ids = column.pad(np.array([i]))[0]
+                assert bytes((ids - 1).astype(np.uint8)) == own.encode()[:30]
 
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
@@ -177,10 +191,10 @@ def test_validation_split_does_not_depend_on_tokens(small_glue):
         load_task("MRPC", data=small_glue, validation_split=0.3, tokens=tokens)
         .splits["validation"]
         .index
-        for tokens in ("word", "wordpiece", "text")
+        for tokens in ("word", "wordpiece", "byte", "text")
     ]
-    assert np.array_equal(rows[0], rows[1])
-    assert np.array_equal(rows[0], rows[2])
+    for own in rows[1:]:
+        assert np.array_equal(rows[0], own)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +209,10 @@ def test_validation_split_does_not_depend_on_tokens(small_glue):
         (
             {"tokens": "text", "vocabulary_size": 9},
             "vocabulary_size has no effect .* Received: vocabulary_size=9",
+        ),
+        (
+            {"tokens": "byte", "vocabulary_size": 9},
+            "vocabulary_size has no effect with tokens='byte': .* Received: vocabulary_size=9",
         ),
         ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
         ({"tokens": "text", "start_token": True}, "start_token has .* Received: start_token=True"),

@@ -46,7 +46,8 @@ def test_the_vocabulary_is_of_all_training_rows(small_glue):
     assert set(group.vocabulary.words) == set().union(*alone)
 
 
-@pytest.mark.parametrize("settings", [{"tokens": "wordpiece"}, {"validation_split": 0.25}])
+@pytest.mark.parametrize("settings", [{"tokens": "wordpiece"}, {"tokens": "byte"},
+                                      {"validation_split": 0.25}])  # fmt: skip
 def test_each_task_is_truncated_separately(small_glue, settings):
     group = load_task(THREE, data=small_glue, **settings)
     for member in group.members:

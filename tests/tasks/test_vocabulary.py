@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,32 @@ def test_start_token_is_before_each_text(tokens):
     assert again.encode(texts).ids.tolist() == rows.ids.tolist()
 
 
+def test_each_byte_is_a_token():
+    made = Vocabulary.train(TEXTS, tokens="byte")
+    assert made.size == 257
+    assert sorted(made.words.values()) == list(range(257))
+    assert (made.words["[PAD]"], made.words["A"], made.words["\u0120"]) == (0, 66, 33)
+    rows = made.encode(["[PAD] Aé\0", "", "😀"])
+    assert rows.ids.tolist() == [byte + 1 for byte in "[PAD] Aé\0😀".encode()]
+    assert rows.lengths.tolist() == [10, 0, 4]
+    assert made.encode(["Aé"], max_length=2).ids.tolist() == [66, 196]  # cut inside a letter
+
+
+def test_start_token_is_before_the_bytes():
+    made = Vocabulary.train(TEXTS, tokens="byte", start_token=True)
+    again = Vocabulary.from_json(made.to_json())
+    assert made.words == again.words
+    assert made.words["[START]"] == 257
+    for each in (made, again):
+        rows = each.encode(["ab", "", "c"], max_length=2)
+        assert rows.pad(np.arange(3)).tolist() == [[257, 98], [257, 0], [257, 100]]
+
+
+def test_a_size_of_bytes_is_refused():
+    with pytest.raises(ValueError, match=r"max_size must be None for tokens='byte'\. Received: ma"):
+        Vocabulary.train(TEXTS, 99, tokens="byte")
+
+
 def test_words_that_are_apart_already_keep_their_punctuation():
     words = Vocabulary.train(["U.S. @-@ based , don't\tStop ."], spaced=True).words
     assert set(words) == {"[PAD]", "[UNK]", "u.s.", "@-@", "based", ",", "don't", "stop", "."}
@@ -98,6 +125,12 @@ def test_wordpieces_are_those_that_tokenizers_would_find(texts, others):
     expected_same(Vocabulary.train(texts, tokens="wordpiece"), [*texts, *others])
 
 
+@given(MANY)
+@settings(max_examples=100, deadline=None)
+def test_bytes_are_those_that_tokenizers_would_find(texts):
+    expected_same(Vocabulary.train([], tokens="byte"), texts)
+
+
 def expected_same(made, texts):
     whole = Tokenizer.from_str(made.to_json()).encode_batch_fast(texts)
     rows = made.encode(texts)
@@ -116,7 +149,7 @@ def test_characters_are_normalized_one_by_one(text):
 @given(MANY, st.integers(1, 20), st.integers(1, 5), st.integers(1, 3), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_parts_join_to_the_whole(texts, part, words, group, max_length):
-    made = [Vocabulary.train(texts, tokens=tokens) for tokens in ("word", "wordpiece")]
+    made = [Vocabulary.train(texts, tokens=tokens) for tokens in ("word", "wordpiece", "byte")]
     whole = [each.encode(texts, max_length) for each in made]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vocabulary, "_PART", part)

@@ -366,3 +366,14 @@ def test_step_of_one_task_changes_shared_layers_and_its_head(grouped):
     changed = {v.path for v, value in pairs if (v.numpy() != value).any()}
     assert changed == {v.path for v in cola.model.trainable_variables}
     assert not any("RTE" in path or "STS-B" in path for path in changed)
+
+
+def test_bytes_are_trained_and_predicted(small_glue, suite, tmp_path):
+    from relation_tf.bench import run_suite
+
+    asked = suite(tasks=["CoLA", "MNLI"], tokens="byte", start_token=True, max_length=40,
+                  seeds=[1], epochs=1)  # fmt: skip
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert not results.failures
+    assert {run["manifest"]["data"]["vocabulary"] for run in results.runs} == {258}
+    assert [*tmp_path.rglob("predictions/MNLI*.tsv")]
