@@ -151,7 +151,9 @@ class SmoothedEarlyStopping(StoppingRule):
     "early_stopping",
     keys=("patience", "monitor"),
     column=lambda settings: settings.monitor,
-    fewest_epochs=lambda settings: 1 + settings.patience,
+    fewest_epochs=lambda settings: (
+        1 if "enough" in settings.stopping_options else 1 + settings.patience
+    ),
     description="no better value for `patience` epochs; best weights",
 )
 class EarlyStopping(StoppingRule):
@@ -162,6 +164,7 @@ class EarlyStopping(StoppingRule):
     Args:
         patience: Epochs without a new best value.
         higher_is_better: If True, higher values are better.
+        enough: Value at which training ends, such as 1 for an accuracy. Default: none.
 
     Example:
         >>> rule = EarlyStopping(patience=1)
@@ -173,9 +176,12 @@ class EarlyStopping(StoppingRule):
 
     remembered = ("best", "epoch")
 
-    def __init__(self, patience: int = 5, higher_is_better: bool = False) -> None:
+    def __init__(
+        self, patience: int = 5, higher_is_better: bool = False, enough: float | None = None
+    ) -> None:
         self.patience = patience
         self._sign = -1.0 if higher_is_better else 1.0
+        self.enough = enough
         self.best = math.inf
         self.epoch = 0
 
@@ -184,6 +190,8 @@ class EarlyStopping(StoppingRule):
         value = _worst_if_nan(self._sign * value)
         if value < self.best or self.epoch == 0:
             self.best, self.epoch, self.kept = value, epoch, weights()
+        if self.enough is not None and value <= self._sign * self.enough:
+            return Stop(f"reached {self.enough:g}, which is enough", epoch, self.kept)
         if epoch - self.epoch < self.patience:
             return None
         return Stop(f"no improvement for {self.patience} epochs (patience)", self.epoch, self.kept)

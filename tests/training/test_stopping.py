@@ -56,6 +56,14 @@ def test_best_equals_its_definition(values, patience):
     assert stop.epoch == stop.weights == best
 
 
+def test_early_stopping_ends_when_the_value_is_enough():
+    stop, last = play(EarlyStopping(3, higher_is_better=True, enough=0.9), [0.5, 0.95, 0.99])
+    assert (last, stop.epoch, stop.weights) == (2, 2, 2)
+    assert stop.reason == "reached 0.9, which is enough"
+    stop, last = play(EarlyStopping(3, enough=0.1), [0.5, math.nan, 0.1, 0.0])
+    assert last == 3
+
+
 def test_a_nan_first_epoch_does_not_stay_the_best():
     stop, _ = play(EarlyStopping(patience=3), [math.nan, 3.0, 2.0, 4.0, 4.0, 4.0])
     assert stop.epoch == 3
