@@ -41,7 +41,6 @@ from relation_tf.layers import (
 )
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import BaseLayer
-from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.feature_projection import projected_answer
@@ -51,6 +50,7 @@ from relation_tf.networks.mixing import (
     entry_of,
     first_token,
     is_layer,
+    last_token,
     mix_all,
     mix_for_first,
     refuse_options,
@@ -440,7 +440,7 @@ class TextEncoder:
         layer = self.mechanism
         if self.entry.head == "first" and getattr(layer, "causal", False):
             # The first token sees only itself; the last token has seen all.
-            return _last(mix_all(layer, x, mask), mask)
+            return last_token(mix_all(layer, x, mask), mask)
         readout = self.config.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value"):
             return mix_for_first(layer, x, mask)
@@ -479,13 +479,6 @@ class Frozen(BaseLayer):
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Create the layer from its configuration."""
         return cls(**keras.saving.deserialize_keras_object(config))
-
-
-def _last(x: Any, mask: Any) -> Any:
-    """Return the last kept token, `(batch, 1, width)`; zero if no token is kept."""
-    count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
-    last = ops.logical_and(mask, ops.equal(count, count[:, -1:]))
-    return ops.sum(zero_masked(x, last), axis=1, keepdims=True)
 
 
 def _activation(name: str | None, layer_name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.mechanisms import accepts, find_mechanism
 from relation_tf.registry import Mechanism
 
@@ -62,6 +63,13 @@ def mix_all(layer: Any, x: Any, mask: Any) -> Any:
 def first_token(x: Any) -> Any:
     """Return the first token, `(batch, 1, width)`, with a static length of 1."""
     return ops.expand_dims(x[:, 0], axis=1)
+
+
+def last_token(x: Any, mask: Any) -> Any:
+    """Return the last kept token, `(batch, 1, width)`; zero if no token is kept."""
+    count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+    last = ops.logical_and(mask, ops.equal(count, count[:, -1:]))
+    return ops.sum(zero_masked(x, last), axis=1, keepdims=True)
 
 
 def mix_for_first(layer: Any, x: Any, mask: Any) -> Any:

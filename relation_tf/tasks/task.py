@@ -36,6 +36,8 @@ class Task:
         written: If True, the second input is the target, which is decoded token by token.
         token_labels: If True, the second input has a label for each token of the first; 0 means no
             label.
+        from_last_token: If True, all labels are predicted from the vector of the last token alone,
+            and a position. Only with `token_labels`.
         timed: What is timed: `"decoding"`, one token after the other, or `"training"`, forward and
             backward passes. The network is not trained, and the score is its speed. Empty for
             other tasks.
@@ -54,6 +56,7 @@ class Task:
     members: tuple[Task, ...] = ()
     written: bool = False
     token_labels: bool = False
+    from_last_token: bool = False
     timed: Timed = ""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import keras
@@ -55,7 +56,7 @@ def build_networks(
             assert task.targets is not None  # the same
             return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
-            models = [_builder(task.task)(config.mechanism, **settings)]
+            models = [_builder(task)(config.mechanism, **settings)]
     for model in models:
         # Probabilities with 8-bit precision give no useful loss.
         for layer in networks.output_layers(model):
@@ -77,7 +78,7 @@ def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
         config.mechanism,
         config.size,
         config.sized_by,
-        build=_builder(task.task),
+        build=_builder(task),
         **_settings(config, task),
     )
 
@@ -178,7 +179,11 @@ def check_network(config: RunConfig) -> None:
         keras.backend.clear_session()
 
 
-def _builder(task: Task) -> Callable[..., keras.Model]:
+def _builder(encoded: EncodedTask) -> Callable[..., keras.Model]:
+    task = encoded.task
+    if task.from_last_token:
+        longest = max(int(split.lengths.max()) for split in encoded.splits.values())
+        return partial(networks.token_classifier, from_last_token=longest)
     if task.token_labels:
         return networks.token_classifier
     if len(task.inputs) == 1:

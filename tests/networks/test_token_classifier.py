@@ -73,3 +73,42 @@ def test_an_invalid_width_of_the_short_convolution_is_refused(width: Any) -> Non
 def test_a_mechanism_that_returns_a_vector_is_refused() -> None:
     with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for token"):
         token_classifier("dan", 12, 3, **SMALL)
+
+
+@pytest.mark.parametrize("network", ["benchmark", "plain"])
+def test_all_tokens_are_classified_from_the_last_one(network: Any) -> None:
+    """The same as a NumPy program, in which padding after the last token has no place."""
+    keras.utils.set_random_seed(1)
+    model = token_classifier("attention", 12, 3, from_last_token=5, network=network, **SMALL)
+    name = "hidden_activation" if network == "benchmark" else "mechanism"
+    vectors = array(keras.Model(model.input, model.get_layer(name).output)(IDS))
+    places = array(model.get_layer("decoder_positions").weights[0])
+    kernel, bias = map(array, model.get_layer("decoder_hidden").weights)
+    out_kernel, out_bias = map(array, model.get_layer("output").weights)
+    assert kernel.shape == (4, 16)
+    logits = array(model(IDS))
+    for row, last in enumerate((2, 4)):
+        for place in range(last + 1):
+            hidden = np.maximum(0, (vectors[row, last] + places[place]) @ kernel + bias)
+            close(logits[row, place], hidden @ out_kernel + out_bias)
+
+
+def test_padding_does_not_change_the_tokens_from_the_last_one() -> None:
+    model = token_classifier("attention", 12, 3, from_last_token=5, **SMALL)
+    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
+
+
+def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
+    other = np.array([[1, 2, 3, 0, 0], [4, 4, 4, 4, 1]])  # with the same last tokens
+    for mechanism, same in (("baseline", True), ("attention", False)):
+        model = token_classifier(mechanism, 12, 3, from_last_token=5, **SMALL)
+        found, changed = array(model(IDS)), array(model(other))
+        kept = IDS > 0
+        assert np.allclose(found[kept], changed[kept]) == same
+        assert not np.allclose(found[1, 0], found[1, 1])  # positions differ
+
+
+@pytest.mark.parametrize("length", [0, 1.5])
+def test_an_invalid_length_of_the_last_token_is_refused(length: Any) -> None:
+    with pytest.raises(ValueError, match="`max_length` must be a positive integer"):
+        token_classifier("attention", 12, 3, from_last_token=length, **SMALL)

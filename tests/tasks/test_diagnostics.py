@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from relation_tf.tasks import find_source, load_task
+from relation_tf.tasks import find_source, find_task, load_task
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 from relation_tf.tasks.diagnostics.recall import memorize
 from relation_tf.tasks.diagnostics.rows import LabelledTokens
@@ -100,7 +100,8 @@ ANSWERS: dict[str, Answer] = {
     "induction": at_end(lambda text: [text[text.index("S") + 1]]),
     "sort": at_end(lambda text: sorted(text, key=lambda token: int(token[1:]))),
     "reverse": at_end(lambda text: text[::-1]),
-    "needle-64": at_end(lambda text: [token for token in text if token.startswith("s")]),
+    "compress-small": lambda text: [*text[:-1], ""],
+    "needle-16": at_end(lambda text: [token for token in text if token.startswith("s")]),
     "parity": state(lambda now, token: str(int(now != token)), "0"),
     "modular-addition": state(lambda now, token: str((int(now) + int(token)) % 5), "0"),
     "dyck": innermost,
@@ -161,6 +162,33 @@ def test_longer_texts_are_multiples(name: str) -> None:
     extra = lengths["test"] - per_size * size  # the place of the answer
     extra += name == "majority"  # an odd number of bits
     assert [lengths[f"{times}x"] - times * per_size * size for times in (2, 4, 8)] == [extra] * 3
+
+
+@pytest.mark.parametrize("name", ["needle-16", "needle-64", "needle-256", "needle-1024"])
+def test_a_needle_has_the_depth_of_its_test_set(name: str) -> None:
+    last = DIAGNOSTICS[name].length - 2
+    for depth in (0, 25, 50, 75, 100):
+        for text, labels in rows(name, f"depth{depth}"):
+            place = text.index(labels[-1])
+            assert abs(place - depth / 100 * last) <= 0.5
+    places = {text.index(labels[-1]) for text, labels in rows("needle-16", "train")}
+    assert places == {*range(15)}
+
+
+def test_scores_of_depths_are_diagnostics() -> None:
+    task = find_task("needle-16")
+    further = [f"needle-16-depth{depth}" for depth in (0, 25, 50, 75, 100)]
+    assert [*task.scored] == ["needle-16", *further]
+    assert [*task.diagnostics] == further
+
+
+def test_sizes_of_compression_are_those_of_mad() -> None:
+    task = DIAGNOSTICS["compress"]
+    assert (task.source.size - 1, task.length, task.train) == (16, 32, 12_800)
+    assert find_task("compress").from_last_token
+    for text, labels in rows("compress", "test"):
+        assert text[-1] == "C"
+        assert (len(text), [*labels]) == (32, [*text[:-1], "-"])
 
 
 def test_rows_depend_on_the_seed_only() -> None:

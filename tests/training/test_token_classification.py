@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relation_tf import networks
 from relation_tf.bench import run_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
@@ -91,6 +92,35 @@ def test_a_step_learns() -> None:
     ids, labels = part.pad(part.train_rows, rows), part.labels(part.train_rows)[rows]
     losses = [float(part.train(ids, labels)[0]) for _ in range(40)]
     assert losses[-1] < 0.9 * losses[0]
+
+
+@pytest.mark.parametrize("changes", [{}, {"precision": "bfloat16"}])
+def test_compression_reads_only_the_last_vector(changes: dict[str, Any]) -> None:
+    method = {"name": "baseline", "mechanism": "baseline", "units": 8}
+    part = steps(asked(tasks=["compress-small"], method=[method], **changes))
+    split = part.task.splits["test"]
+    assert part.model.get_layer("decoder_positions").max_length == 8
+    found = part.predict(split)
+    # Without a mechanism, the last token is the same in all texts, and so is the answer.
+    np.testing.assert_array_equal(found, np.broadcast_to(found[0], found.shape))
+    assert (found > 0).tolist() == [[True] * 7 + [False]] * len(split)
+
+
+def test_a_network_learns_to_compress() -> None:
+    method = {"name": "attention", "mechanism": "attention", "units": 32}
+    values = {"embedding_dim": 32, "learning_rate": 0.01, "method": [method]}
+    part = steps(asked(tasks=["compress-small"], **values))
+    rows = np.arange(64)
+    ids, labels = part.pad(part.train_rows, rows), part.labels(part.train_rows)[rows]
+    losses = [float(part.train(ids, labels)[0]) for _ in range(200)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_a_network_that_compresses_has_a_size() -> None:
+    method = {"name": "attention", "mechanism": "attention", "size": "8K"}
+    part = steps(asked(tasks=["compress-small"], method=[method]))
+    own = networks.count_parameters(part.model)["network"]
+    assert own == pytest.approx(8000, rel=0.1)
 
 
 def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:

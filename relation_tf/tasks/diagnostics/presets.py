@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from relation_tf.tasks.diagnostics.recall import (
     associative_recall,
+    compressing,
     fuzzy_recall,
     induction,
     memorize,
@@ -31,7 +33,10 @@ from relation_tf.tasks.diagnostics.states import (
 )
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
-_LONGER = (2, 4, 8)
+
+def _longer(task: Diagnostic) -> Diagnostic:
+    """Return the task with test sets of 2, 4 and 8 times the length."""
+    return replace(task, further=tuple((f"{n}x", task.draw, n * task.length) for n in (2, 4, 8)))
 
 
 @functools.cache
@@ -89,47 +94,60 @@ def _copies() -> Iterator[Diagnostic]:
             Symbols.of(_names("k", keys), [QUERY]),
             Symbols.of(_names("v", keys)),
         )
-    yield Diagnostic(
+    yield _longer(Diagnostic(
         "induction",
         "find the token after an earlier token",
         partial(induction, symbols=16, special=17, query=18),
-        32, Symbols.of(letters, ["S"], [QUERY]), answers, longer=_LONGER,
-    )  # fmt: skip
-    yield Diagnostic("sort", "compare tokens", partial(sorting, symbols=16, query=17), 16, query,
-                     answers, longer=_LONGER)  # fmt: skip
-    yield Diagnostic("reverse", "order of tokens", partial(reversing, symbols=16, query=17), 16,
-                     query, answers, longer=_LONGER)  # fmt: skip
+        32, Symbols.of(letters, ["S"], [QUERY]), answers,
+    ))  # fmt: skip
+    for name, isolates, draw in (
+        ("sort", "compare tokens", partial(sorting, symbols=16, query=17)),
+        ("reverse", "order of tokens", partial(reversing, symbols=16, query=17)),
+    ):
+        yield _longer(Diagnostic(name, isolates, draw, 16, query, answers))
+    letters = _names("s", 15)  # with the last token, MAD's 16 symbols
+    for name, length in (("compress", 32), ("compress-small", 8)):
+        yield Diagnostic(
+            name,
+            "compress a text to one vector",
+            partial(compressing, symbols=15, last=16),
+            length, Symbols.of(letters, ["C"]), Symbols.of(letters), train=12_800,
+            from_last_token=True,
+        )  # fmt: skip
 
 
 def _needles() -> Iterator[Diagnostic]:
     letters = _names("s", 16)
     symbols = Symbols.of(letters, [QUERY], _names("n", 16))
-    for length in (64, 256, 1024):
+    draw = partial(needle, symbols=16, others=16, query=17)
+    for length in (16, 64, 256, 1024):
         yield Diagnostic(
             f"needle-{length}",
             "keep one token among many",
-            partial(needle, symbols=16, others=16, query=17),
-            length, symbols, Symbols.of(letters), train=5_000,
+            draw, length, symbols, Symbols.of(letters), train=5_000,
+            further=tuple((f"depth{depth}", partial(draw, depth=depth), length)
+                          for depth in (0, 25, 50, 75, 100)),
         )  # fmt: skip
 
 
 def _states() -> Iterator[Diagnostic]:
     for name, modulus in (("parity", 2), ("modular-addition", 5)):
         digits = Symbols.of([str(digit) for digit in range(modulus)])
-        yield Diagnostic(name, "track a state", partial(running_sum, modulus=modulus), 32, digits,
-                         digits, longer=_LONGER)  # fmt: skip
-    yield Diagnostic(
+        draw = partial(running_sum, modulus=modulus)
+        yield _longer(Diagnostic(name, "track a state", draw, 32, digits, digits))
+    yield _longer(Diagnostic(
         "dyck", "hierarchy: the innermost open bracket", partial(brackets, kinds=2, depth=4), 32,
-        Symbols.of("([)]"), Symbols.of(["none"], "(["), longer=_LONGER,
-    )  # fmt: skip
+        Symbols.of("([)]"), Symbols.of(["none"], "(["),
+    ))  # fmt: skip
     bits = Symbols.of("01", [QUERY])
-    yield Diagnostic("majority", "average over all tokens", majority, 33, bits, Symbols.of("01"),
-                     longer=_LONGER)  # fmt: skip
-    yield Diagnostic(
+    yield _longer(
+        Diagnostic("majority", "average over all tokens", majority, 33, bits, Symbols.of("01"))
+    )
+    yield _longer(Diagnostic(
         "count", "add over all tokens", partial(count, most=8, others=16), 32,
         Symbols.of(["x"], _names("n", 16), [QUERY]),
-        Symbols.of([str(number) for number in range(9)]), longer=_LONGER,
-    )  # fmt: skip
+        Symbols.of([str(number) for number in range(9)]),
+    ))  # fmt: skip
     lists = Symbols.of(LIST_SYMBOLS)
     for name, length, depth, arguments, rows in (
         ("listops", 2000, 10, 10, 2_000), ("listops-small", 48, 3, 4, 10_000),
@@ -187,9 +205,10 @@ def _dataset(diagnostic: Diagnostic) -> Dataset:
         labels=None,
         metrics=metrics,
         validation="dev",
-        scored={diagnostic.name: "test", **diagnostic.further},
-        diagnostics=dict.fromkeys(diagnostic.further, metrics),
+        scored=diagnostic.scored,
+        diagnostics=dict.fromkeys([*diagnostic.scored][1:], metrics),
         token_labels=True,
+        from_last_token=diagnostic.from_last_token,
     )
     return Dataset(task, (FileLayout(f"seed {SEED}", _text),), "it is generated")
 

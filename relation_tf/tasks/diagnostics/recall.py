@@ -6,7 +6,7 @@ References:
     - Arora et al. 2023, "Zoology: Measuring and Improving Recall in Efficient Language Models",
       arXiv 2312.04927 (`associative_recall`).
     - Poli et al. 2024, "Mechanistic Design and Scaling of Hybrid Architectures", arXiv 2403.17844
-      (MAD: `recall`, `fuzzy_recall`, `selective_copy`, `memorize`).
+      (MAD: `recall`, `fuzzy_recall`, `selective_copy`, `memorize`, `compressing`).
     - Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
 """
 
@@ -176,7 +176,14 @@ def induction(
 
 
 def needle(
-    random: Generator, rows: int, length: int, *, symbols: int, others: int, query: int
+    random: Generator,
+    rows: int,
+    length: int,
+    *,
+    symbols: int,
+    others: int,
+    query: int,
+    depth: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw texts with one symbol among noise; the label at the end is this symbol.
 
@@ -187,11 +194,43 @@ def needle(
         symbols: Number of symbols; symbol s has id and label s.
         others: Number of noise symbols, with the ids after `query`.
         query: Id of the last token.
+        depth: Place of the symbol in percent: 0 for the first token, 100 for the token before the
+            last. Default: random.
+
+    Example:
+        >>> random = np.random.default_rng(1)
+        >>> needle(random, 1, 6, symbols=2, others=3, query=3, depth=25)[0].tolist()
+        [[5, 2, 6, 6, 4, 3]]
     """
     ids = query + random.integers(1, others + 1, (rows, length)).astype(np.int32)
     chosen = random.integers(1, symbols + 1, rows)
-    ids[np.arange(rows), random.integers(0, length - 1, rows)] = chosen
+    last = length - 2
+    place = random.integers(0, last + 1, rows) if depth is None else round(last * depth / 100)
+    ids[np.arange(rows), place] = chosen
     return _query_at_end(ids, chosen[:, None], query)
+
+
+def compressing(
+    random: Generator, rows: int, length: int, *, symbols: int, last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw symbols; each is its own label. The network reads only the vector of the last token.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text.
+        symbols: Number of symbols; symbol s has id and label s.
+        last: Id of the last token, which has no label.
+
+    Example:
+        >>> ids, labels = compressing(np.random.default_rng(1), 1, 4, symbols=9, last=10)
+        >>> ids.tolist(), labels.tolist()
+        ([[5, 5, 7, 10]], [[5, 5, 7, 0]])
+    """
+    ids = random.integers(1, symbols + 1, (rows, length)).astype(np.int32)
+    labels = ids.copy()
+    ids[:, -1], labels[:, -1] = last, 0
+    return ids, labels
 
 
 def sorting(

@@ -118,8 +118,9 @@ class Diagnostic:
         source: Symbols of the texts.
         target: Symbols of the labels.
         train: Number of rows of the split `train`.
-        held_out: Number of rows of `dev`, of `test` and of each longer split.
-        longer: Length factors of the additional test sets, such as 2.
+        held_out: Number of rows of `dev`, of `test` and of each further test set.
+        further: Split, such as `"2x"`, function and length of each further test set.
+        from_last_token: As in `Task`.
     """
 
     name: str
@@ -130,51 +131,48 @@ class Diagnostic:
     target: Symbols
     train: int = 10_000
     held_out: int = 500
-    longer: tuple[int, ...] = ()
+    further: tuple[tuple[str, Draw, int], ...] = ()
+    from_last_token: bool = False
 
     @property
-    def further(self) -> dict[str, str]:
-        """Split of each longer test set, by score name."""
-        return {f"{self.name}-{times}x": f"{times}x" for times in self.longer}
+    def scored(self) -> dict[str, str]:
+        """Split of each score, by name; the task's own score is the first."""
+        return {self.name: "test", **{f"{self.name}-{split}": split for split, *_ in self.further}}
 
     def make(self, seed: int = SEED) -> LabelledTokens:
-        """Draw all splits; no row of the training split is in another split of its length.
+        """Draw all splits; no row of the training split is in another split.
 
         Args:
             seed: Seed of all rows.
         """
-        sizes = {"train": self.train, "dev": self.held_out, "test": self.held_out}
+        own = [(split, self.draw, self.length) for split in ("train", "dev", "test")]
         splits: dict[str, LabelledRows] = {}
         seen: set[bytes] = set()
-        for split, count in sizes.items():
-            splits[split] = self._different(split, count, seed, seen)
+        for split, draw, length in (*own, *self.further):
+            splits[split] = self._different(split, draw, length, seed, seen)
             if split == "train":
                 seen = {row.tobytes() for row in splits[split].ids}
-        for times in self.longer:
-            random = self._random(f"{times}x", seed)
-            drawn = self.draw(random, self.held_out, times * self.length)
-            splits[f"{times}x"] = LabelledRows(*drawn)
         return LabelledTokens(self.source, self.target, splits)
 
-    def _different(self, split: str, count: int, seed: int, seen: set[bytes]) -> LabelledRows:
+    def _different(
+        self, split: str, draw: Draw, length: int, seed: int, seen: set[bytes]
+    ) -> LabelledRows:
         """Return rows that are not in `seen`.
 
         Raises:
             ValueError: If too few drawn rows are not in `seen`.
         """
-        random = self._random(split, seed)
+        count = self.train if split == "train" else self.held_out
+        random = np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])
         kept: list[Any] = []
         for _ in range(10):
-            ids, labels = self.draw(random, count, self.length)
+            ids, labels = draw(random, count, length)
             new = [row.tobytes() not in seen for row in ids]
             kept.append((ids[new], labels[new]))
             if sum(len(each) for each, _ in kept) >= count:
                 ids, labels = (np.concatenate(parts)[:count] for parts in zip(*kept, strict=True))
                 return LabelledRows(ids, labels)
         raise ValueError(
-            f"task {self.name}: cannot draw {count} rows of length {self.length} for {split!r} "
+            f"task {self.name}: cannot draw {count} rows of length {length} for {split!r} "
             "that are not in the training split. Increase `length` or reduce `train`"
         )
-
-    def _random(self, split: str, seed: int) -> Generator:
-        return np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])
