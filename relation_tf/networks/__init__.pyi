@@ -8,6 +8,7 @@ from .feature_projection import output_layers, training_branches
 from .language_model import language_model
 from .layer_check.check import check_layer
 from .layer_check.report import LayerCheck, LayerReport
+from .layer_probe import LayerProbe, probe_layer
 from .mechanisms import find_mechanism, make_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
@@ -17,6 +18,7 @@ from .transformer_decoder import transformer_encoder_decoder
 __all__ = [
     "Decoded",
     "LayerCheck",
+    "LayerProbe",
     "LayerReport",
     "Match",
     "NetworkConfig",
@@ -37,6 +39,7 @@ __all__ = [
     "output_layers",
     "pair_classifier",
     "pair_regressor",
+    "probe_layer",
     "recurrent_encoder_decoder",
     "sequence_classifier",
     "sequence_loss",

@@ -1,0 +1,250 @@
+"""What a token-mixing layer passes between tokens, measured at its initial weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from relation_tf.layers.arguments import positive_integer
+from relation_tf.networks.layer_check.subject import Subject
+from relation_tf.networks.mixing import entry_of, refuse_options
+from relation_tf.networks.precision import dtype_policy
+from relation_tf.quiet import errors_only
+
+TOKENS = 32
+_TEXTS = 4
+_STEP = 0.03  # of finite differences, for tokens of size 1
+_NOTICED = 1e-4  # smallest share of the largest influence
+_MIXED = 1e-2  # smallest share of a token's influence on itself
+_SAME = 1e-3  # largest relative difference of equal outputs
+_RANK = 1e-2  # smallest singular value relative to the largest
+_LONG_REACH = TOKENS // 4
+_FADED = 0.05  # influence of the most distant tokens relative to the nearest
+
+
+@dataclass(frozen=True)
+class LayerProbe:
+    """Properties of a layer that limit what a network around it can learn.
+
+    Attributes:
+        units: Width of the tokens.
+        influence: Mean change of a token's output if another token is replaced, by the offset of
+            the other token, relative to the change if the token itself is replaced.
+        ordered: If False, the outputs do not depend on the order of the other tokens.
+        selective: If False, each other token has the same effect, whatever the text contains.
+        passed: Number of values that pass from the first half of a text of `TOKENS` tokens to the
+            second half: the rank of the derivative; at most `TOKENS // 2 * units`.
+        padding: Largest relative change of the outputs if the content of the padding changes.
+    """
+
+    units: int
+    influence: Mapping[int, float]
+    ordered: bool
+    selective: bool
+    passed: int
+    padding: float
+
+    @property
+    def noticed(self) -> list[int]:
+        """Offsets of the tokens that change an output."""
+        floor = _NOTICED * max(self.influence.values())
+        return [offset for offset, value in self.influence.items() if offset and value > floor]
+
+    @property
+    def mixes(self) -> bool:
+        """If False, other tokens have hardly any influence."""
+        return max(value for offset, value in self.influence.items() if offset) > _MIXED
+
+    @property
+    def reach(self) -> int:
+        """Largest distance of a token that changes an output."""
+        return max(map(abs, self.noticed), default=0)
+
+    @property
+    def half_life(self) -> float | None:
+        """Number of tokens in which the influence halves; None if it does not fade."""
+        distances = np.arange(1, self.reach + 1)
+        if len(distances) <= _LONG_REACH:
+            return None
+        strength = np.array([self._at(int(distance)) for distance in distances])
+        third = len(strength) // 3
+        if strength[-third:].max() > _FADED * strength[:third].max():
+            return None
+        slope = np.polyfit(distances, np.log2(np.maximum(strength, 1e-12)), 1)[0]
+        return float(-1 / slope) if slope < 0 else None
+
+    def _at(self, distance: int) -> float:
+        """Return the influence at a distance, on the side where it is larger."""
+        return max(self.influence.get(distance, 0.0), self.influence.get(-distance, 0.0))
+
+    @cached_property
+    def weaknesses(self) -> dict[str, str]:
+        """A sentence for each property that limits the layer, by its name."""
+        return dict(self._weaknesses())
+
+    def _weaknesses(self) -> Iterator[tuple[str, str]]:
+        if not self.mixes:
+            yield "no mixing", "Other tokens have hardly any influence."
+            return
+        offsets = self.noticed
+        if len(offsets) == 1:
+            (offset,) = offsets
+            where = "after" if offset > 0 else "before"
+            away = "directly" if abs(offset) == 1 else f"{abs(offset)} places"
+            yield "shift", f"A token receives only the token {away} {where} it."
+        elif self.reach <= _LONG_REACH:
+            yield (
+                "window",
+                f"A token receives only tokens at most {self.reach} away: "
+                f"a window of {max(*offsets, 0) - min(*offsets, 0) + 1}.",
+            )
+        if (half_life := self.half_life) is not None:
+            yield (
+                "fading",
+                f"The influence of a token fades: it halves about every {half_life:.1f} tokens.",
+            )
+        if not self.ordered:
+            yield "order", "The order of the other tokens has no effect (without positions)."
+        if not self.selective:
+            yield "mean", "Each other token has the same effect in every text: a mean."
+        if self.reach > _LONG_REACH and self.passed <= self.units:
+            vector = ", one vector" if self.passed == self.units else ""
+            yield (
+                "bottleneck",
+                f"Only {self.passed} values pass from half of a text to the other half{vector}.",
+            )
+        if self.padding > _SAME:
+            yield "padding", f"Padding changes the outputs, by up to {100 * self.padding:.2g} %."
+
+    def __str__(self) -> str:
+        return "\n".join(self.weaknesses.values()) or "No limits were found."
+
+
+def probe_layer(
+    layer_or_name: Any, units: int = 8, options: Mapping[str, Any] | None = None
+) -> LayerProbe:
+    """Measure what a token-mixing layer passes between the tokens of random texts.
+
+    The layer has its initial weights, so training can change the result. The method:
+
+    - replace each token in turn, and measure the change of every output;
+    - shuffle the tokens before and after a token;
+    - add the same vector to each token in turn, in different texts;
+    - compute the derivative of the outputs of the second half of the text with respect to the first
+      half, and its rank;
+    - change the content of the padding.
+
+    Args:
+        layer_or_name: As in `check_layer`. It must return a vector for each token.
+        units: Width of the tokens, at least 1.
+        options: Further arguments of the layer.
+
+    Raises:
+        ValueError: As `check_layer`, and if the layer does not return a finite vector for each
+            token.
+
+    Example:
+        >>> from relation_tf.networks import probe_layer
+        >>> probe_layer("relation").passed
+        8
+        >>> print(probe_layer("local-attention", options={"window": 1}))
+        A token receives only tokens at most 1 away: a window of 3.
+
+    References:
+        The rank measures the size of the state as Arora et al. 2024, "Simple linear attention
+        language models balance the recall-throughput tradeoff" (arXiv 2402.18668), define it.
+    """
+    refuse_options(layer_or_name, dict(options or {}))
+    positive_integer("units", units)
+    entry = entry_of(layer_or_name)
+    subject = Subject(layer_or_name, entry, units, units, dict(options or {}))
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
+        return _Probe(subject).result()
+
+
+class _Probe:
+    """The measurements of one layer."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.random = np.random.default_rng(0)
+        self.x = self._draw(_TEXTS, TOKENS)
+
+    def result(self) -> LayerProbe:
+        output = self._mix(self.x)
+        if output.shape != (_TEXTS, TOKENS, self.subject.units) or not np.isfinite(output).all():
+            raise ValueError(
+                "the layer must return a finite vector of `units` values for each token. "
+                f"Received: {self.subject}, which returns shape {output.shape}"
+            )
+        return LayerProbe(
+            self.subject.units, self._influence(output), self._ordered(output),
+            self._selective(output), self._passed(), self._padding(),
+        )  # fmt: skip
+
+    def _draw(self, *shape: int) -> np.ndarray:
+        return self.random.normal(size=(*shape, self.subject.width)).astype("float32")
+
+    def _mix(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        return self.subject.mixed(x, np.ones(x.shape[:2], bool) if mask is None else mask)
+
+    def _each_token(self, x: np.ndarray) -> np.ndarray:
+        """Return a copy of a text for each token, `(TOKENS, TOKENS, width)`."""
+        return np.repeat(x[None], TOKENS, axis=0)
+
+    def _influence(self, output: np.ndarray) -> dict[int, float]:
+        places = np.arange(TOKENS)
+        changes = []
+        for x, before in zip(self.x, output, strict=True):
+            replaced = self._each_token(x)
+            replaced[places, places] = self._draw(TOKENS)
+            changes.append(np.linalg.norm(self._mix(replaced) - before, axis=-1))
+        mean = np.mean(changes, axis=0)  # (replaced token, changed output)
+        own = float(np.mean(np.diagonal(mean))) or 1.0
+        offsets = range(-TOKENS + 2, TOKENS - 1)
+        # diagonal(k) has column - row = k: the replaced token is k places before the output.
+        return {offset: float(np.mean(np.diagonal(mean, -offset)) / own) for offset in offsets}
+
+    def _ordered(self, output: np.ndarray) -> bool:
+        centre = TOKENS // 2
+        order = np.arange(TOKENS)
+        self.random.shuffle(order[:centre])
+        self.random.shuffle(order[centre + 1 :])
+        return not _same(self._mix(self.x[:, order])[:, centre], output[:, centre])
+
+    def _selective(self, output: np.ndarray) -> bool:
+        places = np.arange(TOKENS)
+        centre = TOKENS // 2
+        added = self._draw()
+        effects = []
+        for x, before in zip(self.x, output, strict=True):
+            changed = self._each_token(x)
+            changed[places, places] += added
+            effects.append(np.delete(self._mix(changed)[:, centre] - before[centre], centre, 0))
+        found = np.concatenate(effects)
+        return not _same(found, np.broadcast_to(found.mean(axis=0), found.shape), 10 * _SAME)
+
+    def _passed(self) -> int:
+        half, width = TOKENS // 2, self.subject.width
+        steps = np.zeros((half * width, TOKENS, width), np.float32)
+        rows = np.arange(len(steps))
+        steps[rows, rows // width, rows % width] = _STEP
+        change = self._mix(self.x[:1] + steps) - self._mix(self.x[:1] - steps)
+        values = np.linalg.svd(change[:, half:].reshape(len(steps), -1), compute_uv=False)
+        return int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
+
+    def _padding(self) -> float:
+        kept = np.broadcast_to(np.arange(TOKENS) < TOKENS // 2, (_TEXTS, TOKENS))
+        other = np.where(kept[..., None], self.x, self._draw(_TEXTS, TOKENS))
+        one, two = (self._mix(x, kept)[kept] for x in (self.x, other))
+        return float(np.abs(one - two).max() / (np.abs(one).max() or 1.0))
+
+
+def _same(one: np.ndarray, other: np.ndarray, tolerance: float = _SAME) -> bool:
+    return bool(np.abs(one - other).max() <= tolerance * (np.abs(other).max() or 1.0))

@@ -1,0 +1,136 @@
+"""What a layer passes between tokens: crippled layers must show their weakness, and only it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import pytest
+from keras import ops
+
+from relation_tf.networks import probe_layer
+
+
+class Mixer(keras.layers.Layer):
+    """Base of the layers: queries, keys and values of the tokens."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dense = [keras.layers.Dense(units, name=name) for name in ("q", "k", "v")]
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        kept = ops.cast(ops.ones_like(x[..., 0]) if mask is None else mask, x.dtype)
+        return self.mix(*(dense(x) for dense in self.dense), kept)
+
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        raise NotImplementedError
+
+
+def attend(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
+    return ops.matmul(ops.softmax(scores - 1e9 * (1 - kept[:, None])), v)
+
+
+def distances(x: Any) -> Any:
+    place = ops.cast(ops.arange(ops.shape(x)[1]), x.dtype)
+    return place[None] - place[:, None]  # of column to row
+
+
+class NoOrder(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return attend(q, k, v, kept)
+
+
+class WrongShift(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return ops.pad((v * kept[..., None])[:, :-2], ((0, 0), (2, 0), (0, 0))) + q
+
+
+class SaturatedGate(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        gate = ops.sigmoid(20 + 0 * q)
+        return gate * q + (1 - gate) * attend(q, k, v, kept)
+
+
+class FourNumbers(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        weights = ops.cast(distances(q) <= 0, q.dtype) * ops.power(0.98, ops.abs(distances(q)))
+        state = ops.matmul(weights, (k * v * kept[..., None])[..., :4])
+        return q + ops.concatenate([state, state], axis=-1)
+
+
+class Window(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        near = ops.cast(ops.abs(distances(q)) <= 1, q.dtype) * kept[:, None]
+        return q + ops.matmul(near * ops.exp(ops.sin(distances(q))), k * v)
+
+
+class MeanOnly(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        mean = ops.sum(v * kept[..., None], axis=1, keepdims=True)
+        return q + mean / ops.maximum(ops.sum(kept, axis=1), 1)[:, None, None]
+
+
+class FrozenDecay(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        decay = ops.power(ops.cast(0.7, q.dtype), ops.abs(distances(q))) * kept[:, None]
+        scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
+        return q + ops.matmul(decay * scores, v)
+
+
+class NoValues(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return q + attend(q, k, ops.ones_like(v), kept)
+
+
+class NoMasks(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return attend(q, k, v * (1 + 0.1 * ops.sin(v)), ops.ones_like(kept))
+
+
+class OneVector(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return q * ops.sum(k * v * kept[..., None], axis=1, keepdims=True)
+
+
+CRIPPLED = {
+    NoOrder: {"order"},
+    WrongShift: {"shift"},
+    SaturatedGate: {"no mixing"},
+    FourNumbers: {"bottleneck"},
+    Window: {"window"},
+    MeanOnly: {"order", "mean", "bottleneck"},
+    FrozenDecay: {"fading"},
+    NoValues: {"no mixing"},
+    NoMasks: {"order", "padding"},
+    OneVector: {"order", "bottleneck"},
+}
+
+
+@pytest.mark.parametrize("layer", CRIPPLED, ids=lambda layer: layer.__name__)
+def test_weakness_of_a_crippled_layer_is_named(layer: Any) -> None:
+    assert {*probe_layer(layer).weaknesses} == CRIPPLED[layer]
+
+
+def test_sentences() -> None:
+    assert str(probe_layer(WrongShift)) == "A token receives only the token 2 places before it."
+    four = probe_layer(FourNumbers)
+    assert four.passed == 4
+    assert str(four) == "Only 4 values pass from half of a text to the other half."
+    assert str(probe_layer(Window)).endswith("at most 1 away: a window of 3.")
+    assert str(probe_layer("fourier-mixing")) == "No limits were found."
+    assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
+
+
+@pytest.mark.parametrize(("name", "passed"), [("relation", 8), ("aft-simple", 8)])
+def test_pooling_layers_pass_one_vector(name: str, passed: int) -> None:
+    probe = probe_layer(name)
+    assert probe.passed == passed
+    assert "bottleneck" in probe.weaknesses
+    assert probe_layer("attention").passed > 5 * passed
+
+
+@pytest.mark.parametrize("name", ["dan", "contextualizer"])
+def test_layer_with_one_vector_per_text_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="vector of `units` values for each token"):
+        probe_layer(name)
