@@ -200,8 +200,8 @@ def test_rows_depend_on_the_seed_only() -> None:
 
 
 def test_chance_is_the_share_of_the_most_frequent_label() -> None:
-    assert made("parity").chance == pytest.approx(0.5, abs=0.05)
-    assert made("modular-addition").chance == pytest.approx(0.2, abs=0.05)
+    assert made("parity").chance() == pytest.approx(0.5, abs=0.05)
+    assert made("modular-addition").chance() == pytest.approx(0.2, abs=0.05)
 
 
 @pytest.mark.parametrize("name", [n for n in ANSWERS if DIAGNOSTICS[n].target.size <= 20])

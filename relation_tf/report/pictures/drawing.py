@@ -289,7 +289,7 @@ def draw_heat_map(
         # Join adjacent cells of equal opacity to reduce the size of the file.
         edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
         (y, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
-        alpha = faint + (deep - faint) * (tenth - 1) / 9
+        alpha = min(1.0, faint + (deep - faint) * (tenth - 1) / 9)
         draw_strokes(ax, starts, stops, y + 0.5, color=SHADE, alpha=alpha, linewidth=72 * cell)
     turned = 90 if upright else 0
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=turned)

@@ -54,7 +54,8 @@ def _associative_recall(length: int, pairs: int, symbols: int) -> Diagnostic:
         length,
         Symbols.of(_names("k", keys), _names("v", keys)),
         Symbols.of(_names("v", keys)),
-        train=20_000,
+        train=20_000 if length > 32 else 10_000,
+        amount=("pairs", pairs),
     )
 
 
@@ -125,6 +126,7 @@ def _needles() -> Iterator[Diagnostic]:
             f"needle-{length}",
             "keep one token among many",
             draw, length, symbols, Symbols.of(letters), train=5_000,
+            amount=("other tokens", length - 2),
             further=tuple((f"depth{depth}", partial(draw, depth=depth), length)
                           for depth in (0, 25, 50, 75, 100)),
         )  # fmt: skip
@@ -164,6 +166,8 @@ def _all() -> Iterator[Diagnostic]:
     for length, pairs in ((64, 4), (128, 8), (256, 16), (256, 64)):
         yield _associative_recall(length, pairs, 8192)
     yield _associative_recall(64, 4, 64)
+    for pairs in (2, 4, 8):
+        yield _associative_recall(32, pairs, 32)
     yield from _recalls()
     yield from _copies()
     yield from _needles()

@@ -90,10 +90,9 @@ class LabelledTokens:
     target: Symbols
     splits: Mapping[str, LabelledRows]
 
-    @property
-    def chance(self) -> float:
-        """Share of the most frequent label in the test set: the accuracy of a constant answer."""
-        labels = self.splits["test"].labels
+    def chance(self, split: str = "test") -> float:
+        """Return the share of the most frequent label: the accuracy of a constant answer."""
+        labels = self.splits[split].labels
         counts = np.bincount(labels[labels > 0])
         return float(counts.max() / counts.sum())
 
@@ -121,6 +120,8 @@ class Diagnostic:
         held_out: Number of rows of `dev`, of `test` and of each further test set.
         further: Split, such as `"2x"`, function and length of each further test set.
         from_last_token: As in `Task`.
+        amount: What a row holds and its number, for tasks that differ only in it, such as
+            `("pairs", 4)`.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Diagnostic:
     held_out: int = 500
     further: tuple[tuple[str, Draw, int], ...] = ()
     from_last_token: bool = False
+    amount: tuple[str, int] | None = None
 
     @property
     def scored(self) -> dict[str, str]:

@@ -1,0 +1,149 @@
+"""What methods can do: their scores on diagnostic tasks between chance and a perfect score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from relation_tf.report.answer import in_words
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.scores import Scores
+from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
+
+SOLVED, AT_CHANCE = 0.95, 0.10
+"""Share of the distance from chance to a perfect score: at least, and at most."""
+
+NEEDED = 0.5
+"""Share that the reference needs, so that its task has verdicts."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Scores of methods on diagnostic tasks.
+
+    Attributes:
+        table: A row per task and method, with the columns `task`, `method`, `score` (mean over
+            seeds, in points), `chance` (points), `share` (0 at chance, 1 for a perfect score),
+            `level` ("solved", "partly" or "chance") and `verdict` against the reference, which is
+            empty without one.
+        further: The same for additional test sets, with `of` (the task) and `suffix` (such as
+            "2x").
+        reference: The method that the others are judged against, or None.
+    """
+
+    table: pd.DataFrame
+    further: pd.DataFrame
+    reference: str | None
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks, in order."""
+        return [*dict.fromkeys(self.table["task"])]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in order."""
+        return [*dict.fromkeys(self.table["method"])]
+
+    @cached_property
+    def not_learned(self) -> list[str]:
+        """Tasks that the reference does not learn; they have no verdicts."""
+        own = self.table[self.table["method"] == self.reference]
+        return [row.task for row in rows_of(own) if row.share < NEEDED]
+
+    def of(self, method: str) -> pd.DataFrame:
+        """Return the rows of a method."""
+        return self.table[self.table["method"] == method]
+
+    def in_words(self, method: str) -> list[str]:
+        """Return sentences on what a method can do."""
+        own = self.of(method)
+        said = []
+        for level, words in (("solved", "Solves"), ("partly", "Partly solves"),
+                             ("chance", "Is at chance on")):  # fmt: skip
+            if names := [*own.loc[own["level"] == level, "task"]]:
+                said.append(f"{words} {in_words(names)}.")
+        if self.reference is not None and method != self.reference:
+            judged = own[own["verdict"] != ""]
+            good = [*judged.loc[judged["verdict"].isin(FAVORABLE), "task"]]
+            worse = [*judged.loc[judged["verdict"] == "worse", "task"]]
+            if good:
+                said.append(f"Better or no worse than {self.reference} on {in_words(good)}.")
+            if worse:
+                said.append(f"Worse than {self.reference} on {in_words(worse)}.")
+        return [*said, *self._limits(own)]
+
+    def _limits(self, own: pd.DataFrame) -> list[str]:
+        """Return a sentence for each ability that tasks of several sizes measure."""
+        shares = {row.task: row.share for row in rows_of(own)}
+        series: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        for task, share in shares.items():
+            diagnostic = DIAGNOSTICS[task]
+            if diagnostic.amount is not None:
+                noun, number = diagnostic.amount
+                series.setdefault((diagnostic.isolates, noun), []).append((number, share))
+        return [
+            _limit(isolates, noun, sorted(values))
+            for (isolates, noun), values in series.items()
+            if len(values) > 1
+        ]
+
+
+def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:
+    """Return the sizes up to which the method has at least half of the possible score."""
+    ability = isolates.partition(":")[0].capitalize()
+    done = [number for number, share in values if share >= NEEDED]
+    failed = [number for number, share in values if share < NEEDED]
+    if not failed:
+        return f"{ability}: succeeds with {done[-1]:,} {noun}, the most that were tested."
+    if not done:
+        return f"{ability}: fails with {failed[0]:,} {noun}, the fewest that were tested."
+    if max(done) < min(failed):
+        return f"{ability}: succeeds with {max(done):,} {noun}, fails with {min(failed):,}."
+    return (
+        f"{ability}: succeeds with {in_words([f'{number:,}' for number in done])} {noun}, fails "
+        f"with {in_words([f'{number:,}' for number in failed])}."
+    )
+
+
+def capabilities(scores: Scores, verdicts: Verdicts | None) -> Capabilities | None:
+    """Return the capabilities of all methods; None without diagnostic tasks."""
+    means = scores.table.groupby(["task", "method"], sort=False, observed=True)["score"].mean()
+    owners = {name: task for task in DIAGNOSTICS for name in DIAGNOSTICS[task].scored}
+    rows, further = [], []
+    for name in scores.own_tasks:
+        task = owners.get(name)
+        if task is None:
+            continue
+        chance = scores.factor(name) * _chance(task, name)
+        judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
+        for method in scores.methods:
+            if (name, method) not in means:
+                continue
+            score = scores.factor(name) * float(means[name, method])
+            share = (score - chance) / (scores.factor(name) - chance)
+            row = {
+                "task": name, "method": method, "score": score, "chance": chance, "share": share,
+                "level": "solved" if share >= SOLVED
+                else "chance" if share <= AT_CHANCE else "partly",
+                "verdict": str(judged[method].verdict) if method in judged else "",
+            }  # fmt: skip
+            if name == task:
+                rows.append(row)
+            else:
+                further.append({"of": task, "suffix": name.removeprefix(f"{task}-"), **row})
+    if not rows:
+        return None
+    reference = None if verdicts is None else verdicts.reference
+    found = Capabilities(pd.DataFrame(rows), pd.DataFrame(further), reference)
+    unlearned = found.table["task"].isin(found.not_learned)
+    found.table.loc[unlearned, "verdict"] = ""
+    return found
+
+
+def _chance(task: str, name: str) -> float:
+    """Return the share of the most frequent label of a test set."""
+    return make(task).chance(DIAGNOSTICS[task].scored[name])

@@ -1,0 +1,184 @@
+"""Figures of diagnostic tasks: profile of the methods, depths of a token, longer texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.pictures.drawing import (
+    GRID,
+    INK,
+    PAPER,
+    Panel,
+    Picture,
+    Style,
+    draw_heat_map,
+)
+
+Cells = Mapping[tuple[int, int], Any]
+
+MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
+"""Mark of each verdict in a cell."""
+
+_CELL = 0.42  # side in inches
+_LETTER = 0.072  # width of a letter in inches
+_DARK = 0.55  # share from which numbers are white
+_LINES = (2.7, 1.9)  # size of a panel with lines
+
+
+def profile_picture(table: pd.DataFrame) -> Picture:
+    """Return a heat map of methods and tasks with the score of each cell, and its verdict.
+
+    Args:
+        table: `Capabilities.table`. The shade is the share of the way from chance to a perfect
+            score; a missing cell stays empty.
+
+    Example:
+        >>> row = {"task": "count", "method": "relation", "score": 97.5, "chance": 11.0,
+        ...        "share": 0.97, "verdict": "no worse"}
+        >>> print(profile_picture(pd.DataFrame([row])).panels[0].alt)
+        Scores by method and task: relation: count 98 (no worse).
+    """
+    methods, tasks = ([*dict.fromkeys(table[column])] for column in ("method", "task"))
+    cells = {(row.method, row.task): row for row in rows_of(table)}
+    shares = _grid(methods, tasks, {place: row.share for place, row in cells.items()})
+    alt = "; ".join(
+        f"{method}: " + ", ".join(_said(cells[method, task]) for task in tasks
+                                  if (method, task) in cells)
+        for method in methods
+    )  # fmt: skip
+
+    def draw(ax: Axes) -> None:
+        draw_heat_map(ax, shares, methods, tasks, _CELL, True, opacity=(0.08, 1))
+        for (method, task), row in cells.items():
+            _write(ax, tasks.index(task), methods.index(method), row, MARKS.get(row.verdict, ""))
+
+    left, bottom = (0.25 + _LETTER * max(map(len, names)) for names in (methods, tasks))
+    return Picture(
+        "capabilities",
+        "Scores of methods on diagnostic tasks, shaded from chance to a perfect score.",
+        [Panel("", f"Scores by method and task: {alt}.", draw)],
+        size=(left + _CELL * len(tasks) + 0.1, 0.35 + _CELL * len(methods) + bottom),
+        left=left,
+        bottom=bottom,
+    )
+
+
+def depth_picture(table: pd.DataFrame) -> Picture | None:
+    """Return a heat map for each method: length of the text and depth of the only symbol in it.
+
+    Args:
+        table: Rows with `method`, `length`, `depth` (percent), `score` and `share`.
+
+    Returns:
+        The picture, or None without rows.
+    """
+    if table.empty:
+        return None
+    lengths, depths = (sorted({*table[column]}) for column in ("length", "depth"))
+    rows, columns = [f"{length:,} tokens" for length in lengths], [f"{each} %" for each in depths]
+    panels = []
+    for method, own in table.groupby("method", sort=False):
+        cells = {(row.length, row.depth): row for row in rows_of(own)}
+        shares = _grid(lengths, depths, {place: row.share for place, row in cells.items()})
+        alt = ", ".join(
+            f"{row.score:.0f} with {row.length:,} tokens at {row.depth} %" for row in cells.values()
+        )
+
+        def draw(ax: Axes, shares: np.ndarray = shares, cells: Cells = cells) -> None:
+            draw_heat_map(ax, shares, rows, columns, _CELL, False, opacity=(0.08, 1))
+            for (length, depth), row in cells.items():
+                _write(ax, depths.index(depth), lengths.index(length), row)
+            ax.set_xlabel("place in the text")
+
+        panels.append(Panel(str(method), f"{method}: {alt}.", draw))
+    left = 0.25 + _LETTER * max(map(len, rows))
+    width = max(left + _CELL * len(depths) + 0.1, 2.4)
+    return Picture(
+        "depths",
+        "Scores on a single symbol among others, by length of the text and depth of the symbol.",
+        panels,
+        size=(width, 0.35 + _CELL * len(lengths) + 0.6),
+        left=left,
+        bottom=0.6,
+    )
+
+
+def longer_picture(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
+    """Return a panel per task with the score against the length relative to training.
+
+    Args:
+        table: Rows with `task`, `method`, `times` (1 for the length of training), `score` and
+            `chance`.
+        look: Style of each method.
+
+    Returns:
+        The picture, or None without rows.
+    """
+    panels = [
+        _longer_panel(str(task), own, look)
+        for task, own in table.groupby("task", sort=False)
+        if own["times"].nunique() > 1
+    ]
+    if not panels:
+        return None
+    return Picture(
+        "longer",
+        "Scores on longer texts than in training, by task and method.",
+        panels,
+        size=_LINES,
+        left=0.45,
+        bottom=0.5,
+        legend=look,
+    )
+
+
+def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Panel:
+    by_method = {
+        str(method): rows.sort_values("times") for method, rows in own.groupby("method", sort=False)
+    }
+    values = "; ".join(
+        f"{method} " + ", ".join(f"{row.score:.0f} at {row.times}x" for row in rows_of(rows))
+        for method, rows in by_method.items()
+    )
+
+    def draw(ax: Axes) -> None:
+        for method, rows in by_method.items():
+            ax.plot(rows["times"], rows["score"], **look[method].line, marker=look[method].marker,
+                    markersize=5)  # fmt: skip
+        ax.axhline(float(own["chance"].iloc[0]), color=GRID, linewidth=1.2, zorder=1)
+        times = sorted({*own["times"]})
+        ax.set_xscale("log")
+        ax.set_xticks(times, [f"{each}x" for each in times])
+        ax.minorticks_off()
+        ax.set(xlabel="length relative to training", ylim=(0, 102))
+        ax.grid(axis="y")
+
+    return Panel(task, f"{task}, score by length: {values}.", draw)
+
+
+def _write(ax: Axes, column: int, row: int, cell: Any, mark: str = "") -> None:
+    """Write a score in its cell, with the mark of its verdict below."""
+    color = PAPER if cell.share > _DARK else INK
+    look: dict[str, Any] = {"color": color, "fontsize": 8, "ha": "center", "va": "center"}
+    ax.text(column + 0.5, row + (0.34 if mark else 0.5), f"{cell.score:.0f}", **look)
+    if mark:
+        ax.text(column + 0.5, row + 0.74, mark, **look)
+
+
+def _grid(
+    rows: Sequence[Any], columns: Sequence[Any], values: Mapping[tuple[Any, Any], float]
+) -> np.ndarray:
+    """Return values by row and column; NaN where there is none."""
+    return np.array(
+        [[values.get((row, column), np.nan) for column in columns] for row in rows], float
+    ).clip(min=0)
+
+
+def _said(row: Any) -> str:
+    return f"{row.task} {row.score:.0f}" + (row.verdict and f" ({row.verdict})")

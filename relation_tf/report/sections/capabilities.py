@@ -1,0 +1,123 @@
+"""Section on diagnostic tasks: what each method can and cannot do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pandas as pd
+
+from relation_tf.registry import register_section
+from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph, Row, Section, Table
+from relation_tf.report.capabilities import (
+    AT_CHANCE,
+    NEEDED,
+    SOLVED,
+    Capabilities,
+    capabilities,
+)
+from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.capabilities import (
+    MARKS,
+    depth_picture,
+    longer_picture,
+    profile_picture,
+)
+from relation_tf.report.pictures.drawing import Picture
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+
+_MOST_DESCRIBED = 6  # methods with a paragraph
+_LEVELS = (
+    "Shade: share of the distance from chance (always the most frequent label) to a perfect score. "
+    f"Solved: at least {SOLVED:.0%}; at chance: at most {AT_CHANCE:.0%}."
+).replace("%", " %")
+
+
+@register_section("capabilities")
+class CapabilityProfile(Section):
+    """Scores on diagnostic tasks, with chance and verdicts, depths and longer texts."""
+
+    heading = "Capabilities"
+    by_family = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the profile, sentences on the methods, and figures of further test sets."""
+        found = capabilities(context.scores, context.verdicts)
+        if found is None:
+            return []
+        others = [name for name in found.methods if name != found.reference]
+        said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
+        pictures = [depth_picture(_depths(found)), longer_picture(_longer(found), context.look)]
+        return [
+            Bullets(said),
+            Figure(profile_picture(found.table)),
+            Paragraph(" ".join(_note(found)), "note"),
+            _tasks(found),
+            *_figures(pictures, context),
+        ]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the scores with chance, level and verdict."""
+        found = capabilities(context.scores, context.verdicts)
+        return {} if found is None else {"capabilities": found.table}
+
+
+def _note(found: Capabilities) -> Iterator[str]:
+    yield _LEVELS
+    if found.reference is None:
+        return
+    marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
+    yield f"Verdicts against {found.reference}: {marks}."
+    if found.not_learned:
+        yield (
+            f"No verdicts on {in_words(found.not_learned)}: {found.reference} itself does not "
+            f"reach {100 * NEEDED:.0f} % of the distance within these epochs."
+        )
+
+
+def _tasks(found: Capabilities) -> Table:
+    """Return the tasks with chance and the scores of the reference."""
+    columns = [Column("Task", "head"), Column("Isolates", "words"), Column("Chance", "number")]
+    reference: dict[str, str] = {}
+    if found.reference is not None:
+        columns.append(Column(found.reference, "number"))
+        own = found.of(found.reference)
+        scores = own["score"].map("{:.1f}".format)
+        reference = dict(zip(own["task"], scores, strict=True))
+    chance = dict(zip(found.table["task"], found.table["chance"], strict=True))
+    rows = []
+    for task in found.tasks:
+        cells = [task, DIAGNOSTICS[task].isolates, f"{chance[task]:.1f}"]
+        shown = [reference.get(task, "")] if found.reference is not None else []
+        rows.append(Row([*cells, *shown], task=task))
+    return Table("Table: diagnostic tasks", columns, rows)
+
+
+def _depths(found: Capabilities) -> pd.DataFrame:
+    """Return the scores by length and depth, see `depth_picture`."""
+    return pd.DataFrame(
+        [
+            {**row, "length": DIAGNOSTICS[row["of"]].length, "depth": int(match[1])}
+            for row in found.further.to_dict("records")
+            if (match := re.fullmatch(r"depth(\d+)", row["suffix"]))
+        ]
+    )
+
+
+def _longer(found: Capabilities) -> pd.DataFrame:
+    """Return the scores by relative length, see `longer_picture`."""
+    rows = [
+        {**row, "task": row["of"], "times": int(match[1])}
+        for row in found.further.to_dict("records")
+        if (match := re.fullmatch(r"(\d+)x", row["suffix"]))
+    ]
+    there = {row["task"] for row in rows}
+    own = found.table[found.table["task"].isin(there)].assign(times=1)
+    return pd.concat([own, pd.DataFrame(rows)], ignore_index=True)
+
+
+def _figures(pictures: Sequence[Picture | None], context: ReportContext) -> Iterator[Block]:
+    for picture in pictures:
+        if picture is not None:
+            yield Figure(picture, picture.legend)

@@ -1,0 +1,98 @@
+"""Capabilities: scores on diagnostic tasks between chance and a perfect score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from relation_tf.report import make_report
+from relation_tf.report.capabilities import _limit
+from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
+from relation_tf.report.pictures.drawing import styles
+from tests.report.conftest import Fabricate, MakeSuite
+
+TASKS = ["majority", "needle-16", "needle-64", "parity"]
+SCORES = {
+    ("attention", "majority"): 1.0, ("attention", "needle-16"): 1.0,
+    ("attention", "needle-64"): 0.99, ("attention", "parity"): 0.55,
+    ("relation", "majority"): 0.995, ("relation", "needle-16"): 0.98,
+    ("relation", "needle-64"): 0.07, ("relation", "parity"): 0.52,
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
+    def score(run: Any, task: str, *_: Any) -> float:
+        own = task.rpartition("-depth")[0] or task.rpartition("-")[0]
+        base = SCORES.get((run.method, task), SCORES.get((run.method, own), 0.5))
+        return base - run.seed / 1e4
+
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=TASKS, method=methods, reference="attention", margin=5.0, seeds=5)
+    return fabricate(suite, score=score)
+
+
+def test_profile_has_chance_levels_and_verdicts(folder: Path) -> None:
+    table = make_report(folder).tables["capabilities"].set_index(["method", "task"])
+    relation = table.loc["relation"]
+    assert relation["level"].to_dict() == {
+        "majority": "solved", "needle-16": "solved", "needle-64": "chance", "parity": "chance"
+    }  # fmt: skip
+    assert relation["verdict"].to_dict() == {
+        "majority": "no worse", "needle-16": "no worse", "needle-64": "worse", "parity": ""
+    }  # fmt: skip
+    assert relation.loc["parity", "chance"] == pytest.approx(50, abs=3)
+    share = relation.loc["needle-64", "share"]
+    chance = relation.loc["needle-64", "chance"]
+    assert share == pytest.approx((relation.loc["needle-64", "score"] - chance) / (100 - chance))
+
+
+def test_page_says_what_a_method_can_do(folder: Path) -> None:
+    text = make_report(folder).markdown()
+    assert (
+        "relation: Solves majority and needle-16. Is at chance on needle-64 and parity. "
+        "Better or no worse than attention on majority and needle-16. Worse than attention on "
+        "needle-64. Keep one token among many: succeeds with 14 other tokens, fails with 62."
+    ) in text
+    assert "No verdicts on parity: attention itself does not reach 50 % of the distance" in text
+    assert "| parity | track a state |" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([(2, 0.9), (4, 0.8)], "Recall: succeeds with 4 pairs, the most that were tested."),
+        ([(2, 0.1), (4, 0.2)], "Recall: fails with 2 pairs, the fewest that were tested."),
+        ([(2, 0.9), (4, 0.2)], "Recall: succeeds with 2 pairs, fails with 4."),
+        ([(2, 0.1), (4, 0.9)], "Recall: succeeds with 4 pairs, fails with 2."),
+    ],
+)
+def test_limit(values: list[tuple[int, float]], said: str) -> None:
+    assert _limit("recall: bind keys", "pairs", values) == said
+
+
+def test_pictures_hold_all_scores() -> None:
+    row = {"task": "count", "method": "mlp", "score": 97.6, "share": 0.9, "verdict": "worse"}
+    assert profile_picture(pd.DataFrame([row])).panels[0].alt.endswith("mlp: count 98 (worse).")
+    depths = pd.DataFrame([row | {"length": 16, "depth": 0}, row | {"length": 64, "depth": 50}])
+    picture = depth_picture(depths)
+    assert picture is not None
+    assert picture.panels[0].alt == "mlp: 98 with 16 tokens at 0 %, 98 with 64 tokens at 50 %."
+    assert b"<svg" in picture.svg().encode()
+    assert depth_picture(depths[:0]) is None
+    longer = pd.DataFrame([row | {"times": times, "chance": 11.0} for times in (1, 2)])
+    picture = longer_picture(longer, styles(["mlp"]))
+    assert picture is not None
+    assert picture.panels[0].alt == "count, score by length: mlp 98 at 1x, 98 at 2x."
+    assert "98" in profile_picture(pd.DataFrame([row])).svg()
+    assert longer_picture(longer[:1], styles(["mlp"])) is None
+
+
+def test_suites_without_diagnostics_have_no_section(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    folder = fabricate(suite_of(), score=lambda *_: 0.5)
+    assert "Capabilities" not in make_report(folder).markdown()
