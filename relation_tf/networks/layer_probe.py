@@ -1,4 +1,4 @@
-"""What a token-mixing layer passes between tokens, measured at its initial weights."""
+"""Measurement of what a token-mixing layer passes between tokens, at its initial weights."""
 
 from __future__ import annotations
 

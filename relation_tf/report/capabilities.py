@@ -1,4 +1,4 @@
-"""What methods can do: their scores on diagnostic tasks between chance and a perfect score."""
+"""Capabilities of methods: scores on diagnostic tasks between chance and a perfect score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a layer passes between tokens: crippled layers must show their weakness, and only it."""
+"""Measurement of what a layer passes: crippled layers must show their weakness, and only it."""
 
 from __future__ import annotations
 
