@@ -12,8 +12,6 @@ from matplotlib.axes import Axes
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import (
     GRID,
-    INK,
-    PAPER,
     Panel,
     Picture,
     Style,
@@ -27,7 +25,7 @@ MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
 
 _CELL = 0.42  # side in inches
 _LETTER = 0.072  # width of a letter in inches
-_DARK = 0.55  # share from which numbers are white
+_OPACITY = (0.06, 0.5)  # numbers must be legible on it, in the colours of both pages
 _LINES = (2.7, 1.9)  # size of a panel with lines
 
 
@@ -54,7 +52,7 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     )  # fmt: skip
 
     def draw(ax: Axes) -> None:
-        draw_heat_map(ax, shares, methods, tasks, _CELL, True, opacity=(0.08, 1))
+        draw_heat_map(ax, shares, methods, tasks, _CELL, True, opacity=_OPACITY)
         for (method, task), row in cells.items():
             _write(ax, tasks.index(task), methods.index(method), row, MARKS.get(row.verdict, ""))
 
@@ -91,7 +89,7 @@ def depth_picture(table: pd.DataFrame) -> Picture | None:
         )
 
         def draw(ax: Axes, shares: np.ndarray = shares, cells: Cells = cells) -> None:
-            draw_heat_map(ax, shares, rows, columns, _CELL, False, opacity=(0.08, 1))
+            draw_heat_map(ax, shares, rows, columns, _CELL, False, opacity=_OPACITY)
             for (length, depth), row in cells.items():
                 _write(ax, depths.index(depth), lengths.index(length), row)
             ax.set_xlabel("place in the text")
@@ -164,8 +162,7 @@ def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Pa
 
 def _write(ax: Axes, column: int, row: int, cell: Any, mark: str = "") -> None:
     """Write a score in its cell, with the mark of its verdict below."""
-    color = PAPER if cell.share > _DARK else INK
-    look: dict[str, Any] = {"color": color, "fontsize": 8, "ha": "center", "va": "center"}
+    look: dict[str, Any] = {"fontsize": 8, "ha": "center", "va": "center"}
     ax.text(column + 0.5, row + (0.34 if mark else 0.5), f"{cell.score:.0f}", **look)
     if mark:
         ax.text(column + 0.5, row + 0.74, mark, **look)
