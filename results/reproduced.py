@@ -53,6 +53,7 @@ _REVIEWS = ["GloVe vectors for only 20 to 25 % of the words", "patience 5 instea
 STUDIES = (
     Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE),
     Study("Relation, Table 1, early stopping", "glue-small-best", "glue-small-smoothed", _GLUE),
+    Study("Relation, Table 1, 128 and 256 units", "glue-sizes", "glue-sizes", {}),
     Study("Relation, Table 1, word vectors", "glue-small-vectors", "glue-small-vectors",
           {"": ["word vectors trained on 18.5 million tokens, not GloVe 6B"]}),
     Study("Relation, Table 2, validation", "relation-table2-validation",
