@@ -181,6 +181,8 @@ class EarlyStopping(StoppingRule):
     ) -> None:
         self.patience = patience
         self._sign = -1.0 if higher_is_better else 1.0
+        if enough is not None and not isinstance(enough, int | float):
+            raise ValueError(f"enough must be a number. Received: {enough!r}")
         self.enough = enough
         self.best = math.inf
         self.epoch = 0

@@ -124,7 +124,8 @@ def test_rule_is_created_from_its_declaration():
     [
         ("smoothed_early_stopping", {"windw": 3}, "unknown option 'windw'. Did you mean 'window'?"),
         ("smoothed_early_stopping", {"window": "x"}, "window must be an integer, 1 or more"),
-        ("early_stopping", {"window": 3}, "has no options. Received: 'window'"),
+        ("early_stopping", {"window": 3}, "unknown option 'window'. Must be one of enough"),
+        ("early_stopping", {"enough": "x"}, "enough must be a number. Received: 'x'"),
     ],
 )
 def test_wrong_stopping_options(rule, options, message):
