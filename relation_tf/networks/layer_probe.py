@@ -152,8 +152,8 @@ def probe_layer(
         >>> from relation_tf.networks import probe_layer
         >>> probe_layer("relation").passed
         8
-        >>> print(probe_layer("local-attention", options={"window": 1}))
-        A token receives only tokens at most 1 away: a window of 3.
+        >>> print(probe_layer("local-attention", options={"window": 3, "global_tokens": 0}))
+        A token receives only tokens at most 2 away: a window of 5.
 
     References:
         The rank measures the size of the state as Arora et al. 2024, "Simple linear attention
