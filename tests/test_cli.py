@@ -306,7 +306,7 @@ def test_without_a_command(call):
 
 COMMANDS = (
     "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
-    "submit", "run", "plan", "pretrain", "generate", "vectors",
+    "submit", "run", "diagnose", "plan", "pretrain", "generate", "vectors",
 )  # fmt: skip
 
 
@@ -350,6 +350,7 @@ def completions(call, monkeypatch, shell, line):
         ("relation-tf tasks SST-2-", "SST-2-sentences"),
         ("relation-tf check-layer multi", "multi-head-attention"),
         ("relation-tf run demo --set ep", "epochs="),
+        ("relation-tf diagnose relation --tasks major", "majority"),
         ("relation-tf compare a.csv --test we", "welch"),
         ("relation-tf compare a.csv --test-over-tasks fr", "friedman-nemenyi"),
     ],

@@ -50,6 +50,7 @@ SMALLER = {
     ),
     "relation-tf run glue-small": _ONE,
     "relation-tf run": "--seeds 1 --set epochs=1",
+    "relation-tf diagnose": "--seeds 1 --tasks memorize-small --set epochs=1",
     "relation-tf pretrain": "--mechanisms relation,attention --steps 2 --length 16 --vocabulary 60",
 }
 
@@ -186,7 +187,10 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
     for path in data.iterdir():
         (tmp_path / path.name).symlink_to(path)
-    write_files(DOCS / "how-to" / "own-layer.md" if page == README else page, tmp_path)
+    if page == README or page.name == "diagnostics.md":
+        write_files(DOCS / "how-to" / "own-layer.md", tmp_path)
+    if page != README:
+        write_files(page, tmp_path)
     if page in (README, DOCS / "how-to" / "compare.md"):
         program = tmp_path / "program.py"
         program.write_text(blocks(DOCS / "how-to" / "compare.md", "python")[0][1])

@@ -1,3 +1,4 @@
+from .diagnosing import diagnose
 from .options import RunOptions
 from .planning import SuitePlan
 from .predicting import Predictions, predict_missing
@@ -17,6 +18,7 @@ __all__ = [
     "Submissions",
     "SuitePlan",
     "Tracker",
+    "diagnose",
     "plan_suite",
     "predict_missing",
     "pretrain",

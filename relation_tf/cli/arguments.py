@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import sys
 import tomllib
@@ -12,7 +13,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relation_tf.cli.completion import COMPLETED, complete_suite
+from relation_tf.cli.completion import COMPLETED, complete_mechanism, complete_suite
+from relation_tf.errors import SuiteError, did_you_mean_module
 from relation_tf.option_fields import Function, option, take_options
 
 SuiteName = Annotated[
@@ -21,6 +23,14 @@ SuiteName = Annotated[
         metavar="SUITE",
         help="Name of a suite (see `suites`), or a TOML file.",
         autocompletion=complete_suite,
+    ),
+]
+LayerName = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAYER",
+        help="Custom layer, as package.module:Name, or name of a mechanism.",
+        autocompletion=complete_mechanism,
     ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the runs of a suite.")]
@@ -160,8 +170,12 @@ def parse_seeds(seeds: str | None) -> list[int] | None:
         ) from None
 
 
-def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
+def parse_settings(pairs: Iterable[str] | None, flag: str = "--set") -> dict[str, Any]:
     """Parse `KEY=VALUE` pairs; a value that is not valid TOML is a string.
+
+    Args:
+        pairs: The pairs.
+        flag: The option that takes them, for messages.
 
     Raises:
         BadParameter: If a pair has no key or no value, or the key is that of a table's entry.
@@ -170,10 +184,10 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise typer.BadParameter(f"--set: must be KEY=VALUE. Received: {pair!r}")
+            raise typer.BadParameter(f"{flag}: must be KEY=VALUE. Received: {pair!r}")
         if "." in key:
             raise typer.BadParameter(
-                "--set: must set a whole key, such as 'overrides={CoLA={epochs=20}}'. "
+                f"{flag}: must set a whole key, such as 'overrides={{CoLA={{epochs=20}}}}'. "
                 f"Received: {pair!r}"
             )
         try:
@@ -195,6 +209,20 @@ def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
         "seeds": parse_seeds(options["seeds"]),
         "settings": parse_settings(options["settings"]),
     }
+
+
+def check_importable(layer: str) -> None:
+    """Check that there is a module of this layer, if it has the form `module:Name`.
+
+    Raises:
+        SuiteError: If there is none.
+    """
+    module, colon, _ = layer.partition(":")
+    if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
+        raise SuiteError(
+            f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "
+            f"installed package {module!r}.{did_you_mean_module(module)}"
+        )
 
 
 def import_from_here(suite: str = "") -> None:

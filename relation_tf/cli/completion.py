@@ -88,8 +88,8 @@ def _tests(incomplete: str, *, over_tasks: bool) -> list[str]:
 def _lists(context: typer.Context, incomplete: str, kind: str) -> list[str]:
     from relation_tf.config import load_suite
 
-    # The option has no value yet, so that the suite is not parsed.
-    given = [context.params["suite"], *context.args]
+    # The option has no value yet, so that the suite is not parsed. `diagnose` has no such argument.
+    given = [context.params.get("suite", "diagnostics-small"), *context.args]
     before, comma, last = incomplete.rpartition(",")
     with suppress(RelationError):  # the command itself reports a wrong suite
         suite = load_suite(next(filter(None, given), ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Annotated, Any
 
 import typer
@@ -10,13 +9,15 @@ import typer
 from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
+    LayerName,
     SuiteOptions,
+    check_importable,
     import_from_here,
     parse_settings,
     with_options,
 )
-from relation_tf.cli.completion import complete_mechanism, complete_suite, complete_task
-from relation_tf.errors import SuiteError, did_you_mean_module
+from relation_tf.cli.completion import complete_suite, complete_task
+from relation_tf.errors import SuiteError
 
 
 @command("relation-tf suites", "relation-tf suites my_suite.toml")
@@ -124,14 +125,7 @@ def download(
 )
 @with_options(RunOptions, "plugins")
 def check_layer(
-    layer: Annotated[
-        str,
-        typer.Argument(
-            metavar="LAYER",
-            help="Custom layer, as package.module:Name, or name of a mechanism.",
-            autocompletion=complete_mechanism,
-        ),
-    ],
+    layer: LayerName,
     units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the output.")] = 8,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 6,
     settings: Annotated[
@@ -150,13 +144,7 @@ def check_layer(
     layer_options = parse_settings(settings)
     import_from_here()
     load_plugins(RunOptions(**options).plugins)
-    module, colon, _ = layer.partition(":")
-    if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
-        raise SuiteError(
-            f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "
-            f"installed "
-            f"package {module!r}.{did_you_mean_module(module)}"
-        )
+    check_importable(layer)
     with loading_quietly():
         import keras
 

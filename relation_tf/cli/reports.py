@@ -249,8 +249,8 @@ def submit(folder: Folder, **options: Any) -> None:
         raise typer.Exit(1 if submissions.packed else 2)
 
 
-def write_report(results: Results, costs: Sequence[str] = ()) -> None:
-    """Write the report of a suite into its folder and print its summary."""
+def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
+    """Write the report of a suite into its folder, print its summary and return it."""
     with interrupts_delayed():
         from relation_tf.report import make_report
         from relation_tf.report.report import check_folder
@@ -258,7 +258,9 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> None:
     folder = results.folder / "report"
     check_folder(folder)
     with interrupts_delayed():
-        _print_report(make_report(results, costs), folder)
+        report = make_report(results, costs)
+        _print_report(report, folder)
+    return report
 
 
 def _print_report(report: Report, folder: Path) -> None:

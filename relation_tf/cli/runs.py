@@ -12,11 +12,14 @@ import typer
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
+    LayerName,
     SuiteName,
     SuiteOptions,
+    check_importable,
     import_from_here,
     parse_seeds,
     parse_selection,
+    parse_settings,
     split_names,
     with_options,
 )
@@ -30,6 +33,10 @@ from relation_tf.training.pretraining_settings import PretrainingSettings
 if TYPE_CHECKING:
     from relation_tf.bench import Results
     from relation_tf.config import RunConfig
+
+_OF_DIAGNOSES = (
+    "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
+)  # fmt: skip
 
 
 @command(
@@ -93,6 +100,53 @@ def plan(suite: SuiteName, **options: Any) -> None:
 
     import_from_here(suite)
     echo(plan_suite(suite, **parse_selection(options)))
+
+
+@command(
+    "relation-tf diagnose my_layer:MeanGate --jobs 2",
+    "relation-tf diagnose relation --tasks majority,needle-16,recall-small --seeds 1,2,3",
+)
+@with_options(RunOptions, *_OF_DIAGNOSES)
+@with_options(
+    SuiteOptions,
+    *("out", "tasks", "seeds", "settings"),
+    out="Folder of the runs. Default: runs/diagnose-NAME.",
+)
+def diagnose(
+    layer: LayerName,
+    layer_options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
+    ] = None,
+    **options: Any,
+) -> None:
+    """Describe what a layer can do, next to attention, linear attention and a baseline.
+
+    Trains them on 20 generated tasks and measures what the layer passes between tokens. Safe to
+    interrupt: run the same command again to resume.
+    """
+    with interrupts_delayed():
+        from relation_tf.bench import diagnose as train
+        from relation_tf.networks import probe_layer
+        from relation_tf.report.capabilities import describe
+
+    own = parse_settings(layer_options, "--option")
+    options["tasks"] = split_names(options["tasks"])
+    options["seeds"] = parse_seeds(options["seeds"])
+    options["settings"] = parse_settings(options["settings"])
+    import_from_here()
+    check_importable(layer)
+    results = train(layer, layer_options=own, **options)
+    if results.runs:
+        name = str(results.suite.methods()[0].name)
+        context = write_report(results).context
+        limits = str(probe_layer(layer, options=own)).replace("\n", " ")
+        words = describe(context.scores, context.verdicts, name)
+        echo(f"\n{name} after training: {words}")
+        echo(f"{name} with its initial weights: {limits}")
+    if results.failures:
+        print_failures(results)
+        raise typer.Exit(1)
 
 
 @command(

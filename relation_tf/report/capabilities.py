@@ -144,6 +144,12 @@ def capabilities(scores: Scores, verdicts: Verdicts | None) -> Capabilities | No
     return found
 
 
+def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
+    """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
+    found = capabilities(scores, verdicts)
+    return "" if found is None else " ".join(found.in_words(method))
+
+
 def _chance(task: str, name: str) -> float:
     """Return the share of the most frequent label of a test set."""
     return make(task).chance(DIAGNOSTICS[task].scored[name])

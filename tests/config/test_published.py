@@ -28,6 +28,8 @@ def test_every_suite_of_a_paper_has_its_figures():
         "decode",
         "deep-glue",
         "demo",
+        "diagnostics",
+        "diagnostics-small",
         "mechanism-speed",
         "modern",
         "sequences",

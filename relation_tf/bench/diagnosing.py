@@ -1,0 +1,99 @@
+"""Diagnosis of one layer: diagnostic tasks, next to mechanisms whose abilities are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from relation_tf.bench.options import accepts_options
+from relation_tf.bench.results import Results
+from relation_tf.bench.runner import run_suite
+from relation_tf.config import Method, Suite, load_suite
+from relation_tf.config.plugins import load_plugins
+
+SUITE = "diagnostics-small"
+BESIDE = ("attention", "linear-attention", "baseline")
+"""Methods of the suite that are trained next to the layer."""
+
+
+@accepts_options()
+def diagnose(
+    layer: type | str,
+    out: str | Path | None = None,
+    *,
+    layer_options: Mapping[str, Any] | None = None,
+    tasks: str | Iterable[str] | None = None,
+    seeds: int | Iterable[int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Results:
+    """Train a layer, attention, linear attention and the baseline on diagnostic tasks.
+
+    The network and the tasks are those of the suite `diagnostics-small`. Safe to interrupt: the
+    same call resumes. The section *Capabilities* of the report describes the layer in words.
+
+    Args:
+        layer: A Keras layer class, `"package.module:Name"` or the name of a mechanism. It must
+            return a vector for each token.
+        out: The folder of the runs, by default `runs/diagnose-<name>`.
+        layer_options: Further arguments of the layer.
+        tasks: Tasks to run, by default all 20.
+        seeds: Seeds to run, by default all five.
+        settings: Keys of the suite to override, such as `{"epochs": 10}`.
+        **options: Fields of `relation_tf.bench.RunOptions`, such as `jobs`.
+
+    Raises:
+        SuiteError: As `run_suite`.
+
+    Example:
+        >>> import tempfile
+        >>> from relation_tf.bench import diagnose
+        >>> small = {"tasks": ["count"], "seeds": [1], "settings": {"epochs": 1}}
+        >>> results = diagnose("relation", tempfile.mkdtemp(), **small, quiet=True)
+        >>> [run["method"] for run in results.runs]
+        ['relation', 'attention', 'linear-attention', 'baseline']
+    """
+    load_plugins(options.get("plugins") or ())
+    suite = diagnosis(layer, layer_options or {})
+    return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
+
+
+def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
+    """Return the suite of a diagnosis: the layer first, then the methods of `BESIDE`."""
+    mechanism = layer if isinstance(layer, str) else _path(layer)
+    name = short_name(mechanism)
+    suite = load_suite(SUITE)
+    known = {str(method.name): method.model_dump() for method in suite.methods()}
+    reference = known[str(suite.reference)]
+    changed = {"mechanism": mechanism, "options": dict(layer_options)}
+    own = {**reference, "name": name, "options": {**reference["options"], **changed}}
+    if layer_options and name in BESIDE:
+        own["name"] = f"{name}-changed"
+    others = [known[other] for other in BESIDE if other != own["name"]]
+    return load_suite(
+        suite,
+        {
+            "name": f"diagnose-{own['name']}",
+            "title": f"Abilities of {mechanism}",
+            "question": f"What can {own['name']} do, and what can it not do?",
+            "method": [own, *others],
+            "reference": suite.reference,
+            "margin": suite.margin,
+        },
+    )
+
+
+def _path(layer: type) -> str:
+    return Method.model_validate({"mechanism": layer}).mechanism
+
+
+def short_name(mechanism: str) -> str:
+    """Return the name of a method for a mechanism: without its module.
+
+    Example:
+        >>> short_name("my_layer:MeanGate")
+        'MeanGate'
+    """
+    return re.sub(r"[^A-Za-z0-9._-]", "", mechanism.rpartition(":")[2]).lstrip("._-") or "layer"

@@ -1,0 +1,85 @@
+"""Tests of the diagnosis of a layer."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+
+import keras
+import pytest
+
+from relation_tf.bench import diagnose
+from relation_tf.bench.diagnosing import BESIDE, diagnosis, short_name
+from relation_tf.config import load_suite
+from relation_tf.errors import SuiteError
+from relation_tf.report import make_report
+from relation_tf.report.capabilities import describe
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+
+
+class Identity(keras.layers.Dense):
+    """A layer that mixes no tokens."""
+
+
+LAYER = f"{__name__}:Identity"
+
+
+@pytest.mark.parametrize("layer", [Identity, LAYER])
+def test_the_layer_has_the_network_of_attention(layer):
+    suite = diagnosis(layer, {"use_bias": False})
+    own, *others = suite.methods()
+    assert [method.name for method in others] == [*BESIDE]
+    assert own.name == "Identity"
+    attention = dict(others[0].options)
+    assert own.options == {**attention, "mechanism": LAYER, "options": {"use_bias": False}}
+    assert (own.units, own.mechanism) == (others[0].units, "encoder")
+    assert (suite.reference, suite.margin) == ("attention", 5.0)
+
+
+def test_the_reference_is_trained_once_unless_its_options_differ():
+    assert [method.name for method in diagnosis("attention", {}).methods()] == [*BESIDE]
+    names = [method.name for method in diagnosis("attention", {"num_heads": 2}).methods()]
+    assert names == ["attention-changed", *BESIDE]
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [("nothing", "unknown mechanism"), (f"{__name__}:Nothing", "no attribute 'Nothing'")],
+)
+def test_unknown_layers(tmp_path, layer, message):
+    with pytest.raises(SuiteError, match=message):
+        diagnose(layer, tmp_path / "runs", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name"),
+    [("relation", "relation"), ("a.b:Mix", "Mix"), ("a:_Mix2", "Mix2"), ("a:Größe", "Gre"),
+     ("a:__", "layer")],
+)  # fmt: skip
+def test_short_name(mechanism, name):
+    assert short_name(mechanism) == name
+
+
+def test_suites_train_all_mechanisms_of_the_speed_suite():
+    timed = {method.name for method in load_suite("mechanism-speed").methods()}
+    for name in ("diagnostics", "diagnostics-small"):
+        suite = load_suite(name)
+        assert {method.name for method in suite.methods()} == timed
+        assert all(method.options["mechanism"] == method.name for method in suite.methods())
+        assert {*suite.tasks} <= {*DIAGNOSTICS}
+        abilities = {DIAGNOSTICS[task].isolates for task in suite.tasks}
+        assert abilities == {each.isolates for each in DIAGNOSTICS.values()}
+    text = (resources.files("relation_tf.suites") / "diagnostics-small.toml").read_text("utf-8")
+    assert len(tomllib.loads(text)["method"]) == len(timed)
+
+
+@pytest.mark.tensorflow
+def test_a_diagnosis_describes_the_layer(tmp_path):
+    small = {"tasks": ["memorize-small"], "seeds": [1, 2], "settings": {"epochs": 1}}
+    results = diagnose("relation", tmp_path / "runs", **small, quiet=True)
+    assert len(results.runs) == 8
+    context = make_report(results).context
+    words = describe(context.scores, context.verdicts, "relation")
+    assert "memorize-small" in words
+    again = diagnose("relation", tmp_path / "runs", **small, quiet=True)
+    assert again.scores["score"].tolist() == results.scores["score"].tolist()
