@@ -141,12 +141,16 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
     common = {name: own for name, own in networks.items() if {*methods} == {*own}}
     if len(common) > 1 and scores.alike:
         title = f"mean of {len(common)} tasks"
-        return {title: {name: _mean([own[name] for own in common.values()]) for name in methods}}
-    return {task: {name: _mean([own[name]]) for name in own} for task, own in networks.items()}
+        return {title: {name: mean_of([own[name] for own in common.values()]) for name in methods}}
+    return {task: {name: mean_of([own[name]]) for name in own} for task, own in networks.items()}
 
 
-def _mean(samples: Sequence[Sequence[float]]) -> Interval:
-    """Return the mean over tasks of the means over seeds; the degrees of freedom are Welch's."""
+def mean_of(samples: Sequence[Sequence[float]]) -> Interval:
+    """Return the mean over tasks of the means over seeds, with its 95 % interval over seeds.
+
+    Args:
+        samples: Scores of the seeds, by task. The degrees of freedom are Welch's.
+    """
     mean = float(np.mean([np.mean(own) for own in samples]))
     if min(map(len, samples)) < 2:
         return Interval(mean, math.nan, math.nan)

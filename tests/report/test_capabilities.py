@@ -96,3 +96,23 @@ def test_suites_without_diagnostics_have_no_section(
 ) -> None:
     folder = fabricate(suite_of(), score=lambda *_: 0.5)
     assert "Capabilities" not in make_report(folder).markdown()
+
+
+def test_scores_against_state_size(folder: Path, fabricate: Fabricate, suite_of: MakeSuite) -> None:
+    def change(config: Any, files: dict[str, Any]) -> None:
+        files["history"] = {"pass": [1], "seconds": [1.0]}
+        length = int(config.task.partition("-")[2])
+        held = 1024 * (length if config.method == "attention" else 3)
+        files["result"] |= {"tokens": length, "pass_bytes": 2**20, "state_bytes": held}
+
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=["training-128", "training-512"], method=methods, seeds=5)
+    timed = fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
+    pictures = {each.name: each for each in make_report(folder, [timed]).context.pictures}
+    first, second = pictures["score-state"].panels
+    assert first.alt.startswith("needle-16: 14 other tokens, mean score in points")
+    assert "against state size with 128 tokens, KiB: attention 100 ± " in first.alt
+    assert first.alt.endswith(" at 3.")
+    assert " at 128, relation 98" in first.alt
+    assert "relation 6.97 " in second.alt
+    assert "score-state" not in {each.name for each in make_report(folder).context.pictures}

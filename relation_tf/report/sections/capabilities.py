@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -25,6 +25,8 @@ from relation_tf.report.pictures.capabilities import (
     profile_picture,
 )
 from relation_tf.report.pictures.drawing import Picture
+from relation_tf.report.pictures.trade_offs import points_of, score_panel, score_picture
+from relation_tf.report.trade_offs import Interval, mean_of
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
@@ -48,7 +50,11 @@ class CapabilityProfile(Section):
             return []
         others = [name for name in found.methods if name != found.reference]
         said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
-        pictures = [depth_picture(_depths(found)), longer_picture(_longer(found), context.look)]
+        pictures = [
+            depth_picture(_depths(found)),
+            longer_picture(_longer(found), context.look),
+            _state_picture(found, context),
+        ]
         return [
             Bullets(said),
             Figure(profile_picture(found.table)),
@@ -115,6 +121,39 @@ def _longer(found: Capabilities) -> pd.DataFrame:
     there = {row["task"] for row in rows}
     own = found.table[found.table["task"].isin(there)].assign(times=1)
     return pd.concat([own, pd.DataFrame(rows)], ignore_index=True)
+
+
+def _state_picture(found: Capabilities, context: ReportContext) -> Picture | None:
+    """Return the scores on tasks of several sizes against the state size in a timed suite.
+
+    The state size is that for the timed text whose length is nearest to the task's.
+    """
+    costs = context.of_timed
+    states = costs if costs.empty else costs[costs["measure"] == "state"]
+    panels = []
+    for task in found.tasks if len(states) else ():
+        diagnostic = DIAGNOSTICS[task]
+        if diagnostic.amount is None:
+            continue
+        noun, number = diagnostic.amount
+        tokens = _nearest(states["tokens"], diagnostic.length)
+        points = points_of(states[states["tokens"] == tokens], _intervals(context, task))
+        if len(points) > 1:
+            label = f"state size with {tokens:,} tokens, KiB"
+            panels.append(score_panel(
+                f"{task}: {number:,} {noun}", points, [], label, "points", context.look,
+                spread="half of the 95 % interval",
+            ))  # fmt: skip
+    title = "Scores against state size, by task and method."
+    return score_picture("score-state", title, panels, context.look)
+
+
+def _nearest(lengths: Iterable[int], wanted: int) -> int:
+    return min(lengths, key=lambda length: abs(length - wanted))
+
+
+def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:
+    return {name: mean_of([own]) for name, own in context.scores.by_network()[task].items()}
 
 
 def _figures(pictures: Sequence[Picture | None], context: ReportContext) -> Iterator[Block]:
