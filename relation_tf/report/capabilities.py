@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,8 +28,8 @@ class Capabilities:
     Attributes:
         table: A row per task and method, with the columns `task`, `method`, `score` (mean over
             seeds, in points), `chance` (points), `share` (0 at chance, 1 for a perfect score),
-            `level` ("solved", "partly" or "chance") and `verdict` against the reference, which is
-            empty without one.
+            `level` ("solved", "partly" or "chance"), `verdict` against the reference, which is
+            empty without one, and `state_kib`, the size of the state (NaN if unknown).
         further: The same for additional test sets, with `of` (the task) and `suffix` (such as
             "2x").
         reference: The method that the others are judged against, or None.
@@ -109,8 +110,17 @@ def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:
     )
 
 
-def capabilities(scores: Scores, verdicts: Verdicts | None) -> Capabilities | None:
-    """Return the capabilities of all methods; None without diagnostic tasks."""
+def capabilities(
+    scores: Scores, verdicts: Verdicts | None, runs: pd.DataFrame | None = None
+) -> Capabilities | None:
+    """Return the capabilities of all methods; None without diagnostic tasks.
+
+    Args:
+        scores: The scores.
+        verdicts: Verdicts against a reference, if there is one.
+        runs: Result of `all_runs`, for the size of the state.
+    """
+    states = _states(runs)
     means = scores.table.groupby(["task", "method"], sort=False, observed=True)["score"].mean()
     owners = {name: task for task in DIAGNOSTICS for name in DIAGNOSTICS[task].scored}
     rows, further = [], []
@@ -130,6 +140,7 @@ def capabilities(scores: Scores, verdicts: Verdicts | None) -> Capabilities | No
                 "level": "solved" if share >= SOLVED
                 else "chance" if share <= AT_CHANCE else "partly",
                 "verdict": str(judged[method].verdict) if method in judged else "",
+                "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip
             if name == task:
                 rows.append(row)
@@ -142,6 +153,14 @@ def capabilities(scores: Scores, verdicts: Verdicts | None) -> Capabilities | No
     unlearned = found.table["task"].isin(found.not_learned)
     found.table.loc[unlearned, "verdict"] = ""
     return found
+
+
+def _states(runs: pd.DataFrame | None) -> dict[tuple[str, str], float]:
+    """Return the size of the state in KiB, by task and method, where it is known."""
+    if runs is None or "state_mib" not in runs.columns:
+        return {}
+    largest = runs.groupby(["task", "method"], observed=True)["state_mib"].max().reset_index()
+    return {(row.task, row.method): 1024 * row.state_mib for row in rows_of(largest)}
 
 
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:

@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -18,6 +19,8 @@ from relation_tf import networks
 from relation_tf.config.run import RunConfig, seed_of
 from relation_tf.errors import SuiteError
 from relation_tf.interrupts import check_interrupts
+from relation_tf.networks.next_token import state_bytes
+from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -161,7 +164,23 @@ class TaskTrainer(SuiteTrainer):
             self.restore(stop.weights)
         predictions, metrics = self.predict()
         seconds = self._seconds(history, clock.seconds())
-        return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
+        return TrainingResult(
+            history, seconds, stop, predictions, metrics, padding, resumed, self._facts
+        )
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        """The state size of the causal form for the longest text, if tokens are classified."""
+        config, task = self.config, self.task
+        if not task.task.token_labels:
+            return {}
+        longest = int(task.splits["train"].lengths.max())
+        options = {key: value for key, value in config.options.items() if key != "form"}
+        with dtype_policy("float32"):
+            held = state_bytes(
+                config.mechanism, config.units, config.embedding_dim, options, longest
+            )
+        return {"state_bytes": held}
 
     def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
         """Train one epoch, counted from 1, with batches in the order of a seed.

@@ -127,6 +127,7 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
     results = run_suite(asked(seeds=1), tmp_path, quiet=True)
     assert results.failures == []
     assert [*results.runs[0]["metrics"]] == ["parity", "parity-2x", "parity-4x", "parity-8x"]
+    assert results.runs[0]["state_bytes"] > 0
     file = next(tmp_path.rglob("predictions/parity-2x*.tsv"))
     table = pd.read_csv(file, sep="\t")
     assert [*table] == ["index", "prediction"]

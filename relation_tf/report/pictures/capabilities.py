@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,29 +35,32 @@ def profile_picture(table: pd.DataFrame) -> Picture:
 
     Args:
         table: `Capabilities.table`. The shade is the share of the way from chance to a perfect
-            score; a missing cell stays empty.
+            score; a missing cell stays empty. The largest state of a method stands next to its
+            name.
 
     Example:
         >>> row = {"task": "count", "method": "relation", "score": 97.5, "chance": 11.0,
-        ...        "share": 0.97, "verdict": "no worse"}
+        ...        "share": 0.97, "verdict": "no worse", "state_kib": 0.13}
         >>> print(profile_picture(pd.DataFrame([row])).panels[0].alt)
-        Scores by method and task: relation: count 98 (no worse).
+        Scores by method and task: relation, 0.13 KiB: count 98 (no worse).
     """
     methods, tasks = ([*dict.fromkeys(table[column])] for column in ("method", "task"))
     cells = {(row.method, row.task): row for row in rows_of(table)}
     shares = _grid(methods, tasks, {place: row.share for place, row in cells.items()})
+    states = table.groupby("method")["state_kib"].max()
+    labels = [_with_state(method, states[method]) for method in methods]
     alt = "; ".join(
-        f"{method}: " + ", ".join(_said(cells[method, task]) for task in tasks
-                                  if (method, task) in cells)
-        for method in methods
+        f"{label}: " + ", ".join(_said(cells[method, task]) for task in tasks
+                                 if (method, task) in cells)
+        for method, label in zip(methods, labels, strict=True)
     )  # fmt: skip
 
     def draw(ax: Axes) -> None:
-        draw_heat_map(ax, shares, methods, tasks, _CELL, True, opacity=_OPACITY)
+        draw_heat_map(ax, shares, labels, tasks, _CELL, True, opacity=_OPACITY)
         for (method, task), row in cells.items():
             _write(ax, tasks.index(task), methods.index(method), row, MARKS.get(row.verdict, ""))
 
-    left, bottom = (0.25 + _LETTER * max(map(len, names)) for names in (methods, tasks))
+    left, bottom = (0.25 + _LETTER * max(map(len, names)) for names in (labels, tasks))
     return Picture(
         "capabilities",
         "Scores of methods on diagnostic tasks, shaded from chance to a perfect score.",
@@ -175,6 +179,10 @@ def _grid(
     return np.array(
         [[values.get((row, column), np.nan) for column in columns] for row in rows], float
     ).clip(min=0)
+
+
+def _with_state(method: str, kib: float) -> str:
+    return method if math.isnan(kib) else f"{method}, {kib:.2g} KiB"
 
 
 def _said(row: Any) -> str:

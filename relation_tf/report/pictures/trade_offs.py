@@ -21,9 +21,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
-from relation_tf.report.trade_offs import Interval
 
 _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
@@ -158,20 +156,6 @@ class Point(NamedTuple):
         low, high = _number(min(self.costs)), _number(max(self.costs))
         cost_range = f" ({low} to {high})" if low != high else ""
         return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{cost_range}"
-
-
-def points_of(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
-    """Return the methods of timed rows that have a score.
-
-    Args:
-        costs: Rows of `read_costs` for one measure and length.
-        scores: Mean score with its interval, by method.
-    """
-    return [
-        Point(row.method, [row.low, row.typical, row.high], own.mean, own.high - own.mean)
-        for row in rows_of(costs)
-        if (own := scores.get(row.method)) is not None
-    ]
 
 
 def score_panel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from relation_tf.report.capabilities import (
     Capabilities,
     capabilities,
 )
+from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.capabilities import (
     MARKS,
@@ -25,7 +26,7 @@ from relation_tf.report.pictures.capabilities import (
     profile_picture,
 )
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import points_of, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.trade_offs import Interval, mean_of
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
@@ -34,6 +35,10 @@ _LEVELS = (
     "Shade: share of the distance from chance (always the most frequent label) to a perfect score. "
     f"Solved: at least {SOLVED:.0%}; at chance: at most {AT_CHANCE:.0%}."
 ).replace("%", " %")
+_STATES = (
+    "KiB: size of the state of the causal form after the longest text of these tasks; attention "
+    "keeps all tokens."
+)
 
 
 @register_section("capabilities")
@@ -45,7 +50,7 @@ class CapabilityProfile(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the profile, sentences on the methods, and figures of further test sets."""
-        found = capabilities(context.scores, context.verdicts)
+        found = _found(context)
         if found is None:
             return []
         others = [name for name in found.methods if name != found.reference]
@@ -65,12 +70,19 @@ class CapabilityProfile(Section):
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the scores with chance, level and verdict."""
-        found = capabilities(context.scores, context.verdicts)
+        found = _found(context)
         return {} if found is None else {"capabilities": found.table}
+
+
+def _found(context: ReportContext) -> Capabilities | None:
+    runs = None if context.results is None else context.runs
+    return capabilities(context.scores, context.verdicts, runs)
 
 
 def _note(found: Capabilities) -> Iterator[str]:
     yield _LEVELS
+    if found.table["state_kib"].notna().any():
+        yield _STATES
     if found.reference is None:
         return
     marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
@@ -124,32 +136,25 @@ def _longer(found: Capabilities) -> pd.DataFrame:
 
 
 def _state_picture(found: Capabilities, context: ReportContext) -> Picture | None:
-    """Return the scores on tasks of several sizes against the state size in a timed suite.
-
-    The state size is that for the timed text whose length is nearest to the task's.
-    """
-    costs = context.of_timed
-    states = costs if costs.empty else costs[costs["measure"] == "state"]
+    """Return the scores on tasks of several sizes against the size of the state."""
     panels = []
-    for task in found.tasks if len(states) else ():
-        diagnostic = DIAGNOSTICS[task]
-        if diagnostic.amount is None:
+    for task in found.tasks:
+        amount = DIAGNOSTICS[task].amount
+        own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
+        if amount is None or len(own) < 2:
             continue
-        noun, number = diagnostic.amount
-        tokens = _nearest(states["tokens"], diagnostic.length)
-        points = points_of(states[states["tokens"] == tokens], _intervals(context, task))
-        if len(points) > 1:
-            label = f"state size with {tokens:,} tokens, KiB"
-            panels.append(score_panel(
-                f"{task}: {number:,} {noun}", points, [], label, "points", context.look,
-                spread="half of the 95 % interval",
-            ))  # fmt: skip
-    title = "Scores against state size, by task and method."
+        scores = _intervals(context, task)
+        points = [
+            Point(row.method, [row.state_kib], row.score, scores[row.method].high - row.score)
+            for row in rows_of(own)
+        ]
+        noun, number = amount
+        panels.append(score_panel(
+            f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.look,
+            spread="half of the 95 % interval",
+        ))  # fmt: skip
+    title = "Scores against the size of the state, by task and method."
     return score_picture("score-state", title, panels, context.look)
-
-
-def _nearest(lengths: Iterable[int], wanted: int) -> int:
-    return min(lengths, key=lambda length: abs(length - wanted))
 
 
 def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:

@@ -25,7 +25,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import points_of, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
 from relation_tf.report.trade_offs import (
     Interval,
@@ -132,7 +132,7 @@ def _pictures(
         panels = [
             score_panel(
                 f"{title}; {tokens:,} tokens" if len(scores) > 1 else f"{tokens:,} tokens",
-                points_of(own, by_method),
+                _points(own, by_method),
                 _ringed(context, title, own),
                 label,
                 _unit(context, title),
@@ -141,7 +141,7 @@ def _pictures(
             )
             for title, by_method in scores.items()
             for tokens, own in _ends(of_measure)
-            if len(points_of(own, by_method)) > 1
+            if len(_points(own, by_method)) > 1
         ]
         title = f"Mean score against {label}, by method."
         picture = score_picture(f"trade-offs-{measure}", title, panels, context.look)
@@ -153,6 +153,14 @@ def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
     """Return the rows of the shortest and of the longest text."""
     lengths = sorted({costs["tokens"].min(), costs["tokens"].max()})
     return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
+
+
+def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
+    return [
+        Point(row.method, [row.low, row.typical, row.high], own.mean, own.high - own.mean)
+        for row in rows_of(costs)
+        if (own := scores.get(row.method)) is not None
+    ]
 
 
 def _ringed(context: ReportContext, title: str, costs: pd.DataFrame) -> list[str]:
