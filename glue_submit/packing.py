@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from glue_submit.checking import HEADER, check, constant_column
 from glue_submit.errors import SubmissionError
+from glue_submit.files import replacing
 from glue_submit.tables import Predictions, in_index_order, locate
 from glue_submit.tasks import TASKS, row_table, short
 
@@ -105,19 +105,16 @@ def pack(
 
 
 def _write(path: Path, members: Mapping[str, bytes], rows: Mapping[str, int] | None) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with zipfile.ZipFile(draft, "x", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        with replacing(path) as draft:
+            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
                 for name, content in members.items():
                     archive.writestr(_entry(name), content)
-            report = check(draft, rows=rows)
+            draft.flush()
+            report = check(draft.name, rows=rows)
             if not report.ok:
                 raise SubmissionError(f"{path}: the written zip is invalid: {report.faults[0]}")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be written: {error.strerror or error}") from error
 

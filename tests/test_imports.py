@@ -18,7 +18,7 @@ BASE = {"errors", "files", "interrupts", "option_fields", "quiet", "registry"}
 ALLOWED = {
     "errors": set(),
     "registry": set(),
-    "files": set(),
+    "files": {"glue_submit"},
     "option_fields": set(),
     "interrupts": set(),
     "quiet": set(),

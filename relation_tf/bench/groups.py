@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from relation_tf.bench.checksums import write_result
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
@@ -336,7 +337,7 @@ def train_run(
     write_json(folder / "manifest.json", manifest(started, trained.resumed, distribution) | facts)
     seconds = {**trained.seconds, "compilation": trainer.compile_seconds, **load}
     memory = {**peaks(), "peak_memory_of": peak_of}
-    write_json(folder / "result.json", {**result, "seconds": seconds, **memory})
+    write_result(folder, {**result, "seconds": seconds, **memory})
     state.unlink(missing_ok=True)
 
 

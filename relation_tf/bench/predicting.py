@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.bench.checksums import write_result
 from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.results import read_result, read_results
@@ -83,7 +84,10 @@ def predict_missing(
     folder = Path(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
-    runs = [_FinishedRun.of(run) for run in read_results(folder).runs]
+    results = read_results(folder)
+    for name, error in results.failures:
+        lacking.setdefault(error, []).append(name)
+    runs = [_FinishedRun.of(run) for run in results.runs]
     runs = [run for run in runs if find_task(run.config.entry).answered]
     if not runs:
         raise SuiteError(
@@ -172,11 +176,11 @@ def _predict_group(
             if split in tests and name in names
         }
         with writing(run.folder):
+            result = read_result(run.folder)
+            result["metrics"] = _with_diagnostics(run, names, metrics, trainer.task.task)
+            # If the process is killed before the end, the old checksums must not name new files.
+            write_result(run.folder, result, changing=("predictions", "manifest.json"))
             write_predictions(run.folder / "predictions", trainer, answers)
-            scored = _with_diagnostics(run, names, metrics, trainer.task.task)
-            if scored != run.metrics:
-                result = {**read_result(run.folder), "metrics": scored}
-                write_json(run.folder / "result.json", result)
             manifest = {**run.manifest, "data": {**run.manifest["data"]}}
             manifest["data"]["rows"] = {
                 name: len(split) for name, split in trainer.task.splits.items()
@@ -184,6 +188,7 @@ def _predict_group(
             manifest["data"]["digest"] = trainer.task.digest
             manifest["data"]["digests"] = dict(trainer.task.digests)
             write_json(run.folder / "manifest.json", manifest)
+            write_result(run.folder, result)
         added[str(run.config)] = [*names]
     return added
 

@@ -14,6 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
+from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.bench.looks import Looks, read_looks
 from relation_tf.bench.run_folder import RunFolder, read_config
 from relation_tf.config.faults import first_fault
@@ -296,7 +297,10 @@ def read_results(folder: str | Path) -> Results:
     run_folder = RunFolder(Path(folder))
     suite = run_folder.suite()
     runs, failures = [], []
-    for path in run_folder.with_file("result.json"):
+    for path in run_folder.with_file(RESULT):
+        if (fault := damage(path)) is not None:
+            failures.append((_name(path), f"{fault}; `relation-tf run` runs it again"))
+            continue
         try:
             runs.append(_read_run(suite, path))
         except SuiteError as error:
@@ -317,7 +321,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     Raises:
         SuiteError: If the file is broken; the message names the file and the key.
     """
-    path = folder / "result.json"
+    path = folder / RESULT
     return _checked(path, read_json(path), _Result)
 
 

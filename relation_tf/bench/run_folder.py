@@ -5,22 +5,24 @@
     OUT/runs/<task>/<method>/seed-<s>/
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
-A run is done when its result.json exists; this file is written last. An unfinished run has a
-state.npz, from which it resumes. A run whose test predictions are missing, or with save_weights,
-has its weights in weights.npz.
+A run is done when its result.json exists; this file is written last and has checksums of the
+others. A run with a damaged file is not done. An unfinished run has a state.npz, from which it
+resumes. A run whose test predictions are missing, or with save_weights, has its weights in
+weights.npz.
 """
 
 from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -239,7 +241,12 @@ class RunFolder:
 
     def has_result(self, run: AnyRun) -> bool:
         """Return True if a run is done, with any configuration."""
-        return _is_there(self.run(run) / "result.json")
+        return _is_there(self.run(run) / RESULT) and damage(self.run(run)) is None
+
+    def damaged(self, runs: Iterable[AnyRun]) -> list[str]:
+        """Return the damaged files of finished runs, each with its fault."""
+        folders = [self.run(run) for run in runs if _is_there(self.run(run) / RESULT)]
+        return [fault for folder in folders if (fault := damage(folder)) is not None]
 
     def start(self, run: AnyRun) -> Path:
         """Create the folder of a run with its configuration; of an old run, keep the checkpoint."""

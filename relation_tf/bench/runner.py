@@ -488,6 +488,7 @@ def _foreword(
 ) -> Iterator[str]:
     """Yield notes that are printed before the first run."""
     yield from _notes(request, options)
+    yield from (f"{fault}: run again" for fault in folder.damaged(request.chosen))
     if not compared:
         return
     # The report also contains runs that are finished already.

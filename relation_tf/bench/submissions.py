@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glue_submit import TASKS, Packed, SubmissionError, pack
+from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file
+from relation_tf.files import write_json
 from relation_tf.tasks.official import leaderboard_file
 
 _MOST_WARNINGS = 3  # more are counted, not listed
@@ -23,10 +25,12 @@ class Submissions:
     Attributes:
         packed: Zips that were written and checked.
         refused: Paths of the zips that were not written, and the reasons.
+        left_out: Failed and damaged runs on tasks of the leaderboard, and the reasons.
     """
 
     packed: tuple[Packed, ...]
     refused: tuple[tuple[Path, str], ...]
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -55,10 +59,14 @@ class Submissions:
             yield f"warning: {warning} in {_some(names)}"
         for reason, names in refused.items():
             yield f"{_some(names)} not written: {reason}"
+        for run, reason in self.left_out:
+            yield f"left out: {run}: {reason}"
 
 
 def write_submissions(results: Results, *, fill_missing: bool = False) -> Submissions:
     """Write and check a zip for each method and seed: `OUT/submissions/<method>/seed-<s>.zip`.
+
+    Next to each zip, `seed-<s>.json` has its SHA-256 and those of the predictions.
 
     Args:
         results: The results of a suite on GLUE tasks.
@@ -97,9 +105,25 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
             continue
         try:
             packed.append(pack(files, path, fill_missing=fill_missing))
+            _record(packed[-1], files, results.folder)
         except SubmissionError as error:
             refused.append((path, str(error)))
-    return Submissions(tuple(packed), tuple(refused))
+    left_out = (
+        (run, reason)
+        for run, reason in results.failures
+        if results.suite.find_task(run.partition("/")[0]).answered
+    )
+    return Submissions(tuple(packed), tuple(refused), tuple(left_out))
+
+
+def _record(packed: Packed, files: Mapping[str, Path], folder: Path) -> None:
+    """Write the SHA-256 of a zip, and of the predictions that it was made from, next to it."""
+    made_from = {
+        name: {"predictions": path.relative_to(folder).as_posix(), DIGEST: digest_of(path)}
+        for name, path in files.items()
+    }
+    record = {DIGEST: digest_of(packed.path), "made_from": made_from, "filled": [*packed.filled]}
+    write_json(packed.path.with_suffix(".json"), record)
 
 
 def _reason(results: Results, faults: Mapping[str, str], others: Sequence[str]) -> str:

@@ -145,7 +145,7 @@ def status(folder: Folder) -> None:
     echo(f"{done.total()} of {asked.total()} runs done, {failed.total()} failed")
     if results.looks is not None:
         echo(results.looks.sentence())
-    print_failures(results)
+    print_failures(results.failures)
 
 
 @command(
@@ -159,7 +159,7 @@ def report(folder: Folder, **options: Any) -> None:
 
     results = read_results(folder)
     write_report(results, options["costs"] or ())
-    print_failures(results)
+    print_failures(results.failures)
 
 
 @command(
@@ -198,7 +198,9 @@ def compare(
     options["costs"] = options["costs"] or ()
     options["columns"] = parse_columns(options["columns"])
     options["margin"], options["margins"] = parse_margins(options["margin"])
-    _print_report(compare_scores(*sources, **options), folder)
+    made = compare_scores(*sources, **options)
+    _print_report(made, folder)
+    print_failures(made.context.failures)
 
 
 @command("relation-tf predict runs/glue-small --data glue_data")
@@ -224,10 +226,20 @@ def predict(folder: Folder, **options: Any) -> None:
 )
 @with_options(RunOptions, "data", "tfds_folder")
 @with_options(SuiteOptions, "fill_missing")
-def submit(folder: Folder, **options: Any) -> None:
+def submit(
+    folder: Folder,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", help="Exit with 0 also if failed or damaged runs are left out."
+        ),
+    ] = False,
+    **options: Any,
+) -> None:
     """Write and check one GLUE submission per method and seed of a suite.
 
-    With --data, first predict test sets that were missing or incomplete during training.
+    With --data, first predict test sets that were missing or incomplete during training. If failed
+    or damaged runs are left out, the exit code is 1.
     """
     from relation_tf.bench import predict_missing, read_results
 
@@ -245,8 +257,10 @@ def submit(folder: Folder, **options: Any) -> None:
         typer.echo(str(predict_missing(folder, **options)))
         results = read_results(folder)
     submissions = write_zips(results, fill_missing)
-    if submissions.refused:
-        raise typer.Exit(1 if submissions.packed else 2)
+    if submissions.refused and not submissions.packed:
+        raise typer.Exit(2)
+    if submissions.refused or (submissions.left_out and not allow_missing):
+        raise typer.Exit(1)
 
 
 def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
@@ -286,9 +300,9 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
     return submissions
 
 
-def print_failures(results: Results) -> None:
-    """Print the first failed run and the number of other failed runs."""
-    if results.failures:
-        (name, error), *others = results.failures
+def print_failures(failures: Sequence[tuple[str, str]]) -> None:
+    """Print the first failed run with its error, and the number of other failed runs."""
+    if failures:
+        (name, error), *others = failures
         more = f"; and {len(others)} more" if others else ""
         echo(f"not reported: {name}: {error}{more}")

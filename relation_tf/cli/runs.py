@@ -66,8 +66,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     if results.runs:
         write_report(results)
         _submit_if_complete(results, fill_missing)
-    if results.failures:
-        print_failures(results)
+    print_failures(results.failures)
     chosen = options["tasks"], options["methods"], options["seeds"]
     if chosen != (None, None, None):
         _print_progress(results, select(results.suite, *chosen))
@@ -145,7 +144,7 @@ def diagnose(
         echo(f"\n{name} after training: {words}")
         echo(f"{name} with its initial weights: {limits}")
     if results.failures:
-        print_failures(results)
+        print_failures(results.failures)
         raise typer.Exit(1)
 
 

@@ -346,6 +346,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "peak_device_memory_mib": run.get("peak_device_memory_mib"),
         "compute": run["config"]["compute"],
         "precision": run["config"]["precision"],
+        "result_sha256": run.get("sha256"),
         **{name: manifest[name] for name in _MADE_WITH},
     }
 

@@ -12,6 +12,7 @@ import pytest
 from sklearn.metrics import matthews_corrcoef
 
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
+from relation_tf.bench.checksums import write_result
 from relation_tf.bench.inputs import check_test_sets
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
@@ -146,10 +147,13 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     predictions(second).unlink()
     result = json.loads((second / "result.json").read_text())
     result["metrics"]["RTE"]["accuracy"] += 0.1
-    (second / "result.json").write_text(json.dumps(result))
+    write_result(second, result)
     with pytest.raises(SuiteError, match="do not reproduce the run's accuracy on RTE"):
         predict_missing(folder / "runs", folder / "data")
     (second / "weights.npz").write_bytes(b"broken")
+    assert "RTE/baseline-8/seed-2: " in str(made := predict_missing(folder / "runs"))
+    assert "weights.npz: damaged: " in str(made)
+    write_result(second, result)
     with pytest.raises(SuiteError, match="expected the weights of this run"):
         predict_missing(folder / "runs", folder / "data")
 

@@ -3,15 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glue_submit import TASKS as LEADERBOARD
 from glue_submit import check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config import Method, Suite
-from relation_tf.files import read_json, write_json, write_table
+from relation_tf.files import read_json, write_json
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
-from tests.bench.finished_runs import write_finished
+from tests.bench.finished_runs import write_finished, write_predictions
 
 
 @pytest.fixture
@@ -28,14 +27,8 @@ def folder(tmp_path):
         for config in suite.runs():
             path = run_folder.start(config)
             write_finished(path, config, value)
-            (path / "predictions").mkdir()
-            for name in GLUE[config.task].answered if predictions else ():
-                rows = LEADERBOARD[name].test_rows
-                words = [LEADERBOARD[name].majority] * rows
-                write_table(
-                    path / "predictions" / f"{name}.test.tsv",
-                    {"index": range(rows), "prediction": words}, "\t",
-                )  # fmt: skip
+            if predictions:
+                write_predictions(path, config.task)
         return tmp_path
 
     return make
@@ -164,7 +157,7 @@ def test_a_broken_run_counts_as_failed_and_the_others_are_read(folder, file):
     assert name == "RTE/relation-64/seed-1"
     assert f"{name}/{file}:" in error
     assert reason in error
-    assert error.endswith("; delete the folder to run it again")
+    assert error.endswith("run it again" if file != "result.json" else "runs it again")
     assert "\n" not in error
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from glue_submit import TASKS, SubmissionError, check, pack
+from glue_submit.files import replacing
 
 
 def read(path):
@@ -185,3 +186,18 @@ def test_submission_of_filled_tasks_only_is_refused(tmp_path):
     with pytest.raises(SubmissionError, match="at least one task: a"):
         pack({}, tmp_path / "s.zip", fill_missing=True)
     assert not (tmp_path / "s.zip").exists()
+
+
+def test_files_of_a_killed_process_are_removed(tmp_path):
+    """Not those that another process is writing."""
+    path = tmp_path / "a[1].zip"
+    (tmp_path / ".a[1].zip.0123.tmp").write_bytes(b"half")
+    (tmp_path / ".b.zip.0123.tmp").write_bytes(b"of another file")
+    with replacing(path) as file:
+        file.write(b"first")
+        file.flush()
+        with replacing(path) as other:
+            other.write(b"second")
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
+    assert {left.name for left in tmp_path.iterdir()} == {"a[1].zip", ".b.zip.0123.tmp"}

@@ -1,0 +1,58 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows: files of killed processes stay
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` at the end of the block, unless the block fails.
+
+    The temporary file is locked. Those that killed processes left for the same path, which are not
+    locked any more, are removed.
+
+    Args:
+        path: The path; its folder must exist.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.txt"
+        >>> with replacing(path) as file:
+        ...     _ = file.write(b"1")
+        >>> path.read_text()
+        '1'
+    """
+    _remove_stale(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb+") as file:
+            if fcntl:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl:  # before the lock ends
+                temporary.replace(path)
+        if not fcntl:  # Windows cannot rename an open file
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_stale(path: Path) -> None:
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp") if fcntl else ():
+        with contextlib.suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()

@@ -1,0 +1,179 @@
+"""Tests of the checksums of a run's files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relation_tf import cli
+from relation_tf.bench import RunFolder, read_results, write_submissions
+from relation_tf.bench.checksums import RESULT, damage, digest_of, write_result
+from relation_tf.config.loading import make_suite
+from relation_tf.files import read_json, write_json
+from relation_tf.report import make_report
+from relation_tf.tasks import GLUE
+from tests.bench.finished_runs import write_finished, write_predictions
+
+
+def finished(path: Path, *tasks: str, predictions: bool = False) -> RunFolder:
+    """Write the folder of a suite with all runs done, with checksums."""
+    folder = RunFolder(path)
+    methods = [{"mechanism": name, "units": 8} for name in ("relation", "baseline")]
+    suite = make_suite("here", {"name": "s", "tasks": [*tasks], "seeds": [1], "method": methods})
+    folder.open(suite)
+    for config in suite.runs():
+        run = folder.start(config)
+        write_finished(run, config)
+        if predictions:
+            write_predictions(run, config.task)
+        write_result(run, read_json(run / RESULT))
+    return folder
+
+
+def flip(path: Path, place: int = -3) -> None:
+    """Change one byte of a file."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "one bit": (flip, "damaged: its content has changed since the run"),
+    "one byte less": (
+        lambda path: os.truncate(path, path.stat().st_size - 1),
+        "damaged: it had ",
+    ),
+    "deleted": (Path.unlink, "damaged: No such file"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "history.csv"])
+def test_a_changed_file_is_named_and_its_run_is_done_again(
+    tmp_path: Path, name: str, change: str
+) -> None:
+    folder = finished(tmp_path / "out", "RTE")
+    first, second = folder.suite().runs()
+    assert folder.is_done(first)
+    apply, said = CHANGES[change]
+    apply(folder.run(first) / name)
+    fault = damage(folder.run(first))
+    assert fault is not None
+    assert fault.startswith(f"{folder.run(first) / name}: {said}")
+    assert not folder.is_done(first)
+    assert folder.is_done(second)
+    assert folder.damaged([first, second]) == [fault]
+    results = read_results(folder.path)
+    assert results.failures == [(str(first), f"{fault}; `relation-tf run` runs it again")]
+    assert [run["method"] for run in results.runs] == [second.method]
+
+
+def test_each_byte_of_a_result_counts(tmp_path: Path) -> None:
+    """Every flipped bit is found, or changes nothing that is read."""
+    folder = finished(tmp_path, "RTE")
+    run = folder.run(folder.suite().runs()[0])
+    whole, content = (run / RESULT).read_bytes(), read_json(run / RESULT)
+    for place in range(len(whole)):
+        flip(run / RESULT, place)
+        if damage(run) is None:
+            assert read_json(run / RESULT) == content
+        (run / RESULT).write_bytes(whole)
+    assert damage(run) is None
+
+
+def test_runs_of_earlier_versions_have_no_checksums(tmp_path: Path) -> None:
+    folder = finished(tmp_path, "RTE")
+    config = folder.suite().runs()[0]
+    run = folder.run(config)
+    older = read_json(run / RESULT)
+    del older["files"], older["sha256"]
+    write_json(run / RESULT, older)
+    assert folder.is_done(config)
+
+
+def test_files_can_be_added_and_weights_deleted(tmp_path: Path) -> None:
+    folder = finished(tmp_path, "RTE")
+    config = folder.suite().runs()[0]
+    run = folder.run(config)
+    (run / "weights.npz").write_bytes(b"weights")
+    write_result(run, read_json(run / RESULT))
+    (run / "notes.txt").write_text("mine")
+    flip(run / "weights.npz")
+    assert not folder.is_done(config)
+    (run / "weights.npz").unlink()
+    assert folder.is_done(config)
+
+
+def test_a_killed_prediction_is_not_damage(tmp_path: Path) -> None:
+    """Files that `predict` is replacing have no checksums until it ends."""
+    folder = finished(tmp_path, "RTE", predictions=True)
+    config = folder.suite().runs()[0]
+    run = folder.run(config)
+    write_result(run, read_json(run / RESULT), changing=("predictions", "manifest.json"))
+    flip(next((run / "predictions").iterdir()))
+    flip(run / "manifest.json")
+    assert folder.is_done(config)
+    write_result(run, read_json(run / RESULT))
+    flip(run / "manifest.json")
+    assert not folder.is_done(config)
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Call a command in an empty folder and return its exit code."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+def test_commands_name_the_damaged_file(
+    tmp_path: Path, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished(tmp_path / "out", "RTE")
+    path = folder.run(folder.suite().runs()[0]) / "history.csv"
+    flip(path)
+    for command in ("status", "report", "compare", "submit"):
+        call(command, folder.path)
+        said = capsys.readouterr()
+        assert str(path) in said.out + said.err, command
+
+
+def test_reports_record_the_digests_of_their_runs(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "out", "RTE")
+    table = make_report(read_results(folder.path)).tables["runs"]
+    runs = [folder.run(config) for config in folder.suite().runs()]
+    assert [*table["result_sha256"]] == [read_json(run / RESULT)["sha256"] for run in runs]
+
+
+def test_submissions_record_what_they_were_made_from(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "out", *GLUE, predictions=True)
+    packed = write_submissions(read_results(folder.path)).packed[0]
+    record = read_json(packed.path.with_suffix(".json"))
+    assert record["sha256"] == digest_of(packed.path)
+    assert len(record["made_from"]) == 11
+    for source in record["made_from"].values():
+        assert digest_of(folder.path / source["predictions"]) == source["sha256"]
+
+
+def test_a_submission_without_a_damaged_run(
+    tmp_path: Path, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = finished(tmp_path / "out", *GLUE, predictions=True)
+    run = folder.path / "runs/RTE/relation-8/seed-1"
+    flip(next(run.glob("predictions/*.test.tsv")))
+    arguments = ["submit", folder.path, "--fill-missing"]
+    assert call(*arguments) == 1
+    said = capsys.readouterr().out
+    assert f"left out: RTE/relation-8/seed-1: {run}/predictions/RTE.test.tsv: damaged: " in said
+    assert call(*arguments, "--allow-missing") == 0
