@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 from glue_submit.errors import UNREADABLE, SubmissionError
+from glue_submit.files import refuse_device
 from glue_submit.tables import INDEX
 from glue_submit.tasks import TASKS, Task, row_table, short
 
@@ -150,6 +151,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
     """
     path, counts = Path(path), row_table(rows)
     try:
+        refuse_device(path)
         stream = _File(io.FileIO(path))
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error

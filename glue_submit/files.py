@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,6 +16,35 @@ try:
     import fcntl
 except ImportError:  # Windows: files of killed processes stay
     fcntl = None  # type: ignore[assignment]
+
+
+LARGEST = 2**30  # bytes of a file that is read as a whole: 1 GiB
+
+
+def read_bytes(path: Path, most: int = LARGEST) -> bytes:
+    """Return the content of a file.
+
+    Args:
+        path: The file.
+        most: The largest number of bytes.
+
+    Raises:
+        OSError: If it cannot be read, is larger, or is a device such as `/dev/zero`, which has no
+            end.
+    """
+    refuse_device(path)
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {most / 2**20:,.0f} MiB", str(path))
+    return content
+
+
+def refuse_device(path: Path) -> None:
+    """Raise an `OSError` for a device, whose content may have no end."""
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise OSError(errno.EINVAL, "must be a file, not a device", str(path))
 
 
 @contextlib.contextmanager

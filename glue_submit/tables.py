@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from glue_submit.errors import SubmissionError
+from glue_submit.files import read_bytes
 from glue_submit.tasks import TASKS, Task, get_task, short
 
 Source: TypeAlias = Any
@@ -41,7 +42,7 @@ def read_lines(path: Path) -> list[str]:
         SubmissionError: It cannot be read, or is empty.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig", "backslashreplace")
+        text = read_bytes(path).decode("utf-8-sig", "backslashreplace")
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

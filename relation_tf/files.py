@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from glue_submit.files import LARGEST as LARGEST
+from glue_submit.files import read_bytes as read_bytes
+from glue_submit.files import refuse_device as refuse_device
 from glue_submit.files import replacing as replacing
 from relation_tf.errors import SuiteError, reason_of
 
@@ -86,7 +89,7 @@ def read_json(path: Path) -> dict[str, Any]:
         SuiteError: Where the file is not there or not one.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bytes(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SuiteError(f"{path}: expected JSON: {reason_of(error)}") from error
     if not isinstance(content, dict):

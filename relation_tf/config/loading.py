@@ -25,8 +25,10 @@ from relation_tf.errors import (
     join_names,
     reason_of,
 )
+from relation_tf.files import read_bytes
 
 _FAULTS_SHOWN = 10
+_LARGEST = 2**24  # bytes of a suite
 
 
 def list_suites() -> list[str]:
@@ -91,9 +93,10 @@ def load_suite(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, _LARGEST).decode()
     except (OSError, ValueError) as error:
-        hint = did_you_mean(path.name, (each.name for each in path.parent.glob("*.toml")))
+        others = {each.name for each in path.parent.glob("*.toml")} - {path.name}
+        hint = did_you_mean(path.name, others)
         reason = reason_of(error) + (hint and f".{hint}")
         raise SuiteError(f"{path}: cannot be read: {reason}") from error
     try:

@@ -28,6 +28,8 @@ COLUMNS = (*KEY, "score", "metric")
 """Columns of a table that can have another name."""
 
 _EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
+_LARGEST = 1e100  # of a score: the squares of larger ones overflow
+_LONGEST = 200  # characters of a name
 _INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
 
 
@@ -305,6 +307,11 @@ def _text(value: Any, name: str, row: str) -> str:
     text = str(value).strip()
     if not text:
         raise DataError(f"{row}: the {name} is empty")
+    if len(text) > _LONGEST:
+        raise DataError(
+            f"{row}: the {name} must have at most {_LONGEST} characters. Received: "
+            f"{len(text):,} characters, {quote(text)}"
+        )
     if not text.isprintable():
         raise DataError(f"{row}: the {name} must be printable text. Received: {quote(text)}")
     # 1, 01 and 1.0 are the same seed; pandas reads 1 as 1.0 if the column has an empty cell.
@@ -378,7 +385,11 @@ def _number(value: object, state: str, row: str, options: TableOptions) -> float
         DataError: If it is not a finite number, because it has no mean with others.
     """
     if not state and _is_number(value):
-        return float(value)  # type: ignore[arg-type]
+        if abs(number := float(value)) > _LARGEST:  # type: ignore[arg-type]
+            raise DataError(
+                f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
+            )
+        return number
     if not state and not _is_failed(value):
         percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
         raise DataError(

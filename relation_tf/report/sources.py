@@ -24,7 +24,7 @@ from relation_tf.bench.results import (
 from relation_tf.bench.run_folder import suites_inside
 from relation_tf.config.faults import first_fault
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
-from relation_tf.files import read_json
+from relation_tf.files import LARGEST, read_json
 from relation_tf.report.runs import COSTS
 from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
@@ -277,6 +277,8 @@ def _read_file(path: Path, options: TableOptions) -> ScoreTable:
         raise DataError(
             f"{path}: the file is empty. It must have the columns task, method, seed and score."
         )
+    if path.is_file() and path.stat().st_size > LARGEST:
+        raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
     faults: list[str] = []
     file = read_csv(path, skipped=faults)
     header = [*file.columns]

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from relation_tf.errors import DataError, join_names
+from relation_tf.files import refuse_device
 from relation_tf.tasks.tables import readable
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
@@ -128,6 +129,7 @@ def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
 @contextlib.contextmanager
 def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
     """Open the text file (decompressed while reading) and return it with its name."""
+    refuse_device(path)
     if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:
             member = _member(path, archive, width)

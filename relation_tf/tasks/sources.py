@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from relation_tf.files import refuse_device
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText
 
 
@@ -149,5 +150,6 @@ def digest_of_path(path: Path) -> bytes:
 
 def digest_of_file(path: Path) -> bytes:
     """Return the SHA-256 of a file."""
+    refuse_device(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from glue_submit.errors import UNREADABLE
 from relation_tf.errors import DataError, join_names, quote, reason_of
+from relation_tf.files import refuse_device
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -52,6 +53,7 @@ def read_records(path: Path) -> list[bytes]:
         DataError: If the file is missing or empty.
     """
     with readable(path):
+        refuse_device(path)
         data = path.read_bytes()
     records = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if records[-1] == b"":

@@ -14,6 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError, reason_of
+from relation_tf.files import read_bytes
 from relation_tf.tasks.rows import Ragged, Texts
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
@@ -116,8 +117,22 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a vocabulary from the output of `to_json`."""
-        return cls(Tokenizer.from_str(text))
+        """Read a vocabulary from the output of `to_json`.
+
+        Raises:
+            ValueError: If it has no padding with id 0, lacks its unknown word, or has an id that is
+                not below the number of words.
+        """
+        tokenizer = Tokenizer.from_str(text)
+        ids = tokenizer.get_vocab()
+        unknown = getattr(tokenizer.model, "unk_token", None)
+        if unknown is not None and unknown not in ids:
+            raise ValueError(f"its unknown word {unknown!r} is missing")
+        if ids.get(PADDING) != 0:
+            raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
+        if (largest := max(ids.values())) >= len(ids):
+            raise ValueError(f"ids must be 0 to {len(ids) - 1:,}. Received: {largest:,}")
+        return cls(tokenizer)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -127,7 +142,7 @@ class Vocabulary:
             DataError: If the file does not exist or is not a vocabulary.
         """
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+            return cls.from_json(read_bytes(Path(path)).decode())
         except Exception as error:  # `tokenizers` raises plain Exception
             raise DataError(f"{path}: expected a vocabulary: {reason_of(error)}") from error
 

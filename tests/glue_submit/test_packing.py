@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import re
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from glue_submit import TASKS, SubmissionError, check, pack
-from glue_submit.files import replacing
+from glue_submit.files import read_bytes, replacing
 
 
 def read(path):
@@ -201,3 +202,12 @@ def test_files_of_a_killed_process_are_removed(tmp_path):
         assert path.read_bytes() == b"second"
     assert path.read_bytes() == b"first"
     assert {left.name for left in tmp_path.iterdir()} == {"a[1].zip", ".b.zip.0123.tmp"}
+
+
+def test_a_device_is_no_file(tmp_path):
+    with pytest.raises(OSError, match="must be a file, not a device"):
+        read_bytes(Path("/dev/zero"))
+    (tmp_path / "large").write_bytes(b"12345")
+    assert read_bytes(tmp_path / "large", most=5) == b"12345"
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        read_bytes(tmp_path / "large", most=4)

@@ -326,3 +326,26 @@ def test_export_of_the_api_of_wandb():
     assert found.failed.to_numpy().tolist() == [["CoLA", "attention", "1", "failed"]]
     with pytest.raises(DataError, match=r"row 0: config must be a dictionary\. Received: 'x'"):
         read(table.assign(config="x"), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("x", "a" * 201, 1, 0.5), "the method must have at most 200 characters. Received: 201"),
+        (("x" * 10**6, "a", 1, 0.5), "the task must have at most 200 characters"),
+        (("x", "a", 1, 1e308), "the score must be between -1e100 and 1e100. Received: 1e\\+308"),
+    ],
+)
+def test_names_and_scores_have_limits(row, said):
+    table = pd.DataFrame([row], columns=["task", "method", "seed", "score"])
+    with pytest.raises(DataError, match=said):
+        compare(table)
+
+
+def test_names_with_backslashes(tmp_path):
+    rows = [(task, method, seed, seed + len(method)) for task in ("a\\q", "b\\1")
+            for method in ("m\\p", "\\g<0>") for seed in range(3)]  # fmt: skip
+    report = compare(pd.DataFrame(rows, columns=["task", "method", "seed", "score"]))
+    report.write(tmp_path)
+    assert "m\\p" in (tmp_path / "report.html").read_text()
+    assert "m\\textbackslash{}p" in (tmp_path / "report.tex").read_text()

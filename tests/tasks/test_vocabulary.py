@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from relation_tf.errors import DataError
 from relation_tf.tasks import Vocabulary, vocabulary
 
 TEXTS = ["The cat, it seems, is THE cat.", "Don't stop!"]
@@ -231,3 +233,21 @@ def test_every_process_trains_the_same(tokens):
         for seed in range(4)
     }
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda vocab: vocab.pop("[UNK]"), r"its unknown word '\[UNK\]' is missing"),
+        (lambda vocab: vocab.pop("[PAD]"), r"\[PAD\] must have id 0. Received: None"),
+        (lambda vocab: vocab.update(a=2**31), "ids must be 0 to 3. Received: 2,147,483,648"),
+        (lambda vocab: vocab.update(a=4), "ids must be 0 to 3. Received: 4"),
+    ],
+)
+def test_a_vocabulary_with_impossible_ids_is_one_line(tmp_path, change, said):
+    content = json.loads(Vocabulary.train(["a b"]).to_json())
+    change(content["model"]["vocab"])
+    path = tmp_path / "vocabulary.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=f"^{path}: expected a vocabulary: {said}$"):
+        Vocabulary.read(path)

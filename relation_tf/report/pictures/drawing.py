@@ -371,7 +371,7 @@ def _inline(figure: Figure, salt: str, alt: str) -> Markup:
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None
     label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
-    svg = re.sub(r"^<svg[^>]*>", f'<svg {label} {box[0]} stroke-linejoin="round">', svg)
+    svg = f'<svg {label} {box[0]} stroke-linejoin="round">' + re.sub(r"^<svg[^>]*>", "", svg)
     # A style element would apply to the whole page.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids must be unique in a page
