@@ -16,7 +16,7 @@ from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
-from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.layer_source import callbacks_digest, custom_digest
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -424,6 +424,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
                 "module, or use jobs=1"
             )
         digests[layers] = custom_digest(layers, f"method {method}")
+    callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     if options.data is not None and not SOURCES[suite.source].reads_data:
         raise SuiteError(
@@ -444,6 +445,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     made = []
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
+        known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys and run.pretrained is not None:
             known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)
