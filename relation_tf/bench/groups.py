@@ -160,7 +160,8 @@ def check_methods(
 ) -> None:
     """Build the network of each method, so that wrong options are reported before the first run.
 
-    Custom layers are not checked; if one fails later, the other runs continue.
+    Callbacks are created. Custom layers are not checked; if one fails later, the other runs
+    continue.
 
     Raises:
         SuiteError: For the first method that cannot be built.
@@ -170,8 +171,12 @@ def check_methods(
     layers = {layer for config in by_method.values() for layer in config.custom_layers}
     free = {layer for layer in layers if find_mechanism(layer).factory == layer}
     known = [config for config in by_method.values() if not free & {*config.custom_layers}]
-    if known:
-        start_tensorflow(folder / LOG, known[0].threads, distribution)
+    if known or configs[0].callbacks:
+        start_tensorflow(folder / LOG, configs[0].threads, distribution)
+    if configs[0].callbacks:
+        from relation_tf.training.callbacks import make_callbacks
+
+        make_callbacks(configs[0])  # of all methods
     for config in known:
         with interrupts_delayed():
             _trainer_class(config).check(config)
@@ -291,9 +296,14 @@ def _run(
             write_weights(folder, trainer.weights())
         return made_with(trainer, config), _result(trainer, config, trained)
 
-    # Custom layers may have state outside their variables, so their runs start again. Runs on
-    # several hosts start again because only one host has the checkpoint.
-    resumable = config.has_built_in_layer and not group.of_several_hosts
+    def warn(line: str) -> None:
+        notify({"event": "note", "run": config.key, "note": line})
+
+    trainer.warn = warn
+    # Custom layers and callbacks may have state outside the variables, so their runs start again.
+    # Runs on several hosts start again because only one host has the checkpoint.
+    custom = not config.has_built_in_layer or config.callbacks
+    resumable = not custom and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
     notify({"event": "done", "run": config.key})
 

@@ -1,4 +1,4 @@
-"""Digest of a custom layer's source, so that runs of an older version are not reused."""
+"""Digests of the source of custom layers and callbacks: runs of an older version are not reused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.bench.provenance import one_line
+from relation_tf.config.training import CallbackEntry
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
@@ -30,7 +31,10 @@ def custom_digest(layers: Sequence[str], where: str) -> str | None:
     Raises:
         SuiteError: If a layer cannot be imported.
     """
-    digests = [_digest_of(layer, where) for layer in layers]
+    return _joined([_digest_of(layer, where) for layer in layers])
+
+
+def _joined(digests: Sequence[str | None]) -> str | None:
     if not digests or None in digests:
         return None
     if len(digests) == 1:
@@ -53,14 +57,44 @@ def _digest_of(layer: str, where: str) -> str | None:
         raise SuiteError(f"{where}: cannot import {layer}: {one_line(error)}") from error
 
 
-def layer_digest(layer: str) -> str | None:
-    """Import a layer and return a digest of its source.
+def callbacks_digest(callbacks: Sequence[CallbackEntry], in_processes: bool) -> str | None:
+    """Import the callbacks of a suite and return a digest of their source.
+
+    Args:
+        callbacks: The callbacks.
+        in_processes: If True, other processes must be able to import them.
+
+    Returns:
+        None without callbacks, or if one has no source.
+
+    Raises:
+        SuiteError: If a callback cannot be imported.
+    """
+    digests = []
+    for name in (each.callback for each in callbacks):
+        if in_processes and name.startswith("__main__:"):
+            raise SuiteError(
+                f"key 'callbacks': worker processes cannot import {name}: move it to a module, or "
+                "use jobs=1"
+            )
+        try:
+            digests.append(layer_digest(name, "callback"))
+        except ValueError as error:
+            raise SuiteError(f"key 'callbacks': {error}") from error
+        except Exception as error:
+            raise SuiteError(f"key 'callbacks': cannot import {name}: {one_line(error)}") from error
+    return _joined(digests)
+
+
+def layer_digest(layer: str, kind: str = "mechanism") -> str | None:
+    """Import a layer or a callback and return a digest of its source.
 
     The digest includes functions and constants of the same module that the layer uses. It does not
     include the source of imported modules.
 
     Args:
         layer: `"package.module:Name"`.
+        kind: Kind of the object, for messages.
 
     Returns:
         None if there is no source: the layer was defined at a prompt, or is compiled.
@@ -69,7 +103,7 @@ def layer_digest(layer: str) -> str | None:
         ValueError: If there is no such module or name. Errors of the module are not caught.
     """
     with loading_quietly():
-        loaded = load(layer)
+        loaded = load(layer, kind)
     source = _source_of(loaded, *layer.split(":"))
     return None if source is None else hashlib.sha256(source.encode()).hexdigest()[:16]
 

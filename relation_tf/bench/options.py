@@ -105,7 +105,10 @@ class RunOptions:
         (), "Module that registers custom parts. Repeatable.", "MODULE", flag="--plugin"
     )
     track: tuple[str, ...] = option(
-        (), "Send progress to a tracker: jsonl or a plugin's. Repeatable.", "NAME"
+        (),
+        "Send progress to a tracker: jsonl, tensorboard, wandb, mlflow, trackio or a plugin's. "
+        "Repeatable.",
+        "NAME",
     )
     quiet: bool = option(False, "Print nothing.")
 

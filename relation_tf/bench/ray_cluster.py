@@ -1,8 +1,8 @@
 """Run groups on a Ray cluster without a shared disk.
 
-This package, custom layers and plugins are sent as Ray's `py_modules`. A task is encoded once on
-this machine; each node maps one copy from Ray's object store. Workers send the files of their runs
-back. Ray is imported only if a cluster is used.
+This package, custom layers, callbacks and plugins are sent as Ray's `py_modules`. A task is
+encoded once on this machine; each node maps one copy from Ray's object store. Workers send the
+files of their runs back. Ray is imported only if a cluster is used.
 """
 
 from __future__ import annotations
@@ -213,9 +213,10 @@ def _place(module: str) -> Path | None:
 
 
 def _custom_modules(groups: Sequence[RunGroup]) -> set[str]:
-    """Return the top-level modules of custom layers and plugins; all are imported already."""
+    """Return the top-level modules of custom parts; all are imported already."""
     runs = [group.runs[0] for group in groups]
     names = {name for run in runs for name in (*run.custom_layers, *run.plugins)}
+    names |= {each.callback for run in runs for each in run.callbacks}
     return {re.split(r"[:.]", name)[0] for name in names}
 
 

@@ -16,7 +16,7 @@ from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
-from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.layer_source import callbacks_digest, custom_digest
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -31,12 +31,12 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.sweeping import already_tuned, check_sweep, described, tune
-from relation_tf.bench.trackers import Trackers
+from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import OptionError, SuiteError
-from relation_tf.registry import SOURCES, TRACKERS
+from relation_tf.registry import SOURCES
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
@@ -116,8 +116,7 @@ def _check_before_sweep(
     """Check what the runs after a sweep need, so that no error comes after hours of tuning."""
     check_sweep(options)
     find_executor(options)
-    for name in options.track:
-        TRACKERS.find(name)
+    check_trackers(options.track)
     looks, folder = plan_looks(suite, options), RunFolder(path)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
     _check_suite(suite, runs, options)
@@ -137,8 +136,7 @@ def _run(
 ) -> Results:
     """Train the pending runs of a suite whose settings are known; see `run_suite`."""
     executor = find_executor(made)
-    for name in made.track:
-        TRACKERS.find(name)
+    check_trackers(made.track)
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
     whole = RunGroup(runs, path, made)
@@ -149,11 +147,13 @@ def _run(
         with folder.locked(), hosts.log_to(folder.path / LOG):
             rounds = _open(request, folder, hosts, made, looks, compared)
             quiet = made.quiet or not hosts.is_chief
-            with Progress(folder.path, rounds.total, rounds.pending, quiet=quiet) as progress:
+            names = made.track if hosts.is_chief else ()
+            with (
+                Progress(folder.path, rounds.total, rounds.pending, quiet=quiet) as progress,
+                Trackers(names, folder.path, request.chosen, progress.say) as trackers,
+            ):
                 for line in rounds.lines:
                     progress.say(line)
-                names = made.track if hosts.is_chief else ()
-                trackers = Trackers(names, folder.path, request.chosen, progress.say)
 
                 def notify(event: dict[str, Any]) -> None:
                     progress.notify(event)
@@ -424,6 +424,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
                 "module, or use jobs=1"
             )
         digests[layers] = custom_digest(layers, f"method {method}")
+    callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     if options.data is not None and not SOURCES[suite.source].reads_data:
         raise SuiteError(
@@ -444,6 +445,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     made = []
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
+        known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys and run.pretrained is not None:
             known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)

@@ -65,6 +65,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     results = run_suite(suite, **options)
     if results.runs:
         write_report(results)
+        _track_report(results, options["track"])
         _submit_if_complete(results, fill_missing)
     print_failures(results.failures)
     chosen = options["tasks"], options["methods"], options["seeds"]
@@ -139,6 +140,7 @@ def diagnose(
     if results.runs:
         name = str(results.suite.methods()[0].name)
         context = write_report(results).context
+        _track_report(results, options["track"])
         limits = str(probe_layer(layer, options=own)).replace("\n", " ")
         words = describe(context.scores, context.verdicts, name)
         echo(f"\n{name} after training: {words}")
@@ -287,6 +289,12 @@ def vectors(
         out, files or (), split_names(tasks) or (), VectorSettings(**options), **reading
     )
     echo(f"{made}. Use it with --glove {made.path} and embedding_dim = {made.width}")
+
+
+def _track_report(results: Results, trackers: Sequence[str] | None) -> None:
+    from relation_tf.bench.trackers import track_report
+
+    track_report(trackers or (), results.folder, results.folder / "report", echo)
 
 
 def _share(held_out: str) -> float | Path:

@@ -26,6 +26,7 @@ from relation_tf.config.training import (
     TrainingSettings,
     VocabularySize,
     can_be_written,
+    path_of_class,
 )
 from relation_tf.networks.mechanisms import find_mechanism
 
@@ -125,11 +126,7 @@ class Method(BaseModel):
     @field_validator("mechanism", mode="before")
     @classmethod
     def _name_of_class(cls, mechanism: Any) -> Any:
-        if not isinstance(mechanism, type):
-            return mechanism
-        if "<locals>" in mechanism.__qualname__:
-            raise ValueError("an importable class, not one defined inside a function")
-        return f"{mechanism.__module__}:{mechanism.__qualname__}"
+        return path_of_class(mechanism)
 
     @field_validator("mechanism")
     @classmethod

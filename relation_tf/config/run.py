@@ -58,6 +58,7 @@ class RunConfig(TrainingSettings):
     feature_projection: bool = False
     encoder_weights: EncoderWeights = "random"
     pretrained_digest: str | None = None
+    callbacks_digest: str | None = None  # of the source of the callbacks
     plugins: list[Plugin] = Field(default_factory=list)
     plugins_digest: str | None = None  # see `relation_tf.config.plugins`
     seed: Annotated[int, Field(ge=0, lt=2**31)]
@@ -76,9 +77,10 @@ class RunConfig(TrainingSettings):
     def shares_network(self) -> bool:
         """If True, one compiled network serves all seeds of a task and a method.
 
-        False if seeds have other rows, or custom layers, which may have other random state.
+        False if seeds have other rows, or custom layers or callbacks, which may change more than
+        the variables.
         """
-        return self.has_built_in_layer and "split" not in self.vary
+        return self.has_built_in_layer and "split" not in self.vary and not self.callbacks
 
     @property
     def entry(self) -> Entry:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
 
@@ -46,7 +47,55 @@ def _each_once(sources: list[RandomSource]) -> list[RandomSource]:
     return [source for source in get_args(RandomSource) if source in sources]
 
 
+def path_of_class(value: Any) -> Any:
+    """Return the path `"package.module:Name"` of a class; other values are returned unchanged.
+
+    Raises:
+        ValueError: If the class cannot be imported by its path.
+    """
+    if not isinstance(value, type):
+        return value
+    if "<locals>" in value.__qualname__:
+        raise ValueError("an importable class, not one defined inside a function")
+    return f"{value.__module__}:{value.__qualname__}"
+
+
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
+
+
+class CallbackEntry(BaseModel):
+    """A Keras callback of all runs of a suite.
+
+    Attributes:
+        callback: `"package.module:Name"` of a subclass of `keras.callbacks.Callback`.
+        options: Arguments of its constructor.
+
+    Example:
+        >>> CallbackEntry.model_validate("my_module:MyCallback").options
+        {}
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    callback: str
+    options: Options = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_options(cls, value: Any) -> Any:
+        return {"callback": value} if isinstance(value, str | type) else value
+
+    @field_validator("callback", mode="before")
+    @classmethod
+    def _name_of_class(cls, callback: Any) -> Any:
+        return path_of_class(callback)
+
+    @field_validator("callback")
+    @classmethod
+    def _is_a_path(cls, callback: str) -> str:
+        if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*", callback):
+            raise ValueError("'package.module:Name' of a Keras callback")
+        return callback
 
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
@@ -122,6 +171,8 @@ class TrainingSettings(BaseModel):
             far, as in the Relation paper's program, which never reset its metric.
         target_accuracy: The accuracy to exceed, a fraction in (0, 1).
         target_epochs: Number of consecutive epochs above the target accuracy.
+        callbacks: Keras callbacks, `"package.module:Name"` or tables with their arguments:
+            `{ callback = "package.module:Name", options = {} }`.
         vary: Random sources that differ between seeds: `"init"` (initial weights, and the
             pre-trained encoder if there are several), `"order"` (order of the batches, dropout) and
             `"split"` (training and validation rows, and so the vocabulary). Other sources are the
@@ -174,6 +225,7 @@ class TrainingSettings(BaseModel):
     watched_accuracy: Literal["validation", "running"] = "validation"
     target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
     target_epochs: Positive = 10
+    callbacks: list[CallbackEntry] = Field(default_factory=list)
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
 

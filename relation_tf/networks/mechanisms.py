@@ -276,8 +276,12 @@ def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
     return all(name in MECHANISMS and MECHANISMS.origin(name) == __name__ for name in names)
 
 
-def load(path: str) -> Any:
+def load(path: str, kind: str = "mechanism") -> Any:
     """Import the object at `"package.module:Name"`.
+
+    Args:
+        path: The path.
+        kind: Kind of the object, for messages.
 
     Raises:
         ValueError: If the module or the name does not exist.
@@ -290,11 +294,11 @@ def load(path: str) -> Any:
         reason = _line(str(error), 200)
         if module_name in sys.modules:
             hint = did_you_mean(attribute, dir(sys.modules[module_name]))
-            hint += _layers_of(module_name)
+            hint += _layers_of(module_name) if kind == "mechanism" else ""
             reason += hint and f".{hint}"
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
-        raise ValueError(f"cannot import mechanism {_cut(path)!r}: {reason}") from error
+        raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
 
 
 def _layers_of(module_name: str) -> str:

@@ -27,7 +27,7 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
              "glove_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "positions", "segments", "short_convolution", "time_limit", "plugins",
                "test", "test_over_tasks", "optimizer_options", "schedule_options",
-               "stopping_options")  # fmt: skip
+               "stopping_options", "callbacks")  # fmt: skip
 
 _MEANINGS = {
     ("batching", "length"): " (a batch has rows of similar length)",

@@ -26,6 +26,7 @@ from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, check_network, find_match
+from relation_tf.training.callbacks import Callbacks
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.classification import TaskSteps
 from relation_tf.training.optimizing import make_optimizer, make_schedule
@@ -136,8 +137,11 @@ class TaskTrainer(SuiteTrainer):
         clock = Clock(self, state.seconds)
         stop: Stop | None = None
         padding = 0.0
+        callbacks = Callbacks(self, self._steps, clock)
+        callbacks.train_begin()
         while stop is None:
             check_interrupts()
+            callbacks.epoch_begin(len(history))
             row, padding = self._epoch(order, history)
             *values, spent = self.replicas.broadcast_from_chief(*row.values(), clock.seconds())
             row = dict(zip(row, values, strict=True))
@@ -145,13 +149,14 @@ class TaskTrainer(SuiteTrainer):
             epoch = len(history)
             if on_progress is not None:
                 on_progress(epoch, row)
+            callbacks.epoch_end(epoch - 1, row)
             if column not in row:
                 raise SuiteError(
                     f"stopping {self.config.stopping!r} needs the column {column!r}, but the "
                     f"history has {', '.join(row)}"
                 )
             stop = rule.update(epoch, row[column], self.weights)
-            limit = _limit(self.config, epoch, spent)
+            limit = callbacks.limit or _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
                 stop = rule.finish(epoch, limit)
             if stop is None and checkpoint is not None and checkpoint.due():
@@ -162,6 +167,7 @@ class TaskTrainer(SuiteTrainer):
                 clock.set_to(spent)  # do not count the time for writing
         if stop.weights is not None:
             self.restore(stop.weights)
+        callbacks.train_end(history[-1])
         predictions, metrics = self.predict()
         seconds = self._seconds(history, clock.seconds())
         return TrainingResult(

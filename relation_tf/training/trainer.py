@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -184,6 +185,7 @@ class SuiteTrainer(Trainer):
         vectors: Word vectors for the embedding.
         match: Width for the required number of parameters.
         xla: If True, XLA compiles the training step.
+        warn: Called with one line for each failure of a callback.
     """
 
     config: RunConfig
@@ -191,6 +193,7 @@ class SuiteTrainer(Trainer):
     vectors: Vectors | None = None
     match: networks.Match | None = None
     xla: bool = False
+    warn: Callable[[str], None] = staticmethod(warnings.warn)
 
     @classmethod
     @abstractmethod

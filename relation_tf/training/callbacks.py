@@ -1,0 +1,136 @@
+"""Keras callbacks of a run.
+
+Trainers have their own loop, so callbacks are called once per epoch. They see the network and the
+optimizer of the run, and may change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from relation_tf.config.run import RunConfig
+from relation_tf.config.training import CallbackEntry
+from relation_tf.errors import SuiteError
+from relation_tf.networks.mechanisms import load
+from relation_tf.training.parts import make_part
+
+if TYPE_CHECKING:
+    from relation_tf.training.trainer import Clock, SuiteTrainer
+
+_CALLED = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
+
+
+def make_callbacks(config: RunConfig) -> list[keras.callbacks.Callback]:
+    """Create the callbacks of a run.
+
+    Raises:
+        SuiteError: If one is no Keras callback, or its constructor refuses the options.
+    """
+    return [_make(entry) for entry in config.callbacks]
+
+
+def _make(entry: CallbackEntry) -> keras.callbacks.Callback:
+    try:
+        factory = load(entry.callback, "callback")
+    except ValueError as error:
+        raise SuiteError(f"key 'callbacks': {error}") from error
+    made = make_part("callback", entry.callback, factory, {}, entry.options)
+    if not isinstance(made, keras.callbacks.Callback):
+        raise SuiteError(
+            "key 'callbacks': must be subclasses of keras.callbacks.Callback. "
+            f"Received: {entry.callback}"
+        )
+    return made
+
+
+class Callbacks:
+    """The callbacks of a run while it is trained.
+
+    If one fails, the run continues with a warning. The time of callbacks is not part of the run's.
+
+    Args:
+        trainer: The trainer of the run.
+        steps: Steps per epoch.
+        clock: The clock of the run.
+    """
+
+    def __init__(self, trainer: SuiteTrainer, steps: int, clock: Clock) -> None:
+        self._model, self._warn, self._clock = trainer.model, trainer.warn, clock
+        self._warned: set[str] = set()
+        self._callbacks: list[tuple[str, keras.callbacks.Callback]] = []
+        config = trainer.config
+        for entry in config.callbacks:
+            self._guard(entry.callback, "its constructor", self._add, entry)
+        if not self._callbacks:
+            return
+        # Of the attributes that `fit` sets, callbacks of Keras use these two.
+        self._model.optimizer, self._model.stop_training = trainer.optimizer, False
+        params = {"epochs": config.epochs, "steps": steps, "verbose": 0, "run": str(config)}
+        self._call("set_params", params)
+        self._call("set_model", self._model)
+
+    def _add(self, entry: CallbackEntry) -> None:
+        callback = _make(entry)
+        self._callbacks.append((entry.callback, callback))
+        if unused := _never_called(callback):
+            self._say(
+                entry.callback, f"{', '.join(unused)} not called: runs call {', '.join(_CALLED)}"
+            )
+
+    @property
+    def limit(self) -> str | None:
+        """Reason to end the run if a callback has set `stop_training`, else None."""
+        ends = self._callbacks and self._model.stop_training
+        return "the end that a callback requested" if ends else None
+
+    def train_begin(self) -> None:
+        """Call `on_train_begin`."""
+        self._call("on_train_begin", {})
+
+    def epoch_begin(self, epoch: int) -> None:
+        """Call `on_epoch_begin`; epochs are counted from 0, as in Keras."""
+        self._call("on_epoch_begin", epoch, {})
+
+    def epoch_end(self, epoch: int, row: Mapping[str, float]) -> None:
+        """Call `on_epoch_end` with the loss and the validation metrics of an epoch."""
+        self._call("on_epoch_end", epoch, _logs(row))
+
+    def train_end(self, row: Mapping[str, float]) -> None:
+        """Call `on_train_end`; the network has the weights that the stopping rule keeps."""
+        self._call("on_train_end", _logs(row))
+
+    def _call(self, hook: str, *arguments: Any) -> None:
+        if not self._callbacks:
+            return
+        spent = self._clock.seconds()
+        for name, callback in self._callbacks:
+            self._guard(name, hook, getattr(callback, hook), *arguments)
+        self._clock.set_to(spent)
+
+    def _guard(self, name: str, where: str, action: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            action(*arguments)
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            self._say(name, f"{type(error).__name__} in {where}: {reason}")
+
+    def _say(self, name: str, fault: str) -> None:
+        warning = f"callback {name}: {fault}"
+        if warning not in self._warned:  # it may fail at every epoch
+            self._warned.add(warning)
+            self._warn(warning)
+
+
+def _logs(row: Mapping[str, float]) -> dict[str, float]:
+    """Return a row of the history without its epoch and times."""
+    return {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
+
+
+def _never_called(callback: keras.callbacks.Callback) -> list[str]:
+    """Return the methods of a callback that `fit` would call."""
+    base = keras.callbacks.Callback
+    hooks = [name for name in vars(base) if name.startswith("on_") and name not in _CALLED]
+    return [name for name in hooks if getattr(type(callback), name) is not getattr(base, name)]

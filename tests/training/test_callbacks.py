@@ -1,0 +1,203 @@
+"""Keras callbacks of runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import keras
+import pandas as pd
+import pytest
+
+from relation_tf.bench import run_suite
+from relation_tf.config import load_suite
+from relation_tf.errors import SuiteError
+from relation_tf.files import read_json
+from tests.bench.test_tracker_tools import history, result
+
+pytestmark = pytest.mark.tensorflow
+
+MODULE = '''
+import json
+from pathlib import Path
+
+import keras
+
+
+class Observer(keras.callbacks.Callback):
+    """Writes every call into a file per run."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder, self.calls = folder, []
+
+    def on_train_begin(self, logs=None):
+        self.calls.append(["train_begin", sorted(self.params)])
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.calls.append(["epoch_begin", epoch])
+
+    def on_epoch_end(self, epoch, logs=None):
+        sizes = [len(weight) for weight in self.model.get_weights()]
+        assert sizes
+        self.calls.append(["epoch_end", epoch, logs])
+
+    def on_train_end(self, logs=None):
+        path = Path(self.folder, self.params["run"].replace("/", "-") + ".json")
+        path.write_text(json.dumps([*self.calls, ["train_end"]]))
+
+
+class Broken(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        raise OSError("no room")
+
+    def on_train_batch_end(self, batch, logs=None):
+        raise AssertionError
+
+
+class Zero(keras.callbacks.Callback):
+    def on_train_end(self, logs=None):
+        self.model.set_weights([0 * weight for weight in self.model.get_weights()])
+
+
+class NoCallback:
+    pass
+'''
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The name of a module with callbacks."""
+    (tmp_path / "suite_callbacks.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "suite_callbacks"
+    sys.modules.pop("suite_callbacks", None)
+
+
+@pytest.fixture
+def train(tmp_path, small_glue, suite):
+    """Return a function that trains runs with callbacks, and returns their results."""
+
+    def run(name, *callbacks, epochs=2, **options):
+        asked = suite(tasks=["CoLA"], seeds=[1, 2], epochs=epochs, callbacks=[*callbacks])
+        return run_suite(asked, tmp_path / name, data=small_glue, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_an_observer_is_called_and_changes_no_result(module, train, tmp_path, jobs):
+    observer = {"callback": f"{module}:Observer", "options": {"folder": str(tmp_path)}}
+    without, observed = train("without", quiet=True), train("with", observer, quiet=True, jobs=jobs)
+    assert len(observed.runs) == len(without.runs) == 4
+    for run in without.asked:
+        old, new = (tmp_path / name / "runs" / str(run) for name in ("without", "with"))
+        assert history(old) == history(new)
+        assert result(old) == result(new)
+        for path in sorted(old.rglob("*.tsv")):
+            assert path.read_bytes() == (new / path.relative_to(old)).read_bytes()
+        config = read_json(new / "config.json")
+        assert config["callbacks"] == [observer]
+        assert len(config["callbacks_digest"]) == 16
+        calls = json.loads(Path(tmp_path, f"{str(run).replace('/', '-')}.json").read_text())
+        rows = pd.read_csv(new / "history.csv").to_dict("records")
+        names = ("loss", "val_loss", "val_matthews")
+        assert calls == [
+            ["train_begin", ["epochs", "run", "steps", "verbose"]],
+            *(
+                call
+                for epoch, row in enumerate(rows)
+                for call in (
+                    ["epoch_begin", epoch],
+                    ["epoch_end", epoch, pytest.approx({name: row[name] for name in names})],
+                )
+            ),
+            ["train_end"],
+        ]
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_broken_callback_fails_no_run(module, train, capsys, jobs):
+    results = train("out", f"{module}:Broken", jobs=jobs)
+    assert (len(results.runs), results.failures) == (4, [])
+    printed = [line for line in capsys.readouterr().out.splitlines() if "callback" in line]
+    assert sorted(printed) == [
+        f"callback {module}:Broken: OSError in on_epoch_end: no room",
+        f"callback {module}:Broken: on_train_batch_end not called: runs call on_train_begin, "
+        "on_epoch_begin, on_epoch_end, on_train_end",
+    ]
+
+
+@pytest.mark.slow
+def test_callbacks_can_change_a_run(module, train):
+    """The learning rate, the end and the weights; each seed starts without these changes."""
+    schedule = {
+        "callback": "keras.callbacks:ReduceLROnPlateau",
+        "options": {"patience": 0, "min_delta": 100.0, "factor": 0.0},
+    }
+    stopped = {
+        "callback": "keras.callbacks:EarlyStopping",
+        "options": {"monitor": "val_loss", "min_delta": 100.0},
+    }
+    plain = train("plain", epochs=3, quiet=True).runs
+    slowed = train("rate", schedule, epochs=3, quiet=True).runs
+    for run, other in zip(slowed, plain, strict=True):
+        # No second loss is below the first by 100, so the rate of the third epoch is 0.
+        curve, old = (pd.read_csv(Path(each["folder"], "history.csv"))["val_loss"].tolist()
+                      for each in (run, other))  # fmt: skip
+        assert curve[:2] == old[:2]
+        assert curve[2] == curve[1] != old[2]
+    for run in train("end", stopped, epochs=3, quiet=True).runs:
+        assert (run["epochs"], run["stopped"]) == (2, "reached the end that a callback requested")
+    for run in train("zero", f"{module}:Zero", quiet=True).runs:
+        predictions = pd.read_csv(Path(run["folder"], "predictions", "CoLA.dev.tsv"), sep="\t")
+        assert predictions["probability_0"].nunique() == 1
+
+
+def test_a_changed_callback_is_not_mixed_with_its_older_runs(module, train, tmp_path):
+    train("out", f"{module}:Zero", quiet=True)
+    path = tmp_path / "suite_callbacks.py"
+    path.write_text(path.read_text().replace("0 * weight", "2 * weight"))
+    del sys.modules[module]
+    with pytest.raises(SuiteError, match="this run was done with another version of its callbacks"):
+        train("out", f"{module}:Zero", quiet=True)
+    with pytest.raises(SuiteError, match="this run was done with callbacks = "):
+        train("out", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("callback", "message"),
+    [
+        ("{}:Zero2", "cannot import callback '{}:Zero2': .* Did you mean 'Zero'"),
+        ("no_such_module:Zero", "key 'callbacks': cannot import callback .*: no such module"),
+        (
+            "{}:NoCallback",
+            "must be subclasses of keras.callbacks.Callback. Received: {}:NoCallback",
+        ),
+        (
+            {"callback": "{}:Zero", "options": {"rate": 1}},
+            "callback '{}:Zero': has no options. Received: 'rate'",
+        ),
+        ("{}:Observer", "callback '{}:Observer': also needs the options 'folder'"),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["relation", "keras.layers:GRU"])
+def test_faults_are_found_before_the_first_run(
+    module, tmp_path, small_glue, suite, callback, message, mechanism
+):
+    entry = json.loads(json.dumps(callback).replace("{}:", f"{module}:"))
+    method = [{"mechanism": mechanism, "name": "one", "units": 4}]
+    asked = suite(tasks=["CoLA"], seeds=[1], callbacks=[entry], method=method)
+    with pytest.raises(SuiteError, match=message.replace("{}", module)):
+        run_suite(asked, tmp_path / "out", data=small_glue, quiet=True, allow_failing_checks=True)
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_names_of_callbacks():
+    with pytest.raises(SuiteError) as error:
+        load_suite("demo", {"callbacks": ["my_module.MyCallback"]})
+    assert "key 'callbacks" in str(error.value)
+    assert "must be 'package.module:Name' of a Keras callback" in str(error.value)
+    (entry,) = load_suite("demo", {"callbacks": [keras.callbacks.EarlyStopping]}).callbacks
+    assert entry.callback.endswith(":EarlyStopping")
