@@ -17,6 +17,7 @@ from glue_submit.command_line import (
     add_command,
     describe_usage_error,
     make_app,
+    run,
     with_period,
 )
 from glue_submit.errors import SubmissionError
@@ -140,7 +141,7 @@ def _echo_json(content: object) -> None:
 def main() -> None:
     """Run the command; exit with code 2 after an error, on one line, and 130 after Ctrl-C."""
     try:
-        code = app(prog_name="glue-submit", standalone_mode=False)
+        code = run(app, "glue-submit")
         if code == _INTERRUPTED:
             typer.echo("Interrupted.", err=True)
     except SubmissionError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -77,6 +78,14 @@ def add_command(app: typer.Typer, *examples: str) -> Callable[[_Function], _Func
         return app.command(cls=_Command, short_help=summary, epilog=epilog)(function)
 
     return add
+
+
+def run(app: typer.Typer, name: str) -> Any:
+    """Run an application and return its exit code; its errors are raised."""
+    if f"_{name.replace('-', '_').upper()}_COMPLETE" in os.environ:
+        # typer wraps descriptions at this width, and fish offers each line as a word.
+        os.environ["COLUMNS"] = "1000"
+    return app(prog_name=name, standalone_mode=False)
 
 
 def show_examples(*examples: str) -> str:

@@ -23,6 +23,7 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
+from relation_tf.cli.completion import complete_source
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, expand_home
 from relation_tf.interrupts import interrupts_delayed
@@ -176,6 +177,7 @@ def compare(
             metavar="SOURCE...",
             help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
             "task, seed and one column per method).",
+            autocompletion=complete_source,
         ),
     ],
     **options: Any,

@@ -23,7 +23,12 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
-from relation_tf.cli.completion import complete_task
+from relation_tf.cli.completion import (
+    complete_encoder,
+    complete_encoder_folder,
+    complete_mechanism_list,
+    complete_task_list,
+)
 from relation_tf.cli.reports import print_failures, write_report, write_zips
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.tasks.vector_settings import VectorSettings
@@ -168,7 +173,12 @@ def pretrain(
         "pretrained"
     ),
     mechanisms: Annotated[
-        str, typer.Option(metavar="NAME[,NAME...]", help="Token-mixing mechanisms of the encoders.")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Token-mixing mechanisms of the encoders.",
+            autocompletion=complete_mechanism_list,
+        ),
     ] = "relation,linear-attention,attention",
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds for each mechanism.")] = "1",
     held_out: Annotated[
@@ -214,12 +224,22 @@ def pretrain(
 @with_options(GenerationSettings)
 def generate(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder written by `pretrain`, causal objective.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder written by `pretrain`, causal objective.",
+            autocompletion=complete_encoder_folder,
+        ),
     ],
     prompt: Annotated[str, typer.Option(metavar="TEXT", help="The beginning of the text.")],
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Encoder to use.", show_default="the only one"),
+        typer.Option(
+            metavar="NAME",
+            help="Encoder to use.",
+            show_default="the only one",
+            autocompletion=complete_encoder,
+        ),
     ] = None,
     encoder_seed: Annotated[
         int | None,
@@ -268,7 +288,7 @@ def vectors(
         typer.Option(
             metavar="NAME[,NAME...]",
             help="Tasks whose training rows are used as text.",
-            autocompletion=complete_task,
+            autocompletion=complete_task_list,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File of the vectors.")] = Path(
