@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,9 +12,11 @@ import typer
 
 from glue_submit.checking import check as check_archive
 from glue_submit.command_line import (
+    Json,
     UsageError,
     add_command,
     describe_usage_error,
+    echo_json,
     make_app,
     run,
     with_period,
@@ -45,9 +46,6 @@ def options(
     ] = False,
 ) -> None:
     """Pack, check and score predictions for the GLUE leaderboard."""
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @add_command(
@@ -92,7 +90,7 @@ def check(
     """
     report = check_archive(file)
     if as_json:
-        _echo_json({**asdict(report), "path": str(report.path), "ok": report.ok})
+        echo_json(lambda: {**asdict(report), "path": str(report.path), "ok": report.ok})
     else:
         typer.echo(report)
     raise typer.Exit(0 if report.ok else 1)
@@ -129,13 +127,9 @@ def score(
     """
     scores = score_predictions(predictions, labels)
     if as_json:
-        _echo_json({**asdict(scores), "average": scores.average})
+        echo_json(lambda: {**asdict(scores), "average": scores.average})
     else:
         typer.echo(scores)
-
-
-def _echo_json(content: object) -> None:
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def main() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
+import json
 import os
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand
@@ -16,6 +19,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # typer exports one class of its usage errors; their base class is its parent.
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 _WIDEST_PAGE = 110
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
@@ -86,6 +91,14 @@ def run(app: typer.Typer, name: str) -> Any:
         # typer wraps descriptions at this width, and fish offers each line as a word.
         os.environ["COLUMNS"] = "1000"
     return app(prog_name=name, standalone_mode=False)
+
+
+def echo_json(make: Callable[[], object]) -> None:
+    """Print one JSON document to stdout; all other output of `make` goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        content = make()
+    # ASCII, which every encoding of a pipe has.
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
 def show_examples(*examples: str) -> str:

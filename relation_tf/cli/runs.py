@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
@@ -83,6 +84,7 @@ def run(suite: SuiteName, **options: Any) -> None:
 @command(
     "relation-tf plan demo",
     "relation-tf plan glue-small --data glue_data --jobs 4",
+    "relation-tf plan demo --json",
 )
 @with_options(
     RunOptions,
@@ -95,7 +97,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     *("out", "tasks", "methods", "seeds", "settings"),
     out="Folder of finished runs to read, if any.",
 )
-def plan(suite: SuiteName, **options: Any) -> None:
+def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
     """Estimate the hours, disk space and smallest possible p-values of a suite.
 
     Times a few training steps of some methods and tasks on this machine. Starts no run.
@@ -104,7 +106,11 @@ def plan(suite: SuiteName, **options: Any) -> None:
         from relation_tf.bench import plan_suite
 
     import_from_here(suite)
-    echo(plan_suite(suite, **parse_selection(options)))
+    selection = parse_selection(options)
+    if as_json:
+        echo_json(lambda: plan_suite(suite, **selection).to_dict())
+    else:
+        echo(plan_suite(suite, **selection))
 
 
 @command(
