@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
 from relation_tf.errors import SuiteError, reason_of
@@ -80,6 +80,19 @@ def align_within(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     for part in parts:
         lines += ["", *align([[row[place] for place in (0, *part)] for row in rows])]
     return lines[1:]
+
+
+def stays_inside(path: str) -> bool:
+    r"""Return True if a path is below the folder it is joined to, on every operating system.
+
+    Example:
+        >>> stays_inside("tones/train.csv"), stays_inside("../train.csv")
+        (True, False)
+        >>> stays_inside(r"..\train.csv"), stays_inside("C:train.csv")
+        (False, False)
+    """
+    read = PureWindowsPath(path)  # splits at / and at backslashes
+    return not read.anchor and {"..", "~"}.isdisjoint(read.parts)
 
 
 def expand_home(path: str | Path, where: str = "") -> Path:

@@ -499,6 +499,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in the current folder"),
         (["check-layer", "folder/my.py:Layer"], "Give its name without .py: 'folder.my'"),
+        (["check-layer", "folder\\my.py:Layer"], "Give its name without .py: 'folder.my'"),
+        (["check-layer", "C:\\folder\\my.py:Layer"], "Give its name without .py: 'my'"),
         (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
         (["check-layer", "relation", "--set", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),

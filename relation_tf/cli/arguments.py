@@ -229,7 +229,7 @@ def check_importable(layer: str) -> None:
     Raises:
         SuiteError: If there is none.
     """
-    module, colon, _ = layer.partition(":")
+    module, colon, _ = layer.rpartition(":")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
         raise SuiteError(
             f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "
