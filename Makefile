@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RELEASED := $(VENV)-release
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Installs with a .pth file: otherwise a script in the parent folder imports the checkout as the package.
 EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
@@ -14,7 +15,7 @@ FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_featu
 BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage bench docs lint format clean
+.PHONY: help demo test test-all test-lowest coverage bench docs release lint format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,13 +32,17 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 	@touch $@
 
 $(VENV)/all.stamp: $(VENV)/test.stamp
-	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs,vectors,tensorboard,wandb,mlflow,trackio]'
+	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs,vectors,tensorboard,wandb,mlflow,trackio,release]'
 	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/base.stamp
 	$(EDITABLE) '.[dev]'
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/base.stamp
+	$(EDITABLE) '.[release]'
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/base.stamp
@@ -77,6 +82,16 @@ bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 docs: $(VENV)/docs.stamp  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+# The wheel runs in dist/: from the checkout, Python would import the checkout.
+release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/ and check them
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(RELEASED)
+	$(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd dist && $(abspath $(RELEASED))/bin/relation-tf suites
+	cd dist && $(abspath $(RELEASED))/bin/python -c 'from relation_tf.layers import Relation; Relation(4).build((None, None, 8))'
+
 lint: $(VENV)/dev.stamp  ## ruff, mypy and the check of wording
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -88,4 +103,4 @@ format: $(VENV)/dev.stamp  ## fix and format with ruff
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and build files (keeps runs/)
-	rm -rf $(VENV) $(VENV)-lowest build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) $(VENV)-lowest $(RELEASED) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

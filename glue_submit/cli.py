@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,10 +12,13 @@ import typer
 
 from glue_submit.checking import check as check_archive
 from glue_submit.command_line import (
+    Json,
     UsageError,
     add_command,
     describe_usage_error,
+    echo_json,
     make_app,
+    run,
     with_period,
 )
 from glue_submit.errors import SubmissionError
@@ -44,9 +46,6 @@ def options(
     ] = False,
 ) -> None:
     """Pack, check and score predictions for the GLUE leaderboard."""
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @add_command(
@@ -91,7 +90,7 @@ def check(
     """
     report = check_archive(file)
     if as_json:
-        _echo_json({**asdict(report), "path": str(report.path), "ok": report.ok})
+        echo_json(lambda: {**asdict(report), "path": str(report.path), "ok": report.ok})
     else:
         typer.echo(report)
     raise typer.Exit(0 if report.ok else 1)
@@ -128,19 +127,15 @@ def score(
     """
     scores = score_predictions(predictions, labels)
     if as_json:
-        _echo_json({**asdict(scores), "average": scores.average})
+        echo_json(lambda: {**asdict(scores), "average": scores.average})
     else:
         typer.echo(scores)
-
-
-def _echo_json(content: object) -> None:
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def main() -> None:
     """Run the command; exit with code 2 after an error, on one line, and 130 after Ctrl-C."""
     try:
-        code = app(prog_name="glue-submit", standalone_mode=False)
+        code = run(app, "glue-submit")
         if code == _INTERRUPTED:
             typer.echo("Interrupted.", err=True)
     except SubmissionError as error:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
+import json
+import os
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand
@@ -15,6 +19,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # typer exports one class of its usage errors; their base class is its parent.
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 _WIDEST_PAGE = 110
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
@@ -77,6 +83,22 @@ def add_command(app: typer.Typer, *examples: str) -> Callable[[_Function], _Func
         return app.command(cls=_Command, short_help=summary, epilog=epilog)(function)
 
     return add
+
+
+def run(app: typer.Typer, name: str) -> Any:
+    """Run an application and return its exit code; its errors are raised."""
+    if f"_{name.replace('-', '_').upper()}_COMPLETE" in os.environ:
+        # typer wraps descriptions at this width, and fish offers each line as a word.
+        os.environ["COLUMNS"] = "1000"
+    return app(prog_name=name, standalone_mode=False)
+
+
+def echo_json(make: Callable[[], object]) -> None:
+    """Print one JSON document to stdout; all other output of `make` goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        content = make()
+    # ASCII, which every encoding of a pipe has.
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
 def show_examples(*examples: str) -> str:

@@ -12,7 +12,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 _NAMES_SHOWN, _FEW_NAMES = 8, 12
@@ -189,7 +189,8 @@ def did_you_mean_module(name: str) -> str:
 def no_such_module(name: str) -> str:
     """Say that a module does not exist, where Python looked for it, and the nearest module."""
     if name.endswith(".py"):
-        module = name.removesuffix(".py").replace("/", ".")
+        path = PureWindowsPath(name.removesuffix(".py"))  # also splits at /
+        module = path.name if path.anchor else ".".join(path.parts)
         return f"no such module. Give its name without .py: {module!r}"
     installed = (sys.prefix, sys.base_prefix)
     places = [str(Path(place).resolve()) for place in sys.path if not place.startswith(installed)]

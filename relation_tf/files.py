@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from glue_submit.files import LARGEST as LARGEST
@@ -68,6 +68,19 @@ def align_within(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     for part in parts:
         lines += ["", *align([[row[place] for place in (0, *part)] for row in rows])]
     return lines[1:]
+
+
+def stays_inside(path: str) -> bool:
+    r"""Return True if a path is below the folder it is joined to, on every operating system.
+
+    Example:
+        >>> stays_inside("tones/train.csv"), stays_inside("../train.csv")
+        (True, False)
+        >>> stays_inside(r"..\train.csv"), stays_inside("C:train.csv")
+        (False, False)
+    """
+    read = PureWindowsPath(path)  # splits at / and at backslashes
+    return not read.anchor and {"..", "~"}.isdisjoint(read.parts)
 
 
 def expand_home(path: str | Path, where: str = "") -> Path:

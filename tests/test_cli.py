@@ -330,52 +330,6 @@ def test_help_pages(call, monkeypatch, command, width):
     assert all(f"relation-tf {command}" in line for line in examples.splitlines())
 
 
-def completions(call, monkeypatch, shell, line):
-    """Return what Tab offers at the end of a line."""
-    monkeypatch.setenv("_RELATION_TF_COMPLETE", f"complete_{shell}")
-    monkeypatch.setenv("COMP_WORDS", line)
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
-    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
-    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
-    return call()[1]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("relation-tf che", "check-layer"),
-        ("relation-tf run --jo", "--jobs"),
-        ("relation-tf run dem", "demo"),
-        ("relation-tf plan sma", "small.toml"),
-        ("relation-tf run demo --tasks CoLA,R", "CoLA,RTE"),
-        ("relation-tf run demo --methods rel", "relation-64"),
-        ("relation-tf tasks SST-2-", "SST-2-sentences"),
-        ("relation-tf check-layer multi", "multi-head-attention"),
-        ("relation-tf run demo --set ep", "epochs="),
-        ("relation-tf diagnose relation --tasks major", "majority"),
-        ("relation-tf compare a.csv --test we", "welch"),
-        ("relation-tf compare a.csv --test-over-tasks fr", "friedman-nemenyi"),
-    ],
-)
-def test_tab_completes_names(call, monkeypatch, tmp_path, shell, line, offered):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(SUITE.format(seeds=2, epochs=2))
-    assert offered in re.split(r'[\s":]+', completions(call, monkeypatch, shell, line))
-
-
-def test_tab_after_a_wrong_suite_offers_nothing(call, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert completions(call, monkeypatch, "bash", "relation-tf run dmeo --tasks C").strip() == ""
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_installed(call, monkeypatch, shell):
-    assert "--install-completion" in call("--help")[1]
-    monkeypatch.setenv("_RELATION_TF_COMPLETE", f"source_{shell}")
-    assert "_RELATION_TF_COMPLETE" in call()[1]
-
-
 def test_lines_are_wrapped_between_words_in_a_terminal(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     whole = call("suites")[1], call("run", "dmeo")[2]
@@ -548,6 +502,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in the current folder"),
         (["check-layer", "folder/my.py:Layer"], "Give its name without .py: 'folder.my'"),
+        (["check-layer", "folder\\my.py:Layer"], "Give its name without .py: 'folder.my'"),
+        (["check-layer", "C:\\folder\\my.py:Layer"], "Give its name without .py: 'my'"),
         (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
         (["check-layer", "relation", "--set", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +58,60 @@ def released(tmp_path_factory):
     return sdist, wheel
 
 
+def setup(section, key):
+    """Return the lines of a list in setup.cfg."""
+    parsed = configparser.ConfigParser()
+    parsed.read(ROOT / "setup.cfg", encoding="utf-8")
+    return [line for line in parsed[section][key].splitlines() if line and line[0] != "#"]
+
+
+def load(name):
+    yaml = pytest.importorskip("yaml", reason="a dependency of other packages brings PyYAML")
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_citation_is_that_of_this_version():
+    """Required keys and types of the Citation File Format 1.2.0."""
+    cited = load("CITATION.cff")
+    assert cited["cff-version"] == "1.2.0"
+    assert str(cited["version"]) == relation_tf.__version__
+    assert {"title", "message", "authors"} <= cited.keys()
+    assert cited["type"] == "software"
+    assert [cited["license"]] == setup("metadata", "license")
+    assert [each["name"] for each in cited["authors"]] == setup("metadata", "author")
+    for work in cited["references"]:
+        assert {"type", "title", "authors"} <= work.keys()
+
+
+# Packages that conda-forge names differently.
+OF_CONDA = {"matplotlib": "matplotlib-base"}
+
+
+def test_the_conda_recipe_has_the_requirements_of_setup_cfg():
+    recipe = load("conda/recipe.yaml")
+    assert str(recipe["context"]["version"]) == relation_tf.__version__
+    required = [
+        re.fullmatch(r"([\w-]+)(>=[\d.]+)", line) for line in setup("options", "install_requires")
+    ]
+    expected = [f"{OF_CONDA.get(found[1], found[1])} {found[2]}" for found in required]
+    python, *run = recipe["requirements"]["run"]
+    assert run == expected
+    least = recipe["context"]["python_min"]
+    assert python.replace("${{ python_min }}", least) == f"python >={least}"
+    assert setup("options", "python_requires") == [f">={least}"]
+    scripts = setup("options.entry_points", "console_scripts")
+    assert recipe["build"]["python"]["entry_points"] == scripts
+    assert [recipe["about"]["summary"]] == setup("metadata", "description")
+    assert [recipe["about"]["license"]] == setup("metadata", "license")
+
+
+def test_the_constraints_name_the_tools_of_a_release():
+    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()}
+    names = {line.partition(">=")[0] for line in setup("options.extras_require", "release")}
+    assert names == {"build", "twine"}
+    assert names <= pinned
+
+
 def of_the_packages(names):
     return {name for name in names if name.startswith(tuple(f"{p}/" for p in PACKAGES))}
 
@@ -76,6 +132,14 @@ def test_all_files_are_released(released):
         members = [member.name.partition("/")[2] for member in archive if member.isfile()]
         assert of_the_packages(members) == files
     assert wheel.name == f"relation_tf-{relation_tf.__version__}-py3-none-any.whl"
+
+
+@pytest.mark.slow
+def test_the_metadata_can_be_uploaded(released):
+    pytest.importorskip("twine", reason="pip install '.[release]' brings twine")
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, released)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 @pytest.mark.slow

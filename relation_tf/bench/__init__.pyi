@@ -6,6 +6,7 @@ from .pretraining import Pretraining, pretrain
 from .results import Results, read_results
 from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
+from .status import SuiteStatus
 from .submissions import Submissions, write_submissions
 from .trackers import Tracker
 
@@ -17,6 +18,7 @@ __all__ = [
     "RunOptions",
     "Submissions",
     "SuitePlan",
+    "SuiteStatus",
     "Tracker",
     "diagnose",
     "plan_suite",

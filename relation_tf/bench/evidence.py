@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from relation_tf.config.families import families_of
 from relation_tf.config.suite import Suite
@@ -80,6 +81,27 @@ def nothing_can_be_shown(
         return None
     level, least = format_level(suite.alpha), pvalue_only(smallest, suite.alpha)
     return f"No difference can be significant ({level}): the smallest possible p is {least}."
+
+
+def suite_facts(suite: Suite) -> dict[str, Any]:
+    """Return facts about a suite for lists of suites.
+
+    `note` is a sentence if no test can find a significant difference, else None.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> facts = suite_facts(load_suite("demo"))
+        >>> facts["runs"], facts["seeds"], facts["note"]
+        (180, [1, 2, 3, 4, 5], None)
+    """
+    return {
+        "title": suite.title,
+        "runs": len(suite.runs()),
+        "tasks": [*suite.tasks],
+        "methods": [str(method.name) for method in suite.methods()],
+        "seeds": [*suite.seeds],
+        "note": nothing_can_be_shown(suite),
+    }
 
 
 def _tests(suite: Suite, num_tasks: int) -> dict[str, dict[str, int]]:

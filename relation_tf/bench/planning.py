@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -126,9 +127,46 @@ class SuitePlan:
 
     __repr__ = __str__
 
+    @property
+    def methods(self) -> list[str]:
+        """Names of the requested methods."""
+        return [*dict.fromkeys(method for _, method in self.costs)]
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the requested tasks."""
+        return [*dict.fromkeys(task for task, _ in self.costs)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `relation-tf plan --json`."""
+        fewest, most = self.hours
+        return {
+            "suite": self.suite.name,
+            "requested": self.total,
+            "done": self.total - len(self.pending),
+            "pending": {"fewest": len(self.fewest_pending), "most": len(self.pending)},
+            "hours": {"fewest": fewest, "most": most},
+            "bytes": self.bytes,
+            "jobs": self.jobs,
+            "seeds": self.seeds,
+            "start_seconds": self.start,
+            "processor_share": self.processor_share,
+            "groups": [
+                {
+                    "task": task,
+                    "method": method,
+                    "seconds": {"fewest": cost.fewest, "most": cost.most},
+                    "compile_seconds": cost.compiling,
+                    "measured": cost.measured,
+                }
+                for (task, method), cost in self.costs.items()
+            ],
+            "evidence": [*self._evidence()],
+            "notes": [*self.notes],
+        }
+
     def _lines(self) -> list[str]:
-        methods = [*dict.fromkeys(method for _, method in self.costs)]
-        tasks = [*dict.fromkeys(task for task, _ in self.costs)]
+        methods, tasks = self.methods, self.tasks
         done = self.total - len(self.pending)
         lines = [
             f"{self.suite.name}: {'' if self.outlook is None else 'at most '}{self.total} runs, "
@@ -153,16 +191,20 @@ class SuitePlan:
             else "All runs are done.",
             *self._included(),
         ]
+        return [*lines, *self._evidence(), *self.notes]
+
+    def _evidence(self) -> Iterator[str]:
+        """Yield what the tests of the suite can show."""
+        methods, num_tasks = self.methods, len(self.tasks)
         if self.outlook is not None:
-            lines.append(self.outlook.sentence)
+            yield self.outlook.sentence
         elif len(methods) > 1 and self.seeds > 1:
-            lines += shown_by_design(self.suite, methods, self.seeds, len(tasks))
-            nothing = nothing_can_be_shown(self.suite, methods, self.seeds, len(tasks))
-            lines += [] if nothing is None else [nothing]
+            yield from shown_by_design(self.suite, methods, self.seeds, num_tasks)
+            nothing = nothing_can_be_shown(self.suite, methods, self.seeds, num_tasks)
+            yield from [] if nothing is None else [nothing]
             largest = max(family_sizes(self.suite, methods))
             if self.spread is not None and largest > 1:
-                lines.append(self._margin(self.spread, largest))
-        return [*lines, *self.notes]
+                yield self._margin(self.spread, largest)
 
     def _included(self) -> Iterator[str]:
         """Yield what the hours include."""

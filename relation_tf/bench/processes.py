@@ -28,7 +28,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +39,7 @@ from relation_tf.config import RunConfig
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import register_executor
+from relation_tf.system import interrupts_blocked
 
 _TRIES = 2  # of a run whose worker died
 
@@ -325,13 +325,8 @@ def _interrupts_delayed() -> Iterator[None]:
     protects the new process; `interrupts_delayed` protects this one: other threads do not block
     the signal, and a process that receives only a part of its data ends with a traceback, too.
     """
-    resource_tracker.ensure_running()  # the first process starts it, and it unblocks Ctrl-C
-    with interrupts_delayed():
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with interrupts_delayed(), interrupts_blocked():
+        yield
 
 
 def _serve(connection: Connection) -> None:

@@ -154,7 +154,7 @@ def _git(folder: Path, *arguments: str) -> str:
 def processor() -> str:
     """Return the name of this machine's processor."""
     with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text()
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace")
         if found := re.search(r"^model name\s*:(.*)", lines, re.MULTILINE):
             return found[1].strip()
     return platform.processor()

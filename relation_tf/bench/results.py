@@ -67,7 +67,7 @@ class _Result(_Written):
     parameters: _Parameters
     padding: float
     seconds: _Seconds
-    peak_memory_mib: Count
+    peak_memory_mib: Count | None
     tokens: Count | None = None
     state_bytes: Count | None = None
     pass_bytes: Count | None = None

@@ -13,7 +13,6 @@ weights.npz.
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +20,8 @@ from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from filelock import FileLock, Timeout
 
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.config.loading import load_suite
@@ -71,26 +72,28 @@ class RunFolder:
             SuiteError: If the folder cannot be written, or another process uses it.
         """
         new = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        lock = FileLock(self.path / ".lock", blocking=False)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
-        with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+                lock.acquire()
+            except Timeout as error:
                 raise SuiteError(
                     f"{self.path}: another process is running a suite in this folder. Wait for it, "
                     "or choose another --out"
                 ) from error
-            try:
-                yield
-            except RelationError:
-                if new and not (self.path / "runs").exists():
+        try:
+            yield
+        except RelationError:
+            if new and not (self.path / "runs").exists():
+                # Windows does not delete an open file, nor a folder above that others use.
+                with suppress(OSError):
                     shutil.rmtree(self.path)
-                    with suppress(OSError):  # another process uses the folder above
-                        for path in new[1:]:
-                            path.rmdir()
-                raise
+                    for path in new[1:]:
+                        path.rmdir()
+            raise
+        finally:
+            lock.release()
 
     def check_runs(self, suite: Suite) -> None:
         """Check that a suite has all finished runs of the folder: reports would omit the others.

@@ -18,6 +18,7 @@ from glue_submit.command_line import (
     add_command,
     describe_usage_error,
     make_app,
+    run,
     show_examples,
     with_period,
 )
@@ -93,7 +94,7 @@ def run_app() -> None:
     from glue_submit import SubmissionError
 
     try:
-        sys.exit(app(prog_name="relation-tf", standalone_mode=False))
+        sys.exit(run(app, "relation-tf"))
     except UsageError as error:
         sys.exit(complain(describe_usage_error(error)))
     except BrokenPipeError:

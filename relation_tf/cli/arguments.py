@@ -13,7 +13,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relation_tf.cli.completion import COMPLETED, complete_mechanism, complete_suite
+from relation_tf.cli.completion import (
+    complete_mechanism,
+    complete_run_folder,
+    complete_suite,
+    completion_of,
+)
 from relation_tf.errors import SuiteError, did_you_mean_module
 from relation_tf.option_fields import Function, option, take_options
 
@@ -33,7 +38,14 @@ LayerName = Annotated[
         autocompletion=complete_mechanism,
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the runs of a suite.")]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="Folder with the runs of a suite.",
+        autocompletion=complete_run_folder,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ def _parameter(declared: Field[Any], hint: Any, text: str | None) -> inspect.Par
         metavar=metadata["metavar"],
         help=text or metadata["help"],
         show_default=True if shown is None else shown,
-        autocompletion=COMPLETED.get(declared.name),
+        autocompletion=completion_of(declared.name, metadata),
     )
     return inspect.Parameter(
         declared.name,
@@ -217,7 +229,7 @@ def check_importable(layer: str) -> None:
     Raises:
         SuiteError: If there is none.
     """
-    module, colon, _ = layer.partition(":")
+    module, colon, _ = layer.rpartition(":")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
         raise SuiteError(
             f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "

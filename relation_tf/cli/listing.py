@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
 
+from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
@@ -20,7 +23,7 @@ from relation_tf.cli.completion import complete_suite, complete_task
 from relation_tf.errors import SuiteError
 
 
-@command("relation-tf suites", "relation-tf suites my_suite.toml")
+@command("relation-tf suites", "relation-tf suites my_suite.toml", "relation-tf suites --json")
 def suites(
     names: Annotated[
         list[str] | None,
@@ -30,18 +33,22 @@ def suites(
             autocompletion=complete_suite,
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """List suites, and mark those with too few seeds to show a significant difference."""
-    from relation_tf.bench.evidence import nothing_can_be_shown
+    from relation_tf.bench.evidence import suite_facts
     from relation_tf.config import list_suites, load_suite
 
     names = names or list_suites()
+    if as_json:
+        found = ({"suite": name, **suite_facts(load_suite(name))} for name in names)
+        echo_json(lambda: {"suites": [*found]})
+        return
     width = max(map(len, names))
     for name in names:
-        suite = load_suite(name)
-        nothing = nothing_can_be_shown(suite)
-        note = "" if nothing is None else f". {nothing}"
-        echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}{note}", indent=width + 12)
+        facts = suite_facts(load_suite(name))
+        note = "" if facts["note"] is None else f". {facts['note']}"
+        echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}", indent=width + 12)
 
 
 @command(
@@ -66,6 +73,7 @@ def tasks(
             autocompletion=complete_suite,
         ),
     ] = None,
+    as_json: Json = False,
     **options: Any,
 ) -> None:
     """List all tasks and the folders of their data, or show encoded examples of some tasks.
@@ -79,17 +87,22 @@ def tasks(
 
     settings = options.pop("settings")
     made = RunOptions(**options)
-    load_plugins(made.plugins if suite is None else ())
     reading: dict[str, Any] = {}
-    entries: dict[str, Any] = {name: name for name in TASKS}
-    if suite is not None:
-        loaded = load_suite(suite, parse_settings(settings), made.plugins)
-        entries = {name: loaded.entry(name) for name in loaded.tasks}
-        reading = {config.task: config.reading() for config in loaded.runs()}
-    elif settings:
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # plugins may print
+        load_plugins(made.plugins if suite is None else ())
+        entries: dict[str, Any] = {name: name for name in TASKS}
+        if suite is not None:
+            loaded = load_suite(suite, parse_settings(settings), made.plugins)
+            entries = {name: loaded.entry(name) for name in loaded.tasks}
+            reading = {config.task: config.reading() for config in loaded.runs()}
+    if settings and suite is None:
         raise typer.BadParameter("--set: needs --suite SUITE")
     folders = made.data, made.tfds_folder
-    if names:
+    if as_json:
+        chosen = {name: entries.get(name, name) for name in names or entries}
+        facts = listing.facts(chosen.values(), *folders, reading, skip_missing=not names)
+        echo_json(lambda: {"tasks": [*facts]})
+    elif names:
         for name in names:
             described = listing.describe(entries.get(name, name), *folders, reading.get(name, {}))
             echo(described)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import command, complain, echo, typed
 from relation_tf.cli.arguments import (
@@ -23,8 +23,9 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
+from relation_tf.cli.completion import complete_source
 from relation_tf.errors import SuiteError
-from relation_tf.files import align, expand_home
+from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.option_fields import option
 from relation_tf.registry import SOURCES
@@ -123,28 +124,16 @@ class ComparisonOptions:
     title: str = option("", "Title of the report.", "TEXT")
 
 
-@command("relation-tf status runs/demo")
-def status(folder: Folder) -> None:
+@command("relation-tf status runs/demo", "relation-tf status runs/demo --json")
+def status(folder: Folder, as_json: Json = False) -> None:
     """Show the number of finished runs of a suite, per task and method."""
-    from relation_tf.bench import read_results
+    from relation_tf.bench import SuiteStatus, read_results
 
+    if as_json:
+        echo_json(lambda: SuiteStatus.of(read_results(folder)).to_dict())
+        return
     results = read_results(folder)
-    suite = results.suite
-    asked = Counter((config.task, config.method) for config in results.asked)
-    done = Counter((run["task"], run["method"]) for run in results.runs)
-    failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
-    names = [str(method.name) for method in suite.methods()]
-    rows = [["", *names]]
-    for task in suite.tasks:
-        cells = [task]
-        for name in names:
-            faults = f" ({failed[task, name]} failed)" if failed[task, name] else ""
-            cells.append(f"{done[task, name]}/{asked[task, name]}{faults}")
-        rows.append(cells)
-    echo("\n".join(align(rows)))
-    echo(f"{done.total()} of {asked.total()} runs done, {failed.total()} failed")
-    if results.looks is not None:
-        echo(results.looks.sentence())
+    echo(SuiteStatus.of(results))
     print_failures(results.failures)
 
 
@@ -176,6 +165,7 @@ def compare(
             metavar="SOURCE...",
             help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
             "task, seed and one column per method).",
+            autocompletion=complete_source,
         ),
     ],
     **options: Any,

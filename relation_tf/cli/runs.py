@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
@@ -23,7 +24,12 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
-from relation_tf.cli.completion import complete_task
+from relation_tf.cli.completion import (
+    complete_encoder,
+    complete_encoder_folder,
+    complete_mechanism_list,
+    complete_task_list,
+)
 from relation_tf.cli.reports import print_failures, write_report, write_zips
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.tasks.vector_settings import VectorSettings
@@ -78,6 +84,7 @@ def run(suite: SuiteName, **options: Any) -> None:
 @command(
     "relation-tf plan demo",
     "relation-tf plan glue-small --data glue_data --jobs 4",
+    "relation-tf plan demo --json",
 )
 @with_options(
     RunOptions,
@@ -90,7 +97,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     *("out", "tasks", "methods", "seeds", "settings"),
     out="Folder of finished runs to read, if any.",
 )
-def plan(suite: SuiteName, **options: Any) -> None:
+def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
     """Estimate the hours, disk space and smallest possible p-values of a suite.
 
     Times a few training steps of some methods and tasks on this machine. Starts no run.
@@ -99,7 +106,11 @@ def plan(suite: SuiteName, **options: Any) -> None:
         from relation_tf.bench import plan_suite
 
     import_from_here(suite)
-    echo(plan_suite(suite, **parse_selection(options)))
+    selection = parse_selection(options)
+    if as_json:
+        echo_json(lambda: plan_suite(suite, **selection).to_dict())
+    else:
+        echo(plan_suite(suite, **selection))
 
 
 @command(
@@ -169,7 +180,12 @@ def pretrain(
         "pretrained"
     ),
     mechanisms: Annotated[
-        str, typer.Option(metavar="NAME[,NAME...]", help="Token-mixing mechanisms of the encoders.")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Token-mixing mechanisms of the encoders.",
+            autocompletion=complete_mechanism_list,
+        ),
     ] = "relation,linear-attention,attention",
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds for each mechanism.")] = "1",
     held_out: Annotated[
@@ -215,12 +231,22 @@ def pretrain(
 @with_options(GenerationSettings)
 def generate(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder written by `pretrain`, causal objective.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder written by `pretrain`, causal objective.",
+            autocompletion=complete_encoder_folder,
+        ),
     ],
     prompt: Annotated[str, typer.Option(metavar="TEXT", help="The beginning of the text.")],
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Encoder to use.", show_default="the only one"),
+        typer.Option(
+            metavar="NAME",
+            help="Encoder to use.",
+            show_default="the only one",
+            autocompletion=complete_encoder,
+        ),
     ] = None,
     encoder_seed: Annotated[
         int | None,
@@ -269,7 +295,7 @@ def vectors(
         typer.Option(
             metavar="NAME[,NAME...]",
             help="Tasks whose training rows are used as text.",
-            autocompletion=complete_task,
+            autocompletion=complete_task_list,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File of the vectors.")] = Path(

@@ -286,7 +286,7 @@ def load(path: str, kind: str = "mechanism") -> Any:
     Raises:
         ValueError: If the module or the name does not exist.
     """
-    module_name, _, attribute = path.partition(":")
+    module_name, _, attribute = path.rpartition(":")  # a path may begin with C:
     try:
         module = importlib.import_module(module_name)
         return operator.attrgetter(attribute)(module)

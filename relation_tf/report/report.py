@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ENOTDIR
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pandas as pd
 
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
-from relation_tf.files import align, align_within, write_bytes
+from relation_tf.files import align, align_within, stays_inside, write_bytes
 from relation_tf.report import html
 from relation_tf.report.answer import capital, first_sentences
 from relation_tf.report.blocks import Table
@@ -354,7 +354,10 @@ def _earlier(folder: Path) -> list[Path]:
     except (SuiteError, KeyError, TypeError):  # no report.json, or from another program
         return []
     # Names from a modified report.json must not lead out of the folder.
-    return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
+    depths = {
+        name: len(PureWindowsPath(name).parts) - name.startswith("figures/") for name in names
+    }
+    return [folder / name for name in names if stays_inside(name) and depths[name] == 1]
 
 
 def _csv(table: pd.DataFrame) -> str:

@@ -340,7 +340,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         **{f"seconds_{name}": value for name, value in (_UNKNOWN | seconds).items()},
         "state_mib": _or_nan(run.get("state_bytes")) / 2**20,
         "pass_mib": _or_nan(run.get("pass_bytes")) / 2**20,
-        "peak_memory_mib": run["peak_memory_mib"],
+        "peak_memory_mib": _or_nan(run["peak_memory_mib"]),
         "base_memory_mib": run.get("base_memory_mib", math.nan),
         "peak_memory_of": run.get("peak_memory_of", "process"),
         "peak_device_memory_mib": run.get("peak_device_memory_mib"),

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
+from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.readers import collect_rows, labelled_rows, split_reader
 from relation_tf.tasks.tables import (
@@ -118,7 +119,7 @@ class CustomTask(BaseModel):
                 raise ValueError(f"{key}: must be a split other than 'train'")
         for split, file in self.files.items():
             self._check_suffix(split, file)
-            if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
+            if not stays_inside(file):
                 raise ValueError(f"files.{split}: must be a path below --data. Received: {file!r}")
             if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
                 raise ValueError(

@@ -17,6 +17,10 @@ from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.task import Task
 
 _SHOWN = 40  # largest number of tokens or words of an example; omitted ones are counted
+_FACTS = (
+    "task", "status", "source", "layout", "rows", "target", "classes", "metrics", "mean_tokens",
+    "longest", "digest", "notes", "error",
+)  # fmt: skip
 _WIDTHS = (24, 18, 8, 7, 13, 13, 12)
 
 
@@ -117,6 +121,69 @@ def _generated_versions(missing: Iterable[str]) -> Iterator[str]:
             yield f"{names}: generated text is built in (source = {name!r}, as in suite demo)"
 
 
+def facts(
+    names: Iterable[Entry],
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
+    reading: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    skip_missing: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """Yield the facts of each task that `relation-tf tasks --json` prints.
+
+    Args:
+        names: See `lines`, also for the next three arguments.
+        data: Folder with the files.
+        tfds_folder: TFDS folder.
+        reading: Further arguments of `load_task`, by task name.
+        skip_missing: If True, a task that is not found or cannot be read has a `"status"` and an
+            `"error"`; if False, this is an error.
+
+    Raises:
+        DataError: If `data` is not a folder.
+
+    Example:
+        >>> (found,) = facts(["RTE"], reading={"RTE": {"source": "miniglue"}})
+        >>> found["status"], found["classes"]
+        ('found', ['entailment', 'not_entailment'])
+    """
+    folder_of(data)
+    for entry in names:
+        name = entry if isinstance(entry, str) else entry.name
+        settings = (reading or {}).get(name, {})
+        try:
+            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
+        except DataError as error:
+            if not skip_missing:
+                raise
+            status = "not found" if isinstance(error, NotFoundError) else "unreadable"
+            yield {**dict.fromkeys(_FACTS), "task": name, "status": status, "error": str(error)}
+        else:
+            yield from map(_facts, task.members)
+
+
+def _facts(task: EncodedTask) -> dict[str, Any]:
+    declared, labels = task.task, task.task.labels
+    mean, longest = _token_counts(task)
+    notes = [*task.notes, *(f"no complete test set for {each}" for each in shortfalls(task.source))]
+    values = {
+        "task": declared.name,
+        "status": "found",
+        "source": task.source.kind,
+        "layout": task.source.layout.name,
+        "rows": {name: len(split) for name, split in task.splits.items()},
+        "target": "class" if labels is not None else _target(declared),
+        "classes": None if labels is None else [*labels],
+        "metrics": [*declared.metrics],
+        "mean_tokens": mean,
+        "longest": longest,
+        "digest": task.digest,
+        "notes": [*notes, *unscored(task.source)],
+        "error": None,
+    }
+    return {name: values[name] for name in _FACTS}
+
+
 def describe(
     name: Entry,
     data: str | Path | None = None,
@@ -201,10 +268,14 @@ def _target(task: Task) -> str:
 
 def _lengths(task: EncodedTask) -> tuple[str, str]:
     """Return the mean tokens of training rows and the largest number in any row, per input."""
-    mean = task.splits["train"].lengths.mean(axis=1)
+    mean, longest = _token_counts(task)
+    return " + ".join(f"{n:,.1f}" for n in mean), " + ".join(f"{n:,}" for n in longest)
+
+
+def _token_counts(task: EncodedTask) -> tuple[list[float], list[int]]:
     splits = task.splits.values()
     longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
-    return " + ".join(f"{n:,.1f}" for n in mean), " + ".join(f"{n:,}" for n in longest)
+    return task.splits["train"].lengths.mean(axis=1).tolist(), longest.tolist()
 
 
 def _rows(splits: Mapping[str, EncodedSplit]) -> str:

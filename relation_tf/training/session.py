@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from relation_tf.errors import SuiteError
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
+from relation_tf.system import peak_memory
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def forget_peaks() -> Literal["run", "process"]:
     if uses_gpu():
         tf.config.experimental.reset_memory_stats("GPU:0")
     try:
-        _CLEAR_REFS.write_text("5")
+        _CLEAR_REFS.write_text("5", "utf-8")
         _memory("VmHWM")
         _peaks.clear()
     except (OSError, ValueError):
@@ -124,21 +124,20 @@ def forget_peaks() -> Literal["run", "process"]:
 def peaks() -> dict[str, int | None]:
     """Return the peak memory since `forget_peaks`, resident and of the first GPU, in MiB.
 
-    `base_memory_mib` is the resident memory after TensorFlow's start, before the first run; None
-    if it is unknown.
+    `base_memory_mib` is the resident memory after TensorFlow's start, before the first run. Values
+    that the system does not provide are None.
     """
     import tensorflow as tf
 
     try:
-        resident = max([_memory("VmHWM"), *_peaks])
+        resident: int | None = max([_memory("VmHWM"), *_peaks])
     except (OSError, ValueError):
-        unit = 1 if sys.platform == "darwin" else 1024
-        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        resident = peak_memory()
     device = None
     if uses_gpu():
         device = tf.config.experimental.get_memory_info("GPU:0")["peak"] // 2**20
     return {
-        "peak_memory_mib": resident // 2**20,
+        "peak_memory_mib": None if resident is None else resident // 2**20,
         "base_memory_mib": _base[0] // 2**20 if _base else None,
         "peak_device_memory_mib": device,
     }
@@ -160,7 +159,7 @@ def memory_of(compute: Callable[[], object]) -> int | None:
         ctypes.CDLL(None).malloc_trim(0)
         before = _memory("VmRSS")
         _peaks.append(_memory("VmHWM"))  # which the next line resets
-        _CLEAR_REFS.write_text("5")
+        _CLEAR_REFS.write_text("5", "utf-8")
         compute()
         return max(0, _memory("VmHWM") - before)
     except (AttributeError, OSError, TypeError, ValueError):
@@ -173,7 +172,7 @@ def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:
     Raises:
         OSError, ValueError: If the system does not provide it.
     """
-    _, _, rest = _STATUS.read_text().partition(f"{name}:")
+    _, _, rest = _STATUS.read_text("utf-8").partition(f"{name}:")
     return int(rest.partition("kB")[0]) * 1024
 
 

@@ -230,7 +230,7 @@ def test_files_of_an_earlier_report_are_removed(small, tmp_path):
     (tmp_path / "mine.csv").write_text("")
     (tmp_path / "figures" / "mine.svg").write_text("")
     said = json.loads((tmp_path / "report.json").read_text())
-    said["tables"] |= {"runs": [], "../outside": []}
+    said["tables"] |= {"runs": [], "../outside": [], "..\\outside": [], "C:outside": []}
     said["figures"] += ["roc-MR", "../../outside"]
     (tmp_path / "report.json").write_text(json.dumps(said))
     for name in ("runs.csv", "figures/roc-MR.svg"):

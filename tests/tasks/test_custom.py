@@ -155,6 +155,8 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"labels": ["a", ""]}, "labels.1"),
         ({"files": {"train": "/a.csv", "test": "b.csv"}}, "must be a path below --data"),
         ({"files": {"train": "../a.csv", "test": "b.csv"}}, "must be a path below --data"),
+        ({"files": {"train": "..\\a.csv", "test": "b.csv"}}, "must be a path below --data"),
+        ({"files": {"train": "C:a.csv", "test": "b.csv"}}, "must be a path below --data"),
         (
             {"files": {"train": "a.csv", "test": "a.csv"}},
             "files: must be a different file for each split",

@@ -1,0 +1,108 @@
+"""Finished and failed runs of a suite, per task and method. Does not import Keras."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from relation_tf.bench.results import Results
+from relation_tf.files import align
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """Numbers of runs of a task and a method.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        requested: Requested runs.
+        done: Finished runs.
+        failed: Failed runs.
+    """
+
+    task: str
+    method: str
+    requested: int
+    done: int
+    failed: int
+
+    def __str__(self) -> str:
+        failed = f" ({self.failed} failed)" if self.failed else ""
+        return f"{self.done}/{self.requested}{failed}"
+
+
+@dataclass(frozen=True, repr=False)
+class SuiteStatus:
+    """Finished and failed runs of a suite; `print` shows a table.
+
+    Attributes:
+        suite: Name of the suite.
+        folder: The suite's folder.
+        groups: One entry per task and method, in the order of the suite.
+        failures: Names and errors of the failed runs, and of finished runs with a broken file.
+        sequential: State of sequential seeds in one sentence; None for other suites.
+    """
+
+    suite: str
+    folder: str
+    groups: Sequence[GroupStatus]
+    failures: Sequence[tuple[str, str]] = ()
+    sequential: str | None = None
+
+    @classmethod
+    def of(cls, results: Results) -> SuiteStatus:
+        """Return the status of a folder's results.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from relation_tf.bench import RunFolder, SuiteStatus, read_results
+            >>> from relation_tf.config import load_suite
+            >>> folder = tempfile.mkdtemp()
+            >>> RunFolder(Path(folder)).open(load_suite("demo", {"tasks": ["RTE"]}))
+            >>> SuiteStatus.of(read_results(folder)).count("requested")
+            20
+        """
+        requested = Counter((config.task, config.method) for config in results.asked)
+        done = Counter((run["task"], run["method"]) for run in results.runs)
+        failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
+        keys = [
+            (task, str(m.name)) for task in results.suite.tasks for m in results.suite.methods()
+        ]
+        return cls(
+            results.suite.name,
+            str(results.folder),
+            [GroupStatus(*key, requested[key], done[key], failed[key]) for key in keys],
+            results.failures,
+            None if results.looks is None else results.looks.sentence(),
+        )
+
+    def count(self, kind: str) -> int:
+        """Return the number of `"requested"`, `"done"` or `"failed"` runs of all groups."""
+        return sum(getattr(group, kind) for group in self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `relation-tf status --json`."""
+        return {
+            "suite": self.suite,
+            "folder": self.folder,
+            **{kind: self.count(kind) for kind in ("requested", "done", "failed")},
+            "groups": [asdict(group) for group in self.groups],
+            "failures": [{"run": run, "error": error} for run, error in self.failures],
+            "sequential": self.sequential,
+        }
+
+    def __str__(self) -> str:
+        methods = [*dict.fromkeys(group.method for group in self.groups)]
+        rows: dict[str, list[str]] = {"": methods}
+        for group in self.groups:
+            rows.setdefault(group.task, []).append(str(group))
+        table = align([[head, *cells] for head, cells in rows.items()])
+        done = f"{self.count('done')} of {self.count('requested')} runs done"
+        lines = [*table, f"{done}, {self.count('failed')} failed"]
+        return "\n".join([*lines, *([] if self.sequential is None else [self.sequential])])
+
+    __repr__ = __str__

@@ -1,0 +1,167 @@
+"""Tests of `--json`: one JSON document on stdout, documented keys, the same exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from relation_tf import cli
+from relation_tf.bench import RunFolder
+from relation_tf.config import list_suites, load_suite
+from relation_tf.tasks import miniglue
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "shell.md"
+SUITES = ("suite", "title", "runs", "tasks", "methods", "seeds", "note")
+TASKS = (
+    "task", "status", "source", "layout", "rows", "target", "classes", "metrics", "mean_tokens",
+    "longest", "digest", "notes", "error",
+)  # fmt: skip
+STATUS = ("suite", "folder", "requested", "done", "failed", "groups", "failures", "sequential")
+OF_GROUPS = ("task", "method", "requested", "done", "failed")
+PLAN = (
+    "suite", "requested", "done", "pending", "hours", "bytes", "jobs", "seeds", "start_seconds",
+    "processor_share", "groups", "evidence", "notes",
+)  # fmt: skip
+OF_PLANNED_GROUPS = ("task", "method", "seconds", "compile_seconds", "measured")
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return a function that runs a command: exit code, what it printed, and its errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def documented(command: str) -> list[str]:
+    """Return the keys in the table of a command on the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^### `relation-tf {command}.*?\n(.*?)(?=^##|\Z)", text, re.M | re.S)
+    return re.findall(r"^\| `(\w+)` \|", section, re.M)
+
+
+def test_suites(call):
+    code, out, err = call("suites")
+    assert (code, err) == (0, "")
+    suites = json.loads(out)["suites"]
+    assert [each["suite"] for each in suites] == list_suites()
+    assert all(tuple(each) == SUITES for each in suites)
+    assert documented("suites") == [*SUITES]
+    (demo,) = (each for each in suites if each["suite"] == "demo")
+    assert (demo["runs"], demo["seeds"], demo["note"]) == (180, [1, 2, 3, 4, 5], None)
+
+
+def test_suites_with_a_note(call, tmp_path):
+    text = 'name = "few"\ntasks = ["CoLA"]\nseeds = 3\n'
+    methods = "".join(f'[[method]]\nmechanism = "{name}"\n' for name in ("relation", "attention"))
+    (tmp_path / "few.toml").write_text(text + methods, encoding="utf-8")
+    (few,) = json.loads(call("suites", "few.toml")[1])["suites"]
+    assert (few["suite"], few["runs"]) == ("few.toml", 6)
+    assert few["note"].startswith("No difference can be significant")
+
+
+def test_tasks(call, tmp_path):
+    miniglue.write(tmp_path / "glue_data", train_rows=40, dev_rows=16, test_rows=6)
+    with (tmp_path / "glue_data" / "RTE" / "train.tsv").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    (tmp_path / "four.toml").write_text(
+        'name = "four"\ntasks = ["CoLA", "STS-B", "RTE", "MR"]\n'
+        '[[method]]\nmechanism = "relation"\n',
+        encoding="utf-8",
+    )
+    command = ("tasks", "--suite", "four.toml", "--data", ".", "--tfds", tmp_path)
+    code, out, err = call(*command)
+    assert (code, err) == (0, "")
+    tasks = {each["task"]: each for each in json.loads(out)["tasks"]}
+    assert [*tasks] == ["CoLA", "STS-B", "RTE", "MR"]
+    assert all(tuple(each) == TASKS for each in tasks.values())
+    assert documented("tasks") == [*TASKS]
+    assert tasks["CoLA"]["status"] == "found"
+    assert tasks["CoLA"]["rows"] == {"train": 40, "dev": 16, "test": 6}
+    assert (tasks["CoLA"]["target"], tasks["CoLA"]["classes"]) == ("class", ["0", "1"])
+    assert any("test" in note for note in tasks["CoLA"]["notes"])
+    assert (tasks["STS-B"]["target"], tasks["STS-B"]["classes"]) == ("score", None)
+    assert tasks["RTE"]["status"] == "unreadable"
+    assert "train.tsv:42" in tasks["RTE"]["error"]
+    assert tasks["MR"]["status"] == "not found"
+    assert tasks["MR"]["rows"] is None
+
+
+def test_named_tasks_of_a_suite(call):
+    code, out, _ = call("tasks", "RTE", "--suite", "demo")
+    (task,) = json.loads(out)["tasks"]
+    assert (code, task["task"], task["source"]) == (0, "RTE", "miniglue")
+    assert len(task["mean_tokens"]) == len(task["longest"]) == 2  # premise and hypothesis
+
+
+def test_plugins_may_print(call, tmp_path):
+    (tmp_path / "noisy_parts.py").write_text("print('hello')\n", encoding="utf-8")
+    command = ("tasks", "RTE", "--suite", "demo", "--plugin", "noisy_parts")
+    code, out, err = call(*command)
+    assert code == 0
+    assert len(json.loads(out)["tasks"]) == 1
+    assert err == "hello\n"
+
+
+def test_status(call, tmp_path):
+    RunFolder(tmp_path / "out").open(load_suite("demo", {"tasks": ["RTE"], "seeds": [1, 2]}))
+    failed = tmp_path / "out" / "runs" / "RTE" / "relation-64" / "seed-1"
+    failed.mkdir(parents=True)
+    (failed / "error.json").write_text('{"error": "no memory", "traceback": ""}')
+    code, out, err = call("status", "out")
+    assert (code, err) == (0, "")
+    status = json.loads(out)
+    assert tuple(status) == STATUS
+    assert documented("status") == [*STATUS]
+    assert [status[kind] for kind in ("requested", "done", "failed")] == [8, 0, 1]
+    assert all(tuple(group) == OF_GROUPS for group in status["groups"])
+    (group,) = (group for group in status["groups"] if group["failed"])
+    assert [*group.values()] == ["RTE", "relation-64", 2, 0, 1]
+    assert status["failures"] == [{"run": "RTE/relation-64/seed-1", "error": "no memory"}]
+
+
+@pytest.mark.tensorflow
+def test_plan(call):
+    code, out, err = call("plan", "demo", "--tasks", "WNLI", "--methods", "baseline-64")
+    assert code == 0
+    plan = json.loads(out)
+    assert tuple(plan) == PLAN
+    assert documented("plan") == [*PLAN]
+    assert [plan[key] for key in ("requested", "done", "pending")] == [
+        5, 0, {"fewest": 5, "most": 5},
+    ]  # fmt: skip
+    assert 0 < plan["hours"]["fewest"] < plan["hours"]["most"]
+    (group,) = plan["groups"]
+    assert tuple(group) == OF_PLANNED_GROUPS
+    assert (group["task"], group["method"], group["measured"]) == ("WNLI", "baseline-64", True)
+    assert err == "timing baseline-64 on WNLI\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["suites", "dmeo"],
+        ["tasks", "COLA"],
+        ["tasks", "CoLA", "--tfds", "."],
+        ["tasks", "--data", "nowhere"],
+        ["tasks", "--set", "epochs=1"],
+        ["status", "nowhere"],
+        ["plan", "demo", "--tasks", "rte"],
+    ],
+)
+def test_errors_stay_one_line_on_stderr(call, arguments):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("relation-tf: ")
+    assert err.count("\n") == 1
