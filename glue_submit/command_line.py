@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
+import itertools
 import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
@@ -22,6 +24,7 @@ UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
+_PATHS = ("DIR", "FILE")
 _WIDEST_PAGE = 110
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -31,7 +34,12 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            for before, argument in itertools.pairwise(["", *args]):
+                _check_text(argument)
+                _check_not_empty(self.params, before, argument)
+            rest = super().parse_args(ctx, args)
+            ctx.params.update({name: _expanded(value) for name, value in ctx.params.items()})
+            return rest
         except UsageError as error:
             vars(error)["ctx"] = getattr(error, "ctx", None) or ctx  # its help page is suggested
             raise
@@ -56,6 +64,41 @@ class _Command(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         return super().get_help(ctx).replace(_HYPHEN, "-")
+
+
+def _check_text(argument: str) -> None:
+    """Raise a usage error for an argument that is not UTF-8: files and pages could not have it."""
+    if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
+        raise typer.BadParameter(f"arguments must be UTF-8 text. Received: {argument!a:.100}")
+
+
+def _check_not_empty(parameters: Sequence[Any], before: str, argument: str) -> None:
+    """Raise a usage error for an empty path, which Python reads as the current folder.
+
+    Args:
+        parameters: The parameters of the command.
+        before: The word before the argument.
+        argument: The argument.
+    """
+    names = {name for each in parameters if each.metavar in _PATHS for name in each.opts}
+    option, equals, value = argument.partition("=")
+    if argument == "" and (before in names or not before.startswith("-")):
+        name = before if before in names else "an argument"
+        raise typer.BadParameter(f"{name} must not be empty.")
+    if equals and not value and option in names:
+        raise typer.BadParameter(f"{option} must not be empty.")
+
+
+def _expanded(value: Any) -> Any:
+    """Return a value with `~` of paths expanded."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_expanded, value))
+    if not isinstance(value, Path):
+        return value
+    try:
+        return value.expanduser()
+    except RuntimeError:
+        raise typer.BadParameter(f"{value}: there is no such user.") from None
 
 
 def make_app(name: str, text: str, **settings: Any) -> typer.Typer:

@@ -1,6 +1,6 @@
 """Modules and functions that only some operating systems have. Imports nothing of the package.
 
-All modules that Windows lacks (`resource`) and functions of `signal` that it lacks are used here.
+What Windows lacks is used here, and in `glue_submit.files`, which locks temporary files.
 """
 
 from __future__ import annotations

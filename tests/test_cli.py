@@ -762,3 +762,31 @@ def test_options_are_those_of_the_settings_classes():
     }
     assert {*defaults(plan)} == {*OF_PLANS} - {"quiet"}
     assert inspect.signature(pretrain).parameters["warmup"].default == 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compare", "s.csv", "--title", "caf\udce9"), "arguments must be UTF-8 text. Received: "),
+        (("compare", "s.csv", "--out", ""), "--out must not be empty."),
+        (("compare", "s.csv", "--out="), "--out must not be empty."),
+        (("compare", "s.csv", ""), "an argument must not be empty."),
+        (("status", ""), "an argument must not be empty."),
+        (("run", "demo", "--out", ""), "--out must not be empty."),
+        (("run", "demo", "--out", "~nobody-here/x"), "~nobody-here/x: there is no such user."),
+        (("report", "~nobody-here/x"), "~nobody-here/x: there is no such user."),
+    ],
+)
+def test_impossible_arguments_are_one_line(work, call, arguments, said):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (work / "comparison").exists()
+
+
+def test_an_empty_title_and_a_quoted_home_are_accepted(work, call, monkeypatch):
+    monkeypatch.setenv("HOME", str(work))
+    (work / "s.csv").write_text("task,method,seed,score\nx,a,1,0.5\nx,b,1,0.7\n")
+    assert call("compare", "s.csv", "--out", "~/there", "--title", "")[0] == 0
+    assert (work / "there/report.html").exists()
