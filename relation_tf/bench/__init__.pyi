@@ -1,4 +1,5 @@
 from .diagnosing import diagnose
+from .loading import load
 from .options import RunOptions
 from .planning import SuitePlan
 from .predicting import Predictions, predict_missing
@@ -8,6 +9,7 @@ from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
 from .submissions import Submissions, write_submissions
 from .trackers import Tracker
+from .trained_model import TrainedModel
 
 __all__ = [
     "Predictions",
@@ -18,7 +20,9 @@ __all__ = [
     "Submissions",
     "SuitePlan",
     "Tracker",
+    "TrainedModel",
     "diagnose",
+    "load",
     "plan_suite",
     "predict_missing",
     "pretrain",

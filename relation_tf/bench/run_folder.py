@@ -6,8 +6,9 @@
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
 A run is done when its result.json exists; this file is written last. An unfinished run has a
-state.npz, from which it resumes. A run whose test predictions are missing, or with save_weights,
-has its weights in weights.npz.
+state.npz, from which it resumes. With save_models, a run has its network in model.keras and its
+vocabulary in vocabulary.json. Without, a run whose test predictions are missing has its weights in
+weights.npz.
 """
 
 from __future__ import annotations
