@@ -1,4 +1,5 @@
 from .diagnosing import diagnose
+from .exporting import export_model
 from .loading import load
 from .options import RunOptions
 from .planning import SuitePlan
@@ -22,6 +23,7 @@ __all__ = [
     "Tracker",
     "TrainedModel",
     "diagnose",
+    "export_model",
     "load",
     "plan_suite",
     "predict_missing",
