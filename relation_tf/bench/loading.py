@@ -6,10 +6,13 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from relation_tf import __version__
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
+from relation_tf.config.faults import first_fault
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, UnknownNameError, join_names
@@ -56,7 +59,6 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
     """
     path = _download(folder) if str(folder).startswith(HUB) else expand_home(folder)
     _check_finished(path)
-    config = _config(path)
     with interrupts_delayed():
         # First, because it discards TensorFlow's log messages.
         from relation_tf.networks import as_one  # noqa: F401
@@ -64,7 +66,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
         from relation_tf.bench.trained_model import TrainedModel
         from relation_tf.training.trainer import check_backend
     check_backend()
-    load_plugins(config.plugins)
+    config = _config(path)
     digest = custom_digest(config.custom_layers, f"method {config.method}")
     if digest != config.mechanism_digest:
         raise SuiteError(f"{path}: method {config.method}: its layer has changed since the run")
@@ -79,8 +81,17 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
 
 
 def _config(folder: Path) -> RunConfig:
-    known = RunConfig.model_fields
-    return RunConfig(**{key: own for key, own in read_config(folder).items() if key in known})
+    """Return the configuration of a run, whose plugins are imported first.
+
+    Raises:
+        SuiteError: If a plugin cannot be imported or a value is not allowed.
+    """
+    found = read_config(folder)
+    try:
+        load_plugins(found["plugins"])
+        return RunConfig(**{key: found[key] for key in RunConfig.model_fields if key in found})
+    except ValidationError as error:
+        raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
 
 
 def _check_finished(folder: Path) -> None:

@@ -28,6 +28,8 @@ from relation_tf.tasks import find_source, reversal
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.generated import GENERATED
 
+ROOT = Path(__file__).resolve().parents[2]
+
 pytestmark = pytest.mark.tensorflow
 
 RELATION = Method(mechanism="relation", units=8)
@@ -270,6 +272,10 @@ def test_folders_without_a_model_are_refused(run, trained, tmp_path):
     suite = trained("CoLA").parents[3]
     with pytest.raises(SuiteError, match=r"Did you mean '.*runs/CoLA/relation-8/seed-1'\?"):
         relation_tf.load(suite)
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "units": 0}))
+    with pytest.raises(SuiteError, match=r"config.json: key 'units'"):
+        relation_tf.load(run)
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["versions"]["relation_tf"] = "99.1.0"
     (run / "manifest.json").write_text(json.dumps(manifest))
@@ -308,20 +314,73 @@ def test_the_model_is_described(trained):
     assert "ids" in lines[3]
 
 
-def test_another_process_loads_the_model(trained, small_glue):
-    """Keras finds the layers of a file only if their modules are imported."""
-    program = f"""
-import relation_tf
-model = relation_tf.load({str(trained("CoLA"))!r})
-print(model.predict({texts_of("CoLA", small_glue)[:4]!r}).tolist())
+PLUGIN = """
+import keras
+from relation_tf.registry import register_mechanism, register_stopping_rule
+from relation_tf.training.stopping import Stop, StoppingRule
+
+@register_mechanism("max-pool", output_type="vector", head="vector", positions=None)
+@keras.saving.register_keras_serializable(package="kept_parts")
+class MaxPool(keras.layers.Dense):
+    def call(self, x, mask=None):
+        y = keras.ops.where(mask[..., None], super().call(x), -1e9)
+        return keras.ops.max(y, axis=1)
+    def compute_output_shape(self, input_shape):
+        return input_shape[0], self.units
+
+@register_stopping_rule("kept-once", fewest_epochs=lambda settings: 1, description="One epoch.")
+class Once(StoppingRule):
+    def update(self, epoch, value, weights):
+        return Stop("one epoch", epoch)
 """
+
+TRAINING = """
+import json, sys
+from relation_tf.bench import run_suite
+from relation_tf.config.loading import make_suite
+run_suite(make_suite("small", json.loads(sys.argv[1])), "runs", data=sys.argv[2], quiet=True)
+"""
+
+LOADING = """
+import sys
+import relation_tf
+model = relation_tf.load(sys.argv[1])
+print(model.predict(sys.argv[2:]).tolist())
+"""
+
+
+def execute(program, *arguments, cwd=ROOT):
+    """Return the output of a program, which prints no messages."""
     environment = {key: own for key, own in os.environ.items() if key != "TF_CPP_MIN_LOG_LEVEL"}
     answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**environment, "PYTHONPATH": str(ROOT)},
     )
-    found = predictions(trained("CoLA"), "CoLA.dev")["prediction"]
-    assert answer.stdout.strip() == str(found[:4].tolist())
-    assert answer.stderr == ""
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout.strip()
+
+
+def test_another_process_loads_the_model(trained, small_glue):
+    """Keras finds the layers of a file only if their modules are imported."""
+    found = predictions(trained("CoLA"), "CoLA.dev")["prediction"][:4].tolist()
+    texts = texts_of("CoLA", small_glue)[:4]
+    assert execute(LOADING, trained("CoLA"), *texts) == str(found)
+
+
+@pytest.mark.slow
+def test_another_process_imports_the_plugins_of_the_model(small_glue, tmp_path):
+    (tmp_path / "kept_parts.py").write_text(PLUGIN)
+    values = {**SMALL, "tasks": ["CoLA"], "plugins": ["kept_parts"], "stopping": "kept-once",
+              "method": [{"mechanism": "max-pool", "units": 8}]}  # fmt: skip
+    execute(TRAINING, json.dumps(values), small_glue, cwd=tmp_path)
+    (run,) = tmp_path.glob("runs/runs/CoLA/*/seed-1")
+    found = predictions(run, "CoLA.dev")["prediction"][:4].tolist()
+    texts = texts_of("CoLA", small_glue)[:4]
+    assert execute(LOADING, run, *texts, cwd=tmp_path) == str(found)
 
 
 @pytest.fixture
