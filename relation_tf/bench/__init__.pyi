@@ -1,4 +1,6 @@
 from .diagnosing import diagnose
+from .exporting import export_model
+from .loading import load
 from .options import RunOptions
 from .planning import SuitePlan
 from .predicting import Predictions, predict_missing
@@ -9,6 +11,7 @@ from .runner import plan_suite, run_suite
 from .status import SuiteStatus
 from .submissions import Submissions, write_submissions
 from .trackers import Tracker
+from .trained_model import TrainedModel
 
 __all__ = [
     "Predictions",
@@ -20,7 +23,10 @@ __all__ = [
     "SuitePlan",
     "SuiteStatus",
     "Tracker",
+    "TrainedModel",
     "diagnose",
+    "export_model",
+    "load",
     "plan_suite",
     "predict_missing",
     "pretrain",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from relation_tf.bench.models import MODEL, VOCABULARY
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json
 from relation_tf.training.checkpoint import STATE
@@ -16,6 +17,7 @@ from relation_tf.training.pretrained import WEIGHTS
 RESULT = "result.json"
 FILES = "files"
 DIGEST = "sha256"
+_MAY_BE_DELETED = (MODEL, VOCABULARY, WEIGHTS)
 
 
 def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, ...] = ()) -> None:
@@ -42,7 +44,7 @@ def damage(folder: Path) -> str | None:
     r"""Return which file of a finished run has changed since it was written, and how.
 
     Files without a checksum are not checked: those of runs of earlier versions, and those that were
-    added later. Weights may be deleted.
+    added later. Models and weights may be deleted.
 
     Args:
         folder: The folder of a run with a `result.json`.
@@ -69,7 +71,7 @@ def damage(folder: Path) -> str | None:
     if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
         return f"{folder / RESULT}: damaged: its content has changed since the run"
     for name, recorded in result.get(FILES, {}).items():
-        if name == WEIGHTS and not (folder / name).exists():
+        if name in _MAY_BE_DELETED and not (folder / name).exists():
             continue
         if fault := _fault(folder / name, recorded):
             return f"{folder / name}: damaged: {fault}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relation_tf.bench.checksums import write_result
+from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
@@ -70,12 +71,14 @@ class RunGroup:
         folder: The suite's folder.
         options: Options of the run.
         inputs: The task and its word vectors if they are read already, or the error.
+        save_models: If True, keep the model of each run, see `relation_tf.bench.models`.
     """
 
     runs: Sequence[RunConfig]
     folder: Path
     options: RunOptions = field(default_factory=RunOptions)
     inputs: Inputs | Exception | None = None
+    save_models: bool = False
 
     @property
     def of_several_hosts(self) -> bool:
@@ -105,6 +108,8 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
         else:
             notify({"event": "compile", "run": config.key})
             trainer = compile_network(group, config)
+            if group.save_models:
+                check_can_be_saved(trainer)
             for note in _notes(trainer):
                 notify({"event": "note", "run": config.key, "note": note})
         _run(trainer, config, folder, group, notify)
@@ -292,7 +297,9 @@ def _run(
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
         write_predictions(folder / "predictions", trainer, trained.predictions)
         rows = {name: len(split) for name, split in trainer.task.splits.items()}
-        if group.options.save_weights or is_short(trainer.task.source, rows):
+        if group.save_models:
+            write_model(folder, trainer)
+        elif is_short(trainer.task.source, rows):
             write_weights(folder, trainer.weights())
         return made_with(trainer, config), _result(trainer, config, trained)
 
@@ -341,12 +348,12 @@ def train_run(
         trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.
     load = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    memory = {**peaks(), "peak_memory_of": peak_of}  # without the memory for writing
     facts, result = write(trained)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", manifest(started, trained.resumed, distribution) | facts)
     seconds = {**trained.seconds, "compilation": trainer.compile_seconds, **load}
-    memory = {**peaks(), "peak_memory_of": peak_of}
     write_result(folder, {**result, "seconds": seconds, **memory})
     state.unlink(missing_ok=True)
 

@@ -47,11 +47,6 @@ class RunOptions:
     )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
-    save_weights: bool = option(
-        False,
-        "Save the weights of each run for `relation-tf predict`. Without it, weights are saved "
-        "only for runs whose test set is missing or incomplete.",
-    )
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0

@@ -297,8 +297,8 @@ def make_plan(
             compiling=own.compiling,
             compiled_once=run.shares_network,
         )
-    answers = {task: each.answers for (task, _), each in timed.items()}
-    size = sum(_FILES + answers.get(run.task, 0) for run in pending)
+    written = {task: each.written for (task, _), each in timed.items()}
+    size = sum(_FILES + written.get(run.task, 0) for run in pending)
     return SuitePlan(
         suite,
         len(chosen),
@@ -377,7 +377,7 @@ class _Timed:
     epoch: float
     once: float  # seconds of a run apart from epochs
     compiling: float
-    answers: int  # bytes of the predictions of a run
+    written: int  # bytes of the predictions and of the kept model of a run
     cpu: float = 0.0  # seconds of the processor while it was timed
     wall: float = 0.0  # and of the clock; 0 on a GPU
 
@@ -401,7 +401,10 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     share = min(1.0, cpu / wall) if cpu and wall else 1.0
     # At least a microsecond: `by_proportion` uses logarithms.
     epoch, once = (max(share * each, 1e-6) for each in (found.epoch, found.once))
-    return _Timed(epoch, once, compiling, found.prediction_bytes, cpu, wall)
+    written = found.prediction_bytes
+    if whole.save_models:
+        written += 4 * trainer.model.count_params()
+    return _Timed(epoch, once, compiling, written, cpu, wall)
 
 
 def _start_tensorflow(whole: RunGroup, threads: int) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.models import MODEL
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
 from relation_tf.config.plugins import load_plugins
@@ -132,6 +133,12 @@ class _FinishedRun:
         known = {key: run["config"][key] for key in RunConfig.model_fields if key in run["config"]}
         return cls(RunConfig(**known), Path(run["folder"]), run["metrics"], run["manifest"])
 
+    @property
+    def weights(self) -> Path:
+        """File with the weights: that of the model, if the run kept it."""
+        model = self.folder / MODEL
+        return model if model.exists() else self.folder / WEIGHTS
+
     def find_pending(self, data: _Data) -> tuple[list[str], str]:
         """Return the names to predict, and the reason why others have no predictions."""
         self._check_data(data)
@@ -143,8 +150,8 @@ class _FinishedRun:
                 missing += [] if there else [name]
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
-        if names and not (self.folder / WEIGHTS).exists():
-            return [], f"no {WEIGHTS}: train the run again, with --save-weights"
+        if names and not self.weights.exists():
+            return [], f"no {MODEL}: train the run again, with --set save_models=true"
         return names, f"no test file of {', '.join(missing)}" if missing else ""
 
     def _check_data(self, data: _Data) -> None:
@@ -240,10 +247,13 @@ def _outputs(
     """
     import numpy as np
 
-    path = run.folder / WEIGHTS
+    path = run.weights
     try:
-        with np.load(path, allow_pickle=False) as file:
-            trainer.restore([*file.values()])
+        if path.name == MODEL:
+            trainer.model.load_weights(path)
+        else:
+            with np.load(path, allow_pickle=False) as file:
+                trainer.restore([*file.values()])
     except Exception as error:  # any error in the file
         raise SuiteError(f"{path}: expected the weights of this run: {error}") from error
     with interrupts_delayed():

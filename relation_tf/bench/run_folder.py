@@ -7,7 +7,8 @@
 
 A run is done when its result.json exists; this file is written last and has checksums of the
 others. A run with a damaged file is not done. An unfinished run has a state.npz, from which it
-resumes. A run whose test predictions are missing, or with save_weights, has its weights in
+resumes. With save_models, a run has its network in model.keras and its vocabulary in
+vocabulary.json. Without, a run whose test predictions are missing has its weights in
 weights.npz.
 """
 

@@ -96,7 +96,7 @@ def run_suite(
     if suite.sweep is not None:
         _check_before_sweep(suite, folder, made, tasks, methods, seeds)
         say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-        once = replace(made, until_decided=False, max_seeds=None, track=(), save_weights=False)
+        once = replace(made, until_decided=False, max_seeds=None, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             return _run(tuning, path, once, tasks, names, compared=False)
@@ -139,7 +139,7 @@ def _run(
     check_trackers(made.track)
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
-    whole = RunGroup(runs, path, made)
+    whole = RunGroup(runs, path, made, save_models=suite.save_models)
     _check_suite(suite, whole.runs, made)
     with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
         request = _request(suite, whole)
@@ -220,7 +220,7 @@ def plan_suite(
         suite = already_tuned(suite, _folder(suite, out))
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
-    whole = RunGroup(runs, _folder(suite, out), made)
+    whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     check_looks(folder, looks)
     pending = request.pending(folder)

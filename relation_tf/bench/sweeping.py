@@ -181,6 +181,7 @@ def tuning_suite(suite: Suite) -> Suite:
         "tuned": tuned,
         "seeds": suite.sweep.seeds,
         "overrides": overrides,
+        "save_models": False,
     }
     return make_suite(f"sweep of suite {suite.name}", values)
 

@@ -211,7 +211,11 @@ _RULES = (
         {"sized_by": ()},
         "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
-    Rule(lambda f, m: f.timed, {"sweep": _NONE}, "for {}, which is timed and not trained"),
+    Rule(
+        lambda f, m: f.timed,
+        {"sweep": _NONE, "save_models": (False,)},
+        "for {}, which is timed and not trained",
+    ),
     Rule(
         lambda f, m: STOPPING_RULES[f.suite.stopping].target is not None and f.suite.stopping,
         {"sweep": _NONE},

@@ -71,6 +71,8 @@ class Suite(TrainingSettings):
         tuned: Settings of a method on a task, which replace all others; a sweep writes them.
         published: Published figures to show next to the scores: a name of the package, or a TOML
             file next to the suite's file.
+        save_models: If True, keep the model of each run, with the weights that its scores come
+            from, in the run's folder, see `relation_tf.load`. Does not change a run's results.
     """
 
     name: Name
@@ -96,6 +98,7 @@ class Suite(TrainingSettings):
     tuned: list[Tuned] = Field(default_factory=list)
     published: Annotated[str, AfterValidator(_exists)] | None = None
     layout: TableLayout | None = None
+    save_models: bool = False
 
     @field_validator("seeds", mode="before")
     @classmethod

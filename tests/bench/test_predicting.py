@@ -77,7 +77,9 @@ def test_an_added_test_file_is_predicted(folder, small_glue):
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
     made = predict_missing(folder / "runs", folder / "data")
     assert str(made).startswith("predicted RTE for RTE/baseline-8/seed-1, RTE/baseline-8/seed-2")
-    run_suite(SUITE, folder / "other", data=folder / "data", quiet=True, save_weights=True)
+    run_suite(
+        SUITE, folder / "other", data=folder / "data", quiet=True, settings={"save_models": True}
+    )
     for run in runs_of(folder):
         other = folder / "other" / run.relative_to(folder / "runs")
         assert predictions(run).read_bytes() == predictions(other).read_bytes()
@@ -141,8 +143,8 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     made = predict_missing(folder / "runs", folder / "data")
     assert [*made.added] == ["RTE/baseline-8/seed-2"]
     assert str(made).splitlines()[1] == (
-        "not predicted: RTE/baseline-8/seed-1: no weights.npz: train the run again, with "
-        "--save-weights"
+        "not predicted: RTE/baseline-8/seed-1: no model.keras: train the run again, with "
+        "--set save_models=true"
     )
     predictions(second).unlink()
     result = json.loads((second / "result.json").read_text())

@@ -66,8 +66,9 @@ def test_a_method_without_a_whole_combination_is_not_chosen() -> None:
 
 
 def test_the_suite_of_a_sweep_compares_nothing() -> None:
-    tuning = tuning_suite(asked())
+    tuning = tuning_suite(asked(save_models=True))
     assert (tuning.reference, tuning.margin, tuning.seeds) == (None, None, [11, 12])
+    assert not tuning.save_models
     rates = {run.method: run.learning_rate for run in tuning.runs()}
     assert rates == {
         f"{name}-8-{rate}": rate for name in ("relation", "baseline") for rate in RATES

@@ -1,0 +1,182 @@
+"""Load the models of finished runs. Keras and TensorFlow are imported when a model is loaded."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from relation_tf import __version__
+from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
+from relation_tf.bench.run_folder import read_config
+from relation_tf.config.faults import first_fault
+from relation_tf.config.plugins import load_plugins
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError, UnknownNameError, join_names
+from relation_tf.files import expand_home, read_json
+from relation_tf.interrupts import interrupts_delayed
+from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.encoding import load_task
+from relation_tf.tasks.task import Task
+from relation_tf.tasks.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from relation_tf.bench.trained_model import TrainedModel
+
+HUB = "hf://"
+
+RUN_FILES = ("config.json", "manifest.json", "result.json")
+"""Files of a run that a model needs."""
+
+
+def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True) -> TrainedModel:
+    """Load the model of a finished run, which a suite with `save_models = true` keeps.
+
+    Args:
+        folder: The folder of a run, such as `"runs/demo/runs/RTE/relation-64/seed-1"`, a folder
+            written by `export_model` in the format `"keras"`, or `"hf://USER/REPO"` for such a
+            folder in a repository of the Hugging Face Hub (extra `hub`).
+        task: A task of the group that the model was trained on.
+        safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`.
+
+    Raises:
+        SuiteError: If the folder has no model, its run is not finished or of another version of
+            this package, or a custom layer has changed.
+
+    Example:
+        >>> import tempfile
+        >>> import relation_tf
+        >>> from relation_tf.bench import run_suite
+        >>> one = {"tasks": ["WNLI"], "methods": ["baseline-64"], "seeds": [1]}
+        >>> changes = {"save_models": True, "epochs": 2}
+        >>> results = run_suite("demo", tempfile.mkdtemp(), settings=changes, **one, quiet=True)
+        >>> trained = relation_tf.load(results.runs[0]["folder"])
+        >>> trained.labels, trained.predict([("It rained .", "The street is wet .")]).shape
+        (('0', '1'), (1,))
+    """
+    path = _download(folder) if str(folder).startswith(HUB) else expand_home(folder)
+    _check_finished(path)
+    with interrupts_delayed():
+        # First, because it discards TensorFlow's log messages.
+        from relation_tf.networks import as_one  # noqa: F401
+    with interrupts_delayed():
+        from relation_tf.bench.trained_model import TrainedModel
+        from relation_tf.training.trainer import check_backend
+    check_backend()
+    config = _config(path)
+    digest = custom_digest(config.custom_layers, f"method {config.method}")
+    if digest != config.mechanism_digest:
+        raise SuiteError(f"{path}: method {config.method}: its layer has changed since the run")
+    whole = find_task(config.entry)
+    generated = load_task(config.entry, **config.reading()) if whole.generated else None
+    model = _read_model(path, safe_mode)
+    own, model = _member(whole, model, task)
+    if generated is not None:
+        return TrainedModel(model, own, generated.vocabulary, path, config, generated)
+    vocabulary = None if config.tokens == "text" else Vocabulary.read(path / VOCABULARY)
+    return TrainedModel(model, own, vocabulary, path, config)
+
+
+def _config(folder: Path) -> RunConfig:
+    """Return the configuration of a run, whose plugins are imported first.
+
+    Raises:
+        SuiteError: If a plugin cannot be imported or a value is not allowed.
+    """
+    found = read_config(folder)
+    try:
+        load_plugins(found["plugins"])
+        return RunConfig(**{key: found[key] for key in RunConfig.model_fields if key in found})
+    except ValidationError as error:
+        raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
+
+
+def _check_finished(folder: Path) -> None:
+    """Check that a folder is that of a finished run of this version with a model.
+
+    Raises:
+        SuiteError: If it is not.
+    """
+    if not (folder / "config.json").is_file():
+        found = sorted(folder.glob(f"runs/*/*/*/{MODEL}"))
+        hint = f" Did you mean {str(found[0].parent)!r}?" if found else ""
+        raise SuiteError(
+            f"{folder}: not the folder of a run, such as runs/demo/runs/RTE/relation-64/seed-1: it "
+            f"has no config.json.{hint}"
+        )
+    if not (folder / "result.json").is_file():
+        raise SuiteError(
+            f"{folder}: this run is not finished (no result.json). Run the suite again to resume"
+        )
+    if not (folder / MODEL).is_file():
+        raise SuiteError(
+            f"{folder}: this run has no {MODEL}. Set save_models = true in the suite, delete the "
+            "folder of the run and run the suite again"
+        )
+    version = str(read_json(folder / "manifest.json").get("versions", {}).get("relation_tf"))
+    if _series(version) != _series(__version__):
+        raise SuiteError(
+            f"{folder}: this model was written by relation_tf {version}. Received: relation_tf "
+            f"{__version__}. Install relation_tf=={version} to load it"
+        )
+
+
+def _series(version: str) -> list[str]:
+    """Return the part of a version that changes if models change."""
+    return version.split(".")[:2]
+
+
+def _read_model(folder: Path, safe_mode: bool) -> Any:
+    import keras
+
+    try:
+        for module in modules_of(folder / MODEL):
+            # Others are modules of custom layers and plugins, which are imported already.
+            if module.startswith("relation_tf."):
+                importlib.import_module(module)
+        return keras.saving.load_model(folder / MODEL, compile=False, safe_mode=safe_mode)
+    except Exception as error:  # any error in the file, or of a custom layer
+        reason = " ".join(str(error).split())
+        raise SuiteError(f"{folder / MODEL}: cannot be loaded: {reason:.300}") from error
+
+
+def _member(task: Task, model: Any, name: str | None) -> tuple[Task, Any]:
+    """Return a task of a group and its network, or the task and the network if it is none."""
+    names = [each.name for each in task.each()]
+    if name is None and not task.members:
+        return task, model
+    if name is None:
+        raise SuiteError(
+            f"task: must be one of {join_names(names)}, the tasks of the group {task.name}"
+        )
+    if name not in names:
+        raise UnknownNameError("task", name, names)
+    if not task.members:
+        return task, model
+    import keras
+
+    own = task.members[names.index(name)]
+    first = sum(len(each.inputs) for each in task.members[: names.index(name)])
+    inputs = model.inputs[first : first + len(own.inputs)]
+    outputs = model.outputs[names.index(name)]
+    return own, keras.Model(inputs[0] if len(inputs) == 1 else inputs, outputs)
+
+
+def _download(address: str | Path) -> Path:
+    """Return the local copy of a repository of the Hugging Face Hub."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise SuiteError(
+            f"{HUB} needs the package huggingface_hub, which is not installed: "
+            "pip install 'relation_tf[hub]'"
+        ) from error
+    repository = str(address).removeprefix(HUB)
+    try:
+        return Path(snapshot_download(repository, allow_patterns=[*RUN_FILES, MODEL, VOCABULARY]))
+    except Exception as error:  # of the network, the server or the name
+        reason = " ".join(str(error).split())
+        raise SuiteError(f"{address}: cannot be downloaded: {reason:.300}") from error

@@ -1,0 +1,86 @@
+"""Models of finished runs, in their folders. Does not import Keras until a model is written."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from relation_tf.errors import SuiteError
+from relation_tf.files import write_bytes, write_text
+
+if TYPE_CHECKING:
+    from relation_tf.training.trainer import SuiteTrainer
+
+MODEL, VOCABULARY = "model.keras", "vocabulary.json"
+
+Format = Literal["keras", "saved-model", "onnx", "safetensors"]
+"""Format of an exported model, see `relation_tf.bench.export_model`."""
+
+
+def check_can_be_saved(trainer: SuiteTrainer) -> None:
+    """Check, before the training, that Keras can save the network of a run and load it again.
+
+    Raises:
+        SuiteError: If a custom layer is not registered or has no usable `get_config`.
+    """
+    if trainer.config.has_built_in_layer:
+        return
+    import keras
+
+    try:
+        keras.saving.deserialize_keras_object(
+            keras.saving.serialize_keras_object(trainer.model), safe_mode=False
+        )
+    except Exception as error:  # a custom layer may raise anything
+        config = trainer.config
+        raise SuiteError(
+            f"key 'save_models': must be false for method {config.method}, which Keras cannot save "
+            f"and load. `relation-tf check-layer {config.mixes}` says what to change"
+        ) from error
+
+
+def write_model(folder: Path, trainer: SuiteTrainer) -> None:
+    """Write the network of a finished run and its vocabulary into the folder of the run.
+
+    The networks of a group of tasks are one model, see `relation_tf.networks.as_one`.
+    """
+    from relation_tf.tasks.vocabulary import Vocabulary
+
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / MODEL
+        trainer.model.save(path)
+        write_bytes(folder / MODEL, path.read_bytes())
+    if isinstance(vocabulary := trainer.task.vocabulary, Vocabulary):
+        write_text(folder / VOCABULARY, vocabulary.to_json())
+
+
+def modules_of(path: Path) -> list[str]:
+    """Return the modules, other than Keras's, of the layers of a model.
+
+    Keras finds a layer only if its module is imported.
+
+    Args:
+        path: A `.keras` file.
+
+    Raises:
+        OSError, KeyError, ValueError, BadZipFile: If it is none.
+    """
+    with zipfile.ZipFile(path) as archive:
+        config = json.loads(archive.read("config.json"))
+    of_keras = ("keras", "builtins")
+    return sorted({name for name in _modules(config) if name.partition(".")[0] not in of_keras})
+
+
+def _modules(config: Any) -> Iterator[str]:
+    """Yield the values of all keys `module`."""
+    if isinstance(config, dict):
+        if isinstance(module := config.get("module"), str):
+            yield module
+        config = [*config.values()]
+    if isinstance(config, list):
+        for each in config:
+            yield from _modules(each)

@@ -1,0 +1,244 @@
+"""The model of a finished run: its predictions and its inputs."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from relation_tf import networks
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import DataError, join_names
+from relation_tf.files import read_json
+from relation_tf.tasks.batches import evaluation_batches
+from relation_tf.tasks.diagnostics.rows import Symbols
+from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.generated import Characters
+from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.task import Task
+from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.training.classification import EVALUATION_BATCH, words_of
+from relation_tf.training.trainer import trace
+
+
+class TrainedModel:
+    """The model of a finished run, see `load`.
+
+    Attributes:
+        model: The Keras model. Its inputs are those of `encode`.
+        task: The task that it was trained on.
+        vocabulary: The vocabulary of its texts; None if it reads strings.
+        config: The configuration of the run.
+        result: `result.json` of the run, with its `metrics` and `parameters`.
+        manifest: `manifest.json` of the run, with its `versions` and `data`.
+        folder: The folder of the run.
+
+    Args:
+        model: The Keras model.
+        task: The task.
+        vocabulary: The vocabulary.
+        folder: The folder of the run.
+        config: The configuration of the run.
+        generated: The encoded task, if its text is generated.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        task: Task,
+        vocabulary: Vocabulary | Characters | Symbols | None,
+        folder: Path,
+        config: RunConfig,
+        generated: EncodedTask | None = None,
+    ) -> None:
+        self.model = model
+        self.task = task
+        self.vocabulary = vocabulary
+        self.folder = folder
+        self.config = config
+        self.result: Mapping[str, Any] = read_json(folder / "result.json")
+        self.manifest: Mapping[str, Any] = read_json(folder / "manifest.json")
+        self._generated = generated
+
+    def __repr__(self) -> str:
+        config, task = self.config, self.task
+        scores = [
+            f"{name} {metric} {value:.4g}"
+            for name in task.scored
+            for metric, value in self.result["metrics"].get(name, {}).items()
+        ]
+        size = "strings" if self.vocabulary is None else f"{self.vocabulary.size:,} ids"
+        lines = [
+            f"{config.method} on {task.name}, seed {config.seed}",
+            f"predicts: {self._predicts}",
+            f"scores: {join_names(scores)}",
+            f"parameters: {self.model.count_params():,}; vocabulary: {size}",
+            f"folder: {self.folder}",
+        ]
+        return "<TrainedModel " + "\n  ".join(lines) + ">"
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Labels in the order of the classes; None for a regression and for written text."""
+        if isinstance(targets := self._targets, Symbols):
+            return targets.tokens[1:]
+        return self.task.labels
+
+    @property
+    def is_generated(self) -> bool:
+        """If True, the text of the task is generated, and its second input is the target."""
+        return self._generated is not None
+
+    def predict(self, texts: Iterable[Any]) -> np.ndarray:
+        """Predict the label of each text.
+
+        Args:
+            texts: Strings, or pairs of strings for a task with two texts. Diagnostic tasks have
+                symbols between spaces.
+
+        Returns:
+            Array `(texts,)`: labels; scores for a regression; for a task whose tokens have labels,
+            the labels of all tokens between spaces; for a written task, the written text.
+
+        Raises:
+            DataError: If a text has the wrong form.
+        """
+        outputs = self._outputs(texts)
+        if self.task.labels is None and self._targets is None:
+            outputs = outputs[:, 0]
+        return words_of(self.task, outputs, self._targets)
+
+    def predict_proba(self, texts: Iterable[Any]) -> np.ndarray:
+        """Return the probabilities of the classes, `(texts, classes)`, in the order of `labels`.
+
+        Args:
+            texts: As in `predict`.
+
+        Raises:
+            DataError: If a text has the wrong form, or texts are not classified.
+        """
+        if self.task.labels is None:
+            raise DataError(f"task {self.task.name} has no classes: {self._predicts}. Use predict")
+        return self._outputs(texts)
+
+    def encode(self, texts: Iterable[Any]) -> list[np.ndarray]:
+        """Convert texts to the inputs of the model.
+
+        Args:
+            texts: As in `predict`.
+
+        Returns:
+            An array for each input of the model: token ids `(texts, tokens)`, `int32`, padded with
+            0, or strings `(texts,)`.
+
+        Raises:
+            DataError: If a text has the wrong form.
+        """
+        columns = self._columns(texts)
+        return [column.pad(np.arange(len(column))) for column in columns]
+
+    @property
+    def _inputs(self) -> int:
+        """Number of texts of a row."""
+        return len(self.task.inputs) if self._generated is None else 1
+
+    @property
+    def _targets(self) -> Characters | Symbols | None:
+        return None if self._generated is None else self._generated.targets
+
+    @property
+    def _predicts(self) -> str:
+        """The kind of prediction, for messages."""
+        each = "pair of texts" if self._inputs == 2 else "text"
+        if self.task.written:
+            return f"a text for each {each}"
+        if self.task.token_labels:
+            return "a label for each token"
+        if self.task.labels is None:
+            return f"a score from 0 to {self.task.maximum:g} for each {each}"
+        return f"{join_names(self.task.labels, ' or ')} for each {each}"
+
+    def _columns(self, texts: Iterable[Any]) -> list[Ragged | Texts]:
+        """Return the encoded texts of each input."""
+        if isinstance(texts, str):
+            raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
+        rows = [(each,) if self._inputs == 1 else each for each in texts]
+        if not rows:
+            raise DataError("texts must have one or more texts. Received: none")
+        for number, row in enumerate(rows):
+            if isinstance(row, str) or not _are_strings(row, self._inputs):
+                form = "a string" if self._inputs == 1 else "a pair of strings"
+                found = row[0] if self._inputs == 1 else row
+                raise DataError(
+                    f"text {number} must be {form} for task {self.task.name}. "
+                    f"Received: {found!r:.60}"
+                )
+        return [self._encode([row[i] for row in rows]) for i in range(self._inputs)]
+
+    def _encode(self, texts: list[str]) -> Ragged | Texts:
+        vocabulary = self.vocabulary
+        if vocabulary is None:
+            return Texts.join(texts)
+        if isinstance(vocabulary, Vocabulary):
+            return vocabulary.encode(texts, self.config.max_length)
+        try:
+            if isinstance(vocabulary, Characters):
+                return vocabulary.encode(texts)
+            ids = [[vocabulary.words[symbol] for symbol in text.split()] for text in texts]
+        except KeyError as error:
+            known = join_names([*vocabulary.words])
+            raise DataError(f"texts must have the symbols {known}. Received: {error}") from error
+        except ValueError as error:
+            raise DataError(str(error)) from error
+        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
+        return Ragged(np.array([*itertools.chain.from_iterable(ids)], np.int32), offsets)
+
+    def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
+        """Return the outputs, `(texts, width)`, in the same batches as those of the run."""
+        columns = self._columns(texts)
+        lengths = np.stack([column.lengths for column in columns])
+        batches = evaluation_batches(lengths, EVALUATION_BATCH)
+        found = [self._compute([column.pad(rows) for column in columns]) for rows in batches]
+        width = max(each.shape[1] for each in found)
+        outputs = np.zeros((lengths.shape[1], width), found[0].dtype)
+        for rows, own in zip(batches, found, strict=True):
+            outputs[rows, : own.shape[1]] = own
+        return outputs
+
+    def _compute(self, inputs: list[np.ndarray]) -> np.ndarray:
+        """Return the outputs of a batch: ids for token classification and written text."""
+        if isinstance(targets := self._targets, Characters):
+            assert self._generated is not None  # its targets are characters
+            splits = self._generated.splits.values()
+            longest = max(int(split.inputs[1].lengths.max()) for split in splits) - 1
+            start, end = targets.start, targets.end
+            return networks.greedy_decode(self.model, inputs[0], start, end, longest).ids
+        outputs = self._compiled(tuple(map(tf.constant, inputs))).numpy()
+        if self.task.token_labels:
+            return np.where(inputs[0] != 0, outputs.argmax(axis=-1) + 1, 0)
+        return outputs
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        """The model, compiled once for all numbers of rows and tokens, as in a run."""
+        text = self.vocabulary is None
+        ids = tf.TensorSpec((None,), tf.string) if text else tf.TensorSpec((None, None), tf.int32)
+
+        def compute(inputs: tuple[Any, ...]) -> Any:
+            return self.model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
+
+        return trace(compute, (ids,) * self._inputs)
+
+
+def _are_strings(row: Any, count: int) -> bool:
+    try:
+        texts = [*row]
+    except TypeError:
+        return False
+    return len(texts) == count and all(isinstance(text, str) for text in texts)

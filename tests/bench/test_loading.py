@@ -1,0 +1,471 @@
+"""Models of finished runs: kept, loaded, and their predictions."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+
+import relation_tf
+from relation_tf.bench import groups, predict_missing, run_suite
+from relation_tf.config import Method
+from relation_tf.config.loading import make_suite
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.tasks import find_source, reversal
+from relation_tf.tasks.diagnostics import presets
+from relation_tf.tasks.generated import GENERATED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.tensorflow
+
+RELATION = Method(mechanism="relation", units=8)
+SMALL = {
+    "name": "small",
+    "seeds": [1],
+    "epochs": 4,
+    "batch_size": 16,
+    "embedding_dim": 12,
+    "learning_rate": 0.01,
+    "save_models": True,
+}
+
+
+def train(folder, data, **changes):
+    """Train a suite and return the folder of its only run."""
+    suite = make_suite("small", {**SMALL, "method": [RELATION], **changes})
+    results = run_suite(suite, folder, data=data, quiet=True)
+    assert not results.failures
+    return Path(results.runs[0]["folder"])
+
+
+@pytest.fixture(scope="module")
+def trained(small_glue, tmp_path_factory):
+    """Return a function that trains a task once."""
+
+    @functools.cache
+    def make(task):
+        return train(tmp_path_factory.mktemp(task), small_glue, tasks=[task])
+
+    return make
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """Return a copy of a run's folder."""
+    return shutil.copytree(trained("CoLA"), tmp_path / "seed-1")
+
+
+def texts_of(name, data, split="dev"):
+    columns = find_source(name, data=data).read(False).splits[split].texts
+    return [*columns[0]] if len(columns) == 1 else [*zip(*columns, strict=True)]
+
+
+def predictions(run, name):
+    return pd.read_csv(run / "predictions" / f"{name}.tsv", sep="\t", dtype={"prediction": str})
+
+
+@pytest.mark.parametrize("name", ["CoLA", "RTE"])
+def test_labels_and_probabilities_are_those_of_the_run(trained, small_glue, name):
+    model, found = relation_tf.load(trained(name)), predictions(trained(name), f"{name}.dev")
+    texts = texts_of(name, small_glue)
+    assert model.predict(texts).tolist() == found["prediction"].tolist()
+    expected = found[[f"probability_{label}" for label in model.labels]].to_numpy()
+    assert np.ptp(expected[:, 0]) > 1e-3  # the texts differ
+    np.testing.assert_allclose(model.predict_proba(texts), expected, atol=1e-7)
+    tests = predictions(trained(name), f"{name}.test")["prediction"]
+    assert model.predict(texts_of(name, small_glue, "test")).tolist() == tests.tolist()
+    few = model.predict_proba(texts[:3])  # other batches
+    np.testing.assert_allclose(few, expected[:3], atol=1e-6)
+
+
+def test_scores_of_a_regression_are_those_of_the_run(trained, small_glue):
+    model = relation_tf.load(trained("STS-B"))
+    expected = predictions(trained("STS-B"), "STS-B.dev")["prediction"].astype(float)
+    assert np.ptp(expected) > 1e-3  # the texts differ
+    np.testing.assert_allclose(model.predict(texts_of("STS-B", small_glue)), expected, rtol=1e-6)
+    with pytest.raises(DataError, match="STS-B has no classes: a score from 0 to 5"):
+        model.predict_proba([("a", "b")])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tokens": "wordpiece", "start_token": True, "max_length": 5, "vocabulary_size": 90},
+        {"tokens": "byte", "precision": "bfloat16", "network": "plain"},
+    ],
+    ids=["pieces", "bytes"],
+)
+def test_texts_are_encoded_as_in_the_run(small_glue, tmp_path, changes):
+    run = train(tmp_path, small_glue, tasks=["CoLA"], **changes)
+    model, texts = relation_tf.load(run), texts_of("CoLA", small_glue)
+    found = predictions(run, "CoLA.dev")
+    assert model.predict(texts).tolist() == found["prediction"].tolist()
+    (ids,) = model.encode(texts[:2])
+    np.testing.assert_allclose(
+        np.array(model.model(ids)), model.predict_proba(texts[:2]), atol=1e-2
+    )
+
+
+def test_weights_are_those_of_the_kept_epoch(small_glue, tmp_path):
+    changes = {"stopping": "early_stopping", "patience": 1, "learning_rate": 0.2, "epochs": 20}
+    run = train(tmp_path, small_glue, tasks=["CoLA"], **changes)
+    result = json.loads((run / "result.json").read_text())
+    assert result["kept_epoch"] < result["epochs"]
+    found = predictions(run, "CoLA.dev")["prediction"]
+    assert relation_tf.load(run).predict(texts_of("CoLA", small_glue)).tolist() == found.tolist()
+
+
+def test_nothing_else_of_a_run_changes(trained, small_glue, tmp_path):
+    kept = trained("CoLA")
+    plain = train(tmp_path, small_glue, tasks=["CoLA"], save_models=False)
+    for name in ("config.json", "predictions/CoLA.dev.tsv", "predictions/CoLA.test.tsv"):
+        assert (plain / name).read_bytes() == (kept / name).read_bytes()
+    results = [json.loads((run / "result.json").read_text()) for run in (plain, kept)]
+    assert results[0].keys() == results[1].keys()
+    assert results[0]["metrics"] == results[1]["metrics"]
+    before = (plain / "result.json").stat().st_mtime_ns
+    assert train(tmp_path, small_glue, tasks=["CoLA"]) == plain  # finished: not trained again
+    assert (plain / "result.json").stat().st_mtime_ns == before
+    with pytest.raises(SuiteError, match=r"has no model.keras. Set save_models = true"):
+        relation_tf.load(plain)
+
+
+def test_a_run_that_ends_after_its_model_is_written_resumes(small_glue, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "_result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path, small_glue, tasks=["CoLA"])
+    (model,) = tmp_path.glob("runs/*/*/*/model.keras")
+    with pytest.raises(SuiteError, match=r"not finished \(no result.json\)"):
+        relation_tf.load(model.parent)
+    run = train(tmp_path, small_glue, tasks=["CoLA"])
+    assert relation_tf.load(run).predict(["so good"]).shape == (1,)
+
+
+@pytest.mark.slow
+def test_each_task_of_a_group_has_its_network(small_glue, tmp_path):
+    group = {"name": "all", "tasks": ["CoLA", "RTE", "STS-B"]}
+    method = {"mechanism": "relation", "units": 8, "sharing": "adversarial"}
+    run = train(tmp_path, small_glue, tasks=["all"], group=[group], method=[method])
+    with pytest.raises(SuiteError, match=r"task: must be one of CoLA, RTE, STS-B"):
+        relation_tf.load(run)
+    with pytest.raises(ValueError, match="unknown task 'MRPC'"):
+        relation_tf.load(run, task="MRPC")
+    for name in ("CoLA", "RTE"):
+        found = relation_tf.load(run, task=name).predict(texts_of(name, small_glue))
+        assert found.tolist() == predictions(run, f"{name}.dev")["prediction"].tolist()
+    scores = relation_tf.load(run, task="STS-B").predict(texts_of("STS-B", small_glue))
+    expected = predictions(run, "STS-B.dev")["prediction"].astype(float)
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_written_text_is_that_of_the_run(tmp_path, monkeypatch):
+    few = functools.partial(reversal, train=40, dev=8, test=6, lengths=(2, 4), long=(5, 6))
+    monkeypatch.setitem(GENERATED, "reversal", few)
+    method = {"mechanism": "gru-encoder-decoder", "units": 8}
+    run = train(tmp_path, None, tasks=["reversal"], method=[method])
+    model, rows = relation_tf.load(run), few().splits["test"]
+    expected = predictions(run, "reversal.test")["prediction"].fillna("")
+    assert model.predict([source for source, _ in rows]).tolist() == expected.tolist()
+    with pytest.raises(DataError, match="a text must have the characters"):
+        model.predict(["1"])
+
+
+def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
+    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
+    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
+    run = train(tmp_path, None, tasks=["parity"])
+    model, rows = relation_tf.load(run), few["parity"].make()
+    texts = rows.source.decode(rows.splits["test"].ids)
+    expected = [row.split() for row in predictions(run, "parity.test")["prediction"]]
+    found = [row.split() for row in model.predict(texts)]
+    labelled = 0
+    for own, other in zip(found, expected, strict=True):
+        for label, answer in zip(own, other, strict=True):
+            assert answer in ("-", label)
+            labelled += answer != "-"
+    assert labelled >= len(expected)
+    with pytest.raises(DataError, match="texts must have the symbols"):
+        model.predict(["unknown"])
+
+
+LAYER = """
+import keras
+
+@keras.saving.register_keras_serializable(package="kept_layer")
+class Mine(keras.layers.Dense):
+    def call(self, x, mask=None):
+        return super().call(x)
+
+class Unsaved(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(units)
+    def build(self, shape):
+        self.dense.build(shape)
+    def call(self, x, mask=None):
+        return self.dense(x)
+"""
+
+
+def test_custom_layers(small_glue, tmp_path, monkeypatch):
+    (tmp_path / "kept_layer.py").write_text(LAYER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = train(tmp_path / "a", small_glue, tasks=["CoLA"], method=[{"mechanism": "kept_layer:Mine",
+                                                                      "units": 8}])  # fmt: skip
+    found = predictions(run, "CoLA.dev")["prediction"]
+    assert relation_tf.load(run).predict(texts_of("CoLA", small_glue)).tolist() == found.tolist()
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "mechanism_digest": "0" * 16}))
+    with pytest.raises(SuiteError, match="its layer has changed since the run"):
+        relation_tf.load(run)
+    suite = make_suite("small", {**SMALL, "tasks": ["CoLA"], "method": [
+        {"mechanism": "kept_layer:Unsaved", "units": 8}]})  # fmt: skip
+    results = run_suite(suite, tmp_path / "b", data=small_glue, quiet=True)
+    ((_, reason),) = results.failures
+    assert reason == (
+        "key 'save_models': must be false for method Unsaved-8, which Keras cannot save and load. "
+        "`relation-tf check-layer kept_layer:Unsaved` says what to change"
+    )
+
+
+def test_kept_models_predict_test_files_that_are_added(small_glue, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(small_glue / "CoLA", data / "CoLA")
+    (data / "CoLA" / "test.tsv").rename(tmp_path / "test.tsv")
+    run = train(tmp_path / "runs", data, tasks=["CoLA"])
+    assert not (run / "weights.npz").exists()
+    (tmp_path / "test.tsv").rename(data / "CoLA" / "test.tsv")
+    assert str(predict_missing(tmp_path / "runs", data)).startswith("predicted CoLA for")
+    found = predictions(run, "CoLA.test")["prediction"]
+    texts = texts_of("CoLA", data, "test")
+    assert relation_tf.load(run).predict(texts).tolist() == found.tolist()
+
+
+def test_timed_suites_keep_no_models():
+    with pytest.raises(SuiteError, match="key 'save_models': must be false for decode-128"):
+        make_suite("small", {"name": "small", "tasks": ["decode-128"], "method": [RELATION],
+                             "save_models": True})  # fmt: skip
+
+
+def test_folders_without_a_model_are_refused(run, trained, tmp_path):
+    with pytest.raises(SuiteError, match=r"not the folder of a run.*no config.json"):
+        relation_tf.load(tmp_path)
+    suite = trained("CoLA").parents[3]
+    with pytest.raises(SuiteError, match=r"Did you mean '.*runs/CoLA/relation-8/seed-1'\?"):
+        relation_tf.load(suite)
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "units": 0}))
+    with pytest.raises(SuiteError, match=r"config.json: key 'units'"):
+        relation_tf.load(run)
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["versions"]["relation_tf"] = "99.1.0"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(SuiteError, match=r"written by relation_tf 99.1.0. Received: relation_tf"):
+        relation_tf.load(run)
+
+
+def test_a_broken_file_is_one_line(run):
+    (run / "model.keras").write_bytes(b"broken")
+    with pytest.raises(SuiteError, match=r"model.keras: cannot be loaded") as caught:
+        relation_tf.load(run)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "texts", "message"),
+    [
+        ("CoLA", "so good", "texts must be a list. Received: a string"),
+        ("CoLA", [], "texts must have one or more texts"),
+        ("CoLA", ["so", 3], "text 1 must be a string for task CoLA. Received: 3"),
+        ("CoLA", [("so", "good")], "text 0 must be a string for task CoLA"),
+        ("RTE", ["so"], "text 0 must be a pair of strings for task RTE. Received: 'so'"),
+        ("RTE", [("so", "good", "!")], "text 0 must be a pair of strings"),
+    ],
+)
+def test_texts_of_a_wrong_form_are_refused(trained, task, texts, message):
+    with pytest.raises(DataError, match=message):
+        relation_tf.load(trained(task)).predict(texts)
+
+
+def test_the_model_is_described(trained):
+    lines = repr(relation_tf.load(trained("RTE"))).splitlines()
+    assert lines[0] == "<TrainedModel relation-8 on RTE, seed 1"
+    assert lines[1] == "  predicts: entailment or not_entailment for each pair of texts"
+    assert lines[2].startswith("  scores: RTE accuracy 0.")
+    assert "ids" in lines[3]
+
+
+PLUGIN = """
+import keras
+from relation_tf.registry import register_mechanism, register_stopping_rule
+from relation_tf.training.stopping import Stop, StoppingRule
+
+@register_mechanism("max-pool", output_type="vector", head="vector", positions=None)
+@keras.saving.register_keras_serializable(package="kept_parts")
+class MaxPool(keras.layers.Dense):
+    def call(self, x, mask=None):
+        y = keras.ops.where(mask[..., None], super().call(x), -1e9)
+        return keras.ops.max(y, axis=1)
+    def compute_output_shape(self, input_shape):
+        return input_shape[0], self.units
+
+@register_stopping_rule("kept-once", fewest_epochs=lambda settings: 1, description="One epoch.")
+class Once(StoppingRule):
+    def update(self, epoch, value, weights):
+        return Stop("one epoch", epoch)
+"""
+
+TRAINING = """
+import json, sys
+from relation_tf.bench import run_suite
+from relation_tf.config.loading import make_suite
+run_suite(make_suite("small", json.loads(sys.argv[1])), "runs", data=sys.argv[2], quiet=True)
+"""
+
+LOADING = """
+import sys
+import relation_tf
+model = relation_tf.load(sys.argv[1])
+print(model.predict(sys.argv[2:]).tolist())
+"""
+
+
+def execute(program, *arguments, cwd=ROOT):
+    """Return the output of a program, which prints no messages."""
+    environment = {key: own for key, own in os.environ.items() if key != "TF_CPP_MIN_LOG_LEVEL"}
+    answer = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout.strip()
+
+
+def test_another_process_loads_the_model(trained, small_glue):
+    """Keras finds the layers of a file only if their modules are imported."""
+    found = predictions(trained("CoLA"), "CoLA.dev")["prediction"][:4].tolist()
+    texts = texts_of("CoLA", small_glue)[:4]
+    assert execute(LOADING, trained("CoLA"), *texts) == str(found)
+
+
+@pytest.mark.slow
+def test_another_process_imports_the_plugins_of_the_model(small_glue, tmp_path):
+    (tmp_path / "kept_parts.py").write_text(PLUGIN)
+    values = {**SMALL, "tasks": ["CoLA"], "plugins": ["kept_parts"], "stopping": "kept-once",
+              "method": [{"mechanism": "max-pool", "units": 8}]}  # fmt: skip
+    execute(TRAINING, json.dumps(values), small_glue, cwd=tmp_path)
+    (run,) = tmp_path.glob("runs/runs/CoLA/*/seed-1")
+    found = predictions(run, "CoLA.dev")["prediction"][:4].tolist()
+    texts = texts_of("CoLA", small_glue)[:4]
+    assert execute(LOADING, run, *texts, cwd=tmp_path) == str(found)
+
+
+@pytest.fixture
+def hub(run, tmp_path, monkeypatch):
+    """Serve the folder of a run as the repository user/model of the Hugging Face Hub."""
+    constants = pytest.importorskip(
+        "huggingface_hub.constants", reason="pip install '.[hub]' brings the client"
+    )
+    commit, files = "1" * 40, {path.name: path.read_bytes() for path in run.glob("*.*")}
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            path = self.path.partition("?")[0]
+            file = files.get(path.removeprefix(f"/user/model/resolve/{commit}/"))
+            if path == "/api/models/user/model/revision/main":
+                self.answer(json.dumps({"id": "user/model", "sha": commit}).encode())
+            elif path == f"/api/models/user/model/tree/{commit}":
+                tree = [
+                    {"type": "file", "path": name, "size": len(own), "oid": digest(own)}
+                    for name, own in files.items()
+                ]
+                self.answer(json.dumps(tree).encode())
+            elif file is not None:
+                self.answer(file)
+            else:
+                self.send_response(404)
+                self.send_header("X-Error-Code", "RepoNotFound")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def answer(self, content):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("ETag", f'"{digest(content)}"')
+            self.send_header("X-Repo-Commit", commit)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, address)
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+    yield tmp_path / "hub"
+    server.shutdown()
+    server.server_close()
+
+
+def digest(content):
+    return hashlib.sha1(content).hexdigest()
+
+
+def test_models_of_the_hub(hub, run, small_glue, monkeypatch):
+    texts = texts_of("CoLA", small_glue)
+    found = predictions(run, "CoLA.dev")["prediction"].tolist()
+    model = relation_tf.load("hf://user/model")
+    assert model.folder.is_relative_to(hub)
+    assert model.predict(texts).tolist() == found
+    with pytest.raises(SuiteError, match=r"hf://user/other: cannot be downloaded: .*404") as caught:
+        relation_tf.load("hf://user/other")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(SuiteError, match="hf://a/b/c: cannot be downloaded"):
+        relation_tf.load("hf://a/b/c")
+    # Without a connection, the copy in the cache is used.
+    monkeypatch.setattr(sys.modules["huggingface_hub.constants"], "HF_HUB_OFFLINE", True)
+    assert relation_tf.load("hf://user/model").predict(texts).tolist() == found
+
+
+def test_a_missing_client_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(SuiteError, match=r"pip install 'relation_tf\[hub\]'"):
+        relation_tf.load("hf://user/model")
+
+
+def test_keras_reads_the_file(trained, small_glue):
+    model = relation_tf.load(trained("CoLA"))
+    alone = keras.saving.load_model(trained("CoLA") / "model.keras")
+    (ids,) = model.encode(texts_of("CoLA", small_glue)[:2])
+    np.testing.assert_array_equal(np.array(alone(ids)), np.array(model.model(ids)))
