@@ -78,7 +78,7 @@ class CustomTask(BaseModel):
         """Leave out `hub` if it is not set: finished runs without this key stay valid."""
         written: dict[str, Any] = values(self)
         if self.hub is None:
-            del written["hub"]
+            written.pop("hub", None)  # may already be excluded
         return written
 
     @model_validator(mode="after")

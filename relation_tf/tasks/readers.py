@@ -229,7 +229,8 @@ def labelled_rows(
         place = f"{table.place(row)}: column {quote(task.label)}"
         leave_out(DataError(f"{place}: expected {expected}, found {quote(word)}"), skipped)
     if not kept:
-        raise DataError(f"{table.path}: expected labelled rows, found none")
+        none = f"{table.path}: expected labelled rows, found none"
+        raise DataError(skipped[0] if skipped else none)
     if len(kept) < len(words):
         texts = [[column[row] for row in kept] for column in texts]
     dtype = np.float32 if task.labels is None else np.int32

@@ -363,7 +363,7 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
 
 
 def read_only(case: Case, folder: Path, skip_bad_lines: bool) -> None:
-    find_source(case.task, "files", folder).read(skip_bad_lines)
+    find_source(case.task, "auto", folder).read(skip_bad_lines)
 
 
 @pytest.mark.parametrize("depth", range(50, 1000, 50))

@@ -367,6 +367,7 @@ def test_files_keep_their_digest_and_their_recorded_task(tmp_path):
     source = find_source(task, "files", tmp_path)
     assert source.digests() != source.row_digests()
     assert "hub" not in task.model_dump(mode="json")
+    assert "hub" not in task.model_dump(exclude_none=True)
     assert tones().model_dump(mode="json")["hub"] == "someone/Tones"
 
 
@@ -492,6 +493,16 @@ def test_other_class_names_are_refused(rte, tmp_path):
     save(rte, tmp_path / "rte")
     with pytest.raises(DataError, match="expected 'entailment' or 'not_entailment', found 'x'"):
         find_source("RTE", "datasets", tmp_path).read()
+
+
+def test_if_all_training_labels_are_wrong_the_first_is_named(tone_rows, tmp_path):
+    save(tone_rows, tmp_path / "Tones")
+    source = find_source(tones(labels=["soft", "hard"]), "datasets", tmp_path)
+    with pytest.raises(DataError) as error:
+        source.digests()  # leaves bad training rows out
+    assert str(error.value) == (
+        f"{tmp_path}/Tones/train: row 1: column 'tone': expected 'soft' or 'hard', found '0'"
+    )
 
 
 def test_bad_training_rows_can_be_skipped(rte, tmp_path):
