@@ -472,8 +472,8 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
     if request.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
     for source in request.sources.values():
-        if request.suite.source == "auto" and source.kind == "tfds":
-            yield f"{source.task.name}: from TFDS, {source}"
+        if request.suite.source == "auto" and source.kind in ("datasets", "tfds"):
+            yield f"{source.task.name}: from {source.kind}, {source}"
     found = [each for source in request.sources.values() for each in shortfalls(source)]
     if found:
         files = "; ".join(map(str, found))

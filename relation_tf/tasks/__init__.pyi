@@ -12,7 +12,7 @@ from .rows import FileTexts, Ragged, Texts
 from .scoring import score
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
-from .task import Dataset, FileLayout, Task, TaskText, TextSplit
+from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 from .vector_settings import VectorSettings
 from .vocabulary import Vocabulary
 from .word_vectors import TrainedVectors, train_vectors
@@ -29,6 +29,7 @@ __all__ = [
     "FileTexts",
     "Folders",
     "GeneratedTask",
+    "HubDataset",
     "Missing",
     "Ragged",
     "Table",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relation_tf.errors import DataError
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated, miniglue, tfds
+from relation_tf.tasks import datasets, generated, hub, miniglue, tfds
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.diagnostics import presets
@@ -63,8 +63,9 @@ def find_source(
 
     Args:
         name: A registered task, a custom task, or a group of tasks.
-        source: A registered source: `"files"` (in `data`), `"tfds"` (prepared by TensorFlow
-            Datasets), `"auto"` (the first of these two that has the task) or `"miniglue"` (the
+        source: A registered source: `"files"` (in `data`), `"datasets"` (saved or cached by
+            Hugging Face `datasets`), `"tfds"` (prepared by TensorFlow Datasets), `"auto"` (the
+            first that has the task: files, saved datasets in `data`, TFDS) or `"miniglue"` (the
             built-in data, GLUE tasks only).
         data: Folder with the files.
         tfds_folder: TFDS folder; by default the default of TFDS.
@@ -125,8 +126,17 @@ def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) 
 
 @register_source("auto")
 def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    if dataset.hub is not None:
+        return hub.find(dataset, folders)
     files = _find_files(dataset, folders)
-    if isinstance(files, TaskSource) or dataset.task.name not in tfds.PREPARED:
+    if isinstance(files, TaskSource):
+        return files
+    if folders.data is not None and dataset.task.name in hub.HUB:
+        saved = hub.find(dataset, folders, cached=False)
+        if isinstance(saved, TaskSource):
+            return saved
+        files = replace(files, searched=(*files.searched, *saved.searched))
+    if dataset.task.name not in tfds.PREPARED:
         return files
     prepared = tfds.find(dataset, folders)
     if isinstance(prepared, TaskSource):
@@ -137,12 +147,22 @@ def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 
 @register_source("files")
 def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    if dataset.hub is not None:
+        return Missing(f"{dataset.hub.path} is no file: use source = 'datasets' or 'auto'")
     places = [] if folders.data is None else [folders.data]
     found = search(dataset, "files", places + ([Path()] if dataset.in_current_folder else []))
     if isinstance(found, TaskSource) or folders.data is not None:
         return found
     wanted = " or ".join(place for layout in dataset.layouts for place in layout.places)
     return replace(found, reason=f"needs --data DIR, a folder that contains {wanted}")
+
+
+@register_source("datasets")
+def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    if dataset.hub is None and dataset.in_current_folder:
+        files = _find_files(dataset, folders)
+        return replace(files, kind="datasets") if isinstance(files, TaskSource) else files
+    return hub.find(dataset, folders)
 
 
 register_source("tfds", reads_data=False)(tfds.find)

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks.readers import collect_rows, labelled_rows, split_reader
-from relation_tf.tasks.tables import (
-    check_spelled,
-    decode_record,
-    parse_object,
-    read_csv,
-    read_records,
-    read_tsv,
-)
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
+from relation_tf.tasks.readers import collect_rows, labelled_rows, not_learned, split_reader
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 
 _USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
+_HUB = r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){0,2}$"
 # Labels are written to tab-separated files of predictions, so they have no control characters.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -46,8 +45,11 @@ class CustomTask(BaseModel):
             `"f1"` (needs a label `"1"`); for regression `"pearson"` and `"spearman"` (default:
             both).
         files: File of each split, in `--data` or the current folder: `.csv` or `.tsv` with a
-            header, or `.jsonl` with keys. `"train"` and a scored split are required; name a file
-            for early stopping `"dev"`.
+            header, `.jsonl` with keys, `.parquet`, or the folder of a split that Hugging Face
+            `datasets` saved with `save_to_disk`. `"train"` and a scored split are required; name a
+            file for early stopping `"dev"`. With `hub`, the names of the dataset's splits.
+        hub: Hugging Face dataset, `"owner/name"` or `"owner/name/configuration"`: read from
+            `--data` or the local cache, never downloaded.
         validation: Split for early stopping; default: `"dev"` if it exists, else a share of
             `"train"`.
         scored: Scored split; default: `"test"` if it exists, else `"dev"`.
@@ -70,6 +72,15 @@ class CustomTask(BaseModel):
     files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], str]
     validation: str | None = None
     scored: str | None = None
+    hub: Annotated[str, Field(pattern=_HUB)] | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `hub` if it is not set: finished runs without this key stay valid."""
+        written: dict[str, Any] = values(self)
+        if self.hub is None:
+            written.pop("hub", None)  # may already be excluded
+        return written
 
     @model_validator(mode="after")
     def _can_be_learned(self) -> Self:
@@ -132,9 +143,17 @@ class CustomTask(BaseModel):
         return self
 
     def _check_suffix(self, split: str, file: str) -> None:
-        if Path(file).suffix not in _SUFFIXES:
-            suffixes = ", ".join(_SUFFIXES)
-            raise ValueError(f"files.{split}: must end in one of {suffixes}. Received: {file!r}")
+        if self.hub is not None:
+            if not file.replace(".", "_").isidentifier():
+                raise ValueError(
+                    f"files.{split}: must be the name of a split of {self.hub}, such as 'train'. "
+                    f"Received: {file!r}"
+                )
+        elif not Path(file).name or Path(file).suffix not in (*SUFFIXES, ""):
+            raise ValueError(
+                f"files.{split}: must end in one of {', '.join(SUFFIXES)}, or be a folder of "
+                f"save_to_disk. Received: {file!r}"
+            )
 
     @property
     def _scored(self) -> str:
@@ -158,19 +177,25 @@ class CustomTask(BaseModel):
 
     def dataset(self) -> Dataset:
         """Return the task with its file layout."""
-        layout = FileLayout("own files", self._read, self.files)
-        return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True)
+        layout = FileLayout("own files", self._read, self.files, by_rows=self._by_rows())
+        hub = None if self.hub is None else self._hub_dataset(self.hub)
+        return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True, hub=hub)
+
+    def _hub_dataset(self, name: str) -> HubDataset:
+        owner, *rest = name.split("/")
+        path, config = "/".join([owner, *rest[:1]]), rest[1] if len(rest) > 1 else None
+        return HubDataset(path, self.files, tuple(self.inputs), config, self.label)
+
+    def _by_rows(self) -> bool:
+        return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())
 
     def _read(self, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
         text = split_reader(self._rows)(task, files, skip_bad_lines)
-        return replace(text, notes=tuple(_not_learned(task, text.splits["train"])))
+        return replace(text, notes=tuple(not_learned(task, text.splits["train"])))
 
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        read = _TABLES.get(path.suffix)
-        if read is not None:
-            return labelled_rows(task, read(path, None, skipped), skipped)
-        fields = partial(_fields, task, path)
-        return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
+        columns = (task.label, *task.inputs)
+        return labelled_rows(task, read_table(path, columns, task.labels or (), skipped), skipped)
 
 
 _OBTAIN = "put the files that the suite names into --data DIR or the current folder"
@@ -184,6 +209,9 @@ class _TaskWithReader(CustomTask):
 
     def _check_suffix(self, split: str, file: str) -> None:
         """Allow any file."""
+
+    def _by_rows(self) -> bool:
+        return False
 
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         def fields(number: int, row: Sequence[str]) -> Sequence[str]:
@@ -214,29 +242,3 @@ def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Da
         place = ".".join(["register_task", *map(str, first["loc"])])
         message = first["msg"].removeprefix("Value error, ")
         raise SuiteError(f"task {quote(str(name))}: {place}: {message}") from error
-
-
-def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
-    """Yield a note for each class without training rows."""
-    for number, label in enumerate(task.labels or ()):
-        if not np.any(train.labels == number):
-            yield f"class {label!r} has no training rows"
-
-
-def _fields(task: Task, path: Path, line: int, record: bytes) -> list[str]:
-    """Return the fields of a JSON object; numbers and booleans become their JSON text."""
-    place = f"{path}:{line}"
-    entry = parse_object(place, decode_record(path, line, record))
-    fields = []
-    for name in (task.label, *task.inputs):
-        value = entry.get(name)
-        if not isinstance(value, str | int | float):
-            raise DataError(f"{place}: expected {name!r} with a string or a number, found "
-                            f"{value!r:.60}")  # fmt: skip
-        fields.append(value if isinstance(value, str) else json.dumps(value))
-        check_spelled(place, fields[-1])
-    return fields
-
-
-_TABLES = {".csv": read_csv, ".tsv": read_tsv}
-_SUFFIXES = (*_TABLES, ".jsonl")

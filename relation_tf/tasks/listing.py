@@ -14,6 +14,7 @@ from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.official import shortfalls, unscored
 from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.sources import joined_digest
 from relation_tf.tasks.task import Task
 
 _SHOWN = 40  # largest number of tokens or words of an example; omitted ones are counted
@@ -211,6 +212,7 @@ def _described(task: EncodedTask) -> str:
     facts = {
         "source": ", ".join([_source(task), *map(str, [*task.source.files.values()][:1])]),
         "digest": task.digest,
+        "digest of rows": joined_digest(task.source.row_digests()),
         "rows": _rows(task.splits),
         "inputs": ", ".join(task.task.inputs),
         "metrics": ", ".join(task.task.metrics),

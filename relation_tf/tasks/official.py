@@ -73,7 +73,7 @@ def sample_note(source: TaskSource, rows: Mapping[str, int]) -> str | None:
 def shortfalls(source: TaskSource) -> list[Shortfall]:
     """Return the missing and incomplete test files of a GLUE task, or of the tasks of a group.
 
-    Rows of files are counted; prepared TFDS datasets have the official rows.
+    Rows are counted; prepared TFDS datasets have the official rows.
     """
     if source.members:
         return [each for member in source.members for each in shortfalls(member)]
@@ -86,6 +86,10 @@ def shortfalls(source: TaskSource) -> list[Shortfall]:
         if path is None:
             place = _missing_place(source, split, source.layout.files.get(split))
             found.append(Shortfall(name, place, None, expected))
+        elif source.layout.by_rows:
+            text = source.layout.read(source.task, {split: path}, False)
+            if (rows := len(text.splits[split])) != expected:
+                found.append(Shortfall(name, str(path), rows, expected))
         elif path.is_file() and (rows := _count_rows(path)) != expected:
             found.append(Shortfall(name, str(path), rows, expected))
     return found

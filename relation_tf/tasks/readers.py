@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -226,15 +226,23 @@ def labelled_rows(
         if labels.get(word) is not None:
             kept.append(row)
             continue
-        place = f"{table.path}:{table.lines[row]}: column {quote(task.label)}: expected"
-        leave_out(DataError(f"{place} {expected}, found {quote(word)}"), skipped)
+        place = f"{table.place(row)}: column {quote(task.label)}"
+        leave_out(DataError(f"{place}: expected {expected}, found {quote(word)}"), skipped)
     if not kept:
-        raise DataError(f"{table.path}: expected labelled rows, found none")
+        none = f"{table.path}: expected labelled rows, found none"
+        raise DataError(skipped[0] if skipped else none)
     if len(kept) < len(words):
         texts = [[column[row] for row in kept] for column in texts]
     dtype = np.float32 if task.labels is None else np.int32
     numbers = np.array([labels[words[row]] for row in kept], dtype)
     return TextSplit(tuple(texts), numbers, np.array([table.lines[row] - 1 for row in kept], int))
+
+
+def not_learned(task: Task, train: TextSplit) -> Iterator[str]:
+    """Yield a note for each class without training rows."""
+    for number, label in enumerate(task.labels or ()):
+        if not np.any(train.labels == number):
+            yield f"class {label!r} has no training rows"
 
 
 def _score(word: str, maximum: float) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relation_tf.files import refuse_device
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,26 @@ class TaskSource:
         return {key: found for key, found in self.digests().items() if key not in answered}
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the file or folder of each split; empty for generated text."""
+        """Return the SHA-256 of each split, empty for generated text.
+
+        It is that of the file or folder, or that of the rows if the layout says so.
+        """
+        if self.members:
+            each = [(member.task, member.digests()) for member in self.members]
+            return {self.task.split_of(t, name): own for t, of in each for name, own in of.items()}
+        if self.layout.by_rows:
+            return self.row_digests()
         of_path = functools.cache(digest_of_path)
         return {split: of_path(path).hex() for split, path in self.files.items()}
+
+    def row_digests(self) -> dict[str, str]:
+        """Return the SHA-256 of the texts and labels of each split.
+
+        The same rows have the same digests in every file format. Malformed training rows are left
+        out.
+        """
+        splits = self.read(skip_bad_lines=True).splits
+        return {name: digest_of_rows(rows).hex() for name, rows in splits.items()}
 
     def __str__(self) -> str:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
@@ -135,6 +152,18 @@ def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource |
                 return TaskSource(dataset.task, kind, layout, files)
             searched += [str(folder / place) for place in layout.places]
     return Missing("", tuple(searched), dataset.obtain)
+
+
+def digest_of_rows(rows: TextSplit) -> bytes:
+    """Return the SHA-256 of the texts and labels of a split, without the row numbers."""
+    digest = hashlib.sha256()
+    for column in rows.texts:
+        digest.update(b"%d\0" % len(column))
+        for text in column:
+            digest.update(text.encode() + b"\0")  # texts have no NUL
+    if rows.labels is not None:
+        digest.update(rows.labels.astype(rows.labels.dtype.newbyteorder("<")).tobytes())
+    return digest.digest()
 
 
 def digest_of_path(path: Path) -> bytes:

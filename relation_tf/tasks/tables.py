@@ -137,14 +137,28 @@ class Table:
         path: The file.
         columns: Values of each column, by name.
         lines: Line number of each record, from 1.
+        has_lines: If False, the file has no lines: `lines` are those of a file with a header and
+            the same rows, and messages name the row, from 1.
     """
 
     path: Path
     columns: dict[str, list[str]]
     lines: list[int]
+    has_lines: bool = True
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def place(self, record: int) -> str:
+        """Return the file and line of a record, for messages.
+
+        Example:
+            >>> table = Table(Path("a.parquet"), {"text": ["yes"]}, [2], has_lines=False)
+            >>> table.place(0)
+            'a.parquet: row 1'
+        """
+        line = self.lines[record]
+        return f"{self.path}:{line}" if self.has_lines else f"{self.path}: row {line - 1}"
 
 
 def read_tsv(
@@ -222,6 +236,54 @@ def read_csv(
         return collect_table(path, columns, lines.starts(), fields, skipped)
     finally:
         csv.field_size_limit(limit)
+
+
+def read_jsonl(path: Path, columns: Sequence[str], skipped: list[str] | None = None) -> Table:
+    r"""Read some keys of a file with a JSON object in each line.
+
+    Args:
+        path: UTF-8 text file, see `read_records`.
+        columns: Keys. Numbers and booleans become their JSON text.
+        skipped: If given, malformed lines are skipped and a message for each is added.
+
+    Raises:
+        DataError: If the file is missing or empty, or a line is malformed: not a JSON object, or a
+            key without a string or a number.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "dev.jsonl"
+        >>> _ = path.write_text('{"text": "yes", "label": 1}\n')
+        >>> read_jsonl(path, ("text", "label")).columns
+        {'text': ['yes'], 'label': ['1']}
+    """
+
+    def fields(line: int, record: bytes) -> list[str]:
+        place = f"{path}:{line}"
+        entry = parse_object(place, decode_record(path, line, record))
+        return [text_of(place, name, entry.get(name)) for name in columns]
+
+    return collect_table(path, columns, enumerate(read_records(path), 1), fields, skipped)
+
+
+def text_of(place: str, name: str, value: object) -> str:
+    """Return a value of a column as text; numbers and booleans become their JSON text.
+
+    Raises:
+        DataError: If it is no string and no number, or is not text; the message starts with the
+            place.
+
+    Example:
+        >>> text_of("a.jsonl:1", "label", 3)
+        '3'
+    """
+    if not isinstance(value, str | int | float):
+        raise DataError(
+            f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
+        )
+    text = value if isinstance(value, str) else json.dumps(value)
+    check_spelled(place, text)
+    return text
 
 
 class _Lines(Iterator[str]):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from relation_tf.errors import DataError
@@ -33,6 +35,20 @@ def ranks(*rows: list[int]) -> np.ndarray:
     array = np.empty(len(rows), object)
     array[:] = rows
     return array
+
+
+def parquet(rows: Mapping[str, object]) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.table(rows), stream)
+    return stream.getvalue()
+
+
+def arrow(rows: Mapping[str, object]) -> bytes:
+    """Return a stream as in the cache of Hugging Face `datasets`."""
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, pa.table(rows).schema) as writer:
+        writer.write_table(pa.table(rows))
+    return stream.getvalue()
 
 
 RANKS = ranks([1, 2], [2], [3, 1, 2], [1], [2, 3])
@@ -74,6 +90,7 @@ RTE = (
 )
 STSB = b"index\tsentence1\tsentence2\tscore\n0\tA cat.\tA kitten.\t4.5\n1\tA cat.\tOil.\t0.000\n"
 ANSWERED = b"index\tsentence1\tsentence2\n0\tA cat.\tAn animal.\n1\tA dog.\tA cat.\n"
+HUB = {"sentence": ["A cat.", "Caf\u00e9 a."], "label": [1, 0], "idx": [0, 1]}
 NEWS = b'"3","Oil","Prices ""fell"",\nagain."\n"1","","War and peace \xc3\xa9"\n"4","a","b"\n'
 YELP = b'"5","So \\""good\\"".\\nYes."\n"1","bad \\u00e9"\n'
 TWEETS = b"sentiment,text\n" + b'fear,"so, bad"\nsad,x\nanger,y\njoy,"a ""b"""\n' * 5
@@ -131,6 +148,36 @@ CASES = {
             b'{"text": "a \\u00e9", "tone": "calm"}\n{"tone": "loud", "text": 3, "n": [1]}\n',
         ),
         ("train.jsonl",),
+    ),
+    "own Parquet": Case(
+        own("parquet"),
+        pair(
+            "train.parquet", "test.parquet", parquet({"text": ["a é", "b"], "tone": ["calm"] * 2})
+        ),
+        ("train.parquet",),
+    ),
+    "Hugging Face Parquet": Case(
+        "CoLA",
+        pair("cola/train.parquet", "cola/validation.parquet", parquet(HUB))
+        | {"cola/test.parquet": parquet(HUB)},
+        ("cola/train.parquet", "cola/test.parquet"),
+    ),
+    "Hugging Face cache": Case(
+        "CoLA",
+        pair("cola/glue-train.arrow", "cola/glue-validation.arrow", arrow(HUB)),
+        ("cola/glue-train.arrow",),
+    ),
+    "saved by Hugging Face": Case(
+        own("parquet").model_copy(update={"files": {"train": "train", "test": "test"}}),
+        {
+            f"{split}/{name}": data
+            for split in ("train", "test")
+            for name, data in (
+                ("state.json", b'{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}'),
+                ("data-00000-of-00001.arrow", arrow({"text": ["a", "b"], "tone": ["calm"] * 2})),
+            )
+        },
+        ("train/state.json", "train/data-00000-of-00001.arrow"),
     ),
     "IMDb table": Case("IMDb", pair("imdb/train.tsv", "imdb/test.tsv", IMDB), ("imdb/train.tsv",)),
     "IMDb folders": Case(
@@ -243,7 +290,7 @@ def check_text(text: TaskText) -> None:
 
 
 def read(case: Case, folder: Path, *, skip_bad_lines: bool = False) -> None:
-    check_text(find_source(case.task, "files", folder).read(skip_bad_lines))
+    check_text(find_source(case.task, "auto", folder).read(skip_bad_lines))
 
 
 def below(folder: Path) -> list[Path]:
@@ -316,7 +363,7 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
 
 
 def read_only(case: Case, folder: Path, skip_bad_lines: bool) -> None:
-    find_source(case.task, "files", folder).read(skip_bad_lines)
+    find_source(case.task, "auto", folder).read(skip_bad_lines)
 
 
 @pytest.mark.parametrize("depth", range(50, 1000, 50))

@@ -89,7 +89,8 @@ def test_task_that_is_not_in_tfds():
 
 def test_an_unknown_source_is_refused():
     with pytest.raises(
-        UnknownNameError, match=r"source 'x'\. Must be one of auto, files, tfds, miniglue\."
+        UnknownNameError,
+        match=r"source 'x'\. Must be one of auto, files, datasets, tfds, miniglue\.",
     ):
         find_source("CoLA", "x")
     with pytest.raises(DataError, match=r"source='miniglue' only has CoLA"):
