@@ -74,6 +74,7 @@ class Rule:
 
 _DEFAULTS = {key: (value,) for key, value in TrainingSettings().model_dump().items()}
 _NONE: tuple[Any, ...] = (None,)
+_TIMED = "for {}, which is timed and not trained"
 _READ_AS_IDS = ("word", "wordpiece", "byte")
 
 
@@ -109,7 +110,7 @@ _RULES = (
     Rule(
         lambda f, m: f.timed,
         {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
-        "for {}, which is timed and not trained",
+        _TIMED,
     ),
     Rule(
         lambda f, m: f.written,
@@ -211,11 +212,7 @@ _RULES = (
         {"sized_by": ()},
         "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
-    Rule(
-        lambda f, m: f.timed,
-        {"sweep": _NONE, "save_models": (False,)},
-        "for {}, which is timed and not trained",
-    ),
+    Rule(lambda f, m: f.timed, {"sweep": _NONE, "save_models": (False,)}, _TIMED),
     Rule(
         lambda f, m: STOPPING_RULES[f.suite.stopping].target is not None and f.suite.stopping,
         {"sweep": _NONE},
