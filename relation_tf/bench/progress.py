@@ -213,8 +213,10 @@ class Progress:
         if not self._spent or not self._pending:
             return ""
         shares, seconds = map(sum, zip(*self._spent.values(), strict=True))
+        if not shares:  # runs of one step, whose time is not known
+            return ""
         usual = seconds / shares
-        pace = {kind: seconds / shares for kind, (shares, seconds) in self._spent.items()}
+        pace = {kind: took / done for kind, (done, took) in self._spent.items() if done}
         left = sum(pace.get(kind, usual) for kind, *_ in self._pending)
         if self._running is not None:
             left -= self._share * pace.get(self._running[0], usual)

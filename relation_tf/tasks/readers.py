@@ -221,7 +221,7 @@ def labelled_rows(
     else:
         expected = join_names([quote(label) for label in task.labels], " or ")
         labels = {word: i for i, word in enumerate(task.labels)}
-    kept = []
+    kept, skipped_before = [], len(skipped or ())
     for row, word in enumerate(words):
         if labels.get(word) is not None:
             kept.append(row)
@@ -229,8 +229,9 @@ def labelled_rows(
         place = f"{table.place(row)}: column {quote(task.label)}"
         leave_out(DataError(f"{place}: expected {expected}, found {quote(word)}"), skipped)
     if not kept:
-        none = f"{table.path}: expected labelled rows, found none"
-        raise DataError(skipped[0] if skipped else none)
+        left_out = (skipped or [])[skipped_before:]
+        first = f". The first row that was left out: {left_out[0]}" if left_out else ""
+        raise DataError(f"{table.path}: expected labelled rows, found none{first}")
     if len(kept) < len(words):
         texts = [[column[row] for row in kept] for column in texts]
     dtype = np.float32 if task.labels is None else np.int32

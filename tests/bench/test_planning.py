@@ -155,7 +155,7 @@ def test_what_can_be_shown_uses_the_requested_seeds():
         assert what_can_be_shown(2, seeds, 0.05) in str(plan)
 
 
-def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch):
+def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch, tmp_path):
     monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
@@ -163,7 +163,7 @@ def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch):
     plan = SuitePlan(suite, 4, [], costs, 1.0, bytes=0, jobs=1, seeds=2)
     assert str(plan).endswith("\n2 methods x 2 seeds: Own test.")
     request = SimpleNamespace(suite=suite, runs=[], chosen=suite.runs(), sources={})
-    *_, last = _foreword(request, RunFolder("none"), RunOptions())
+    *_, last = _foreword(request, RunFolder(tmp_path), RunOptions())
     assert last.endswith(" methods x 5 seeds: Own test.")
 
 

@@ -153,7 +153,9 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     with pytest.raises(SuiteError, match="do not reproduce the run's accuracy on RTE"):
         predict_missing(folder / "runs", folder / "data")
     (second / "weights.npz").write_bytes(b"broken")
-    assert "RTE/baseline-8/seed-2: " in str(made := predict_missing(folder / "runs"))
+    assert "RTE/baseline-8/seed-2: " in str(
+        made := predict_missing(folder / "runs", folder / "data")
+    )
     assert "weights.npz: damaged: " in str(made)
     write_result(second, result)
     with pytest.raises(SuiteError, match="expected the weights of this run"):

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from relation_tf.bench import run_suite
+from relation_tf.bench.checksums import write_result
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
+from relation_tf.files import read_json
 from relation_tf.report import make_report
 from relation_tf.training.pretrained import load_pretrained, pretrained_digest
 from relation_tf.training.pretraining_settings import PretrainingSettings
@@ -184,6 +186,7 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     config = next(tmp_path.glob("runs/*/*/*/config.json"))
     found = json.loads(config.read_text(encoding="utf-8"))
     config.write_text(json.dumps({**found, "pretrained_digest": "0" * 64}), encoding="utf-8")
+    write_result(config.parent, read_json(config.with_name("result.json")))
     with pytest.raises(SuiteError, match="this run was done with another pre-trained"):
         run_suite(suite, tmp_path, data=small_glue, quiet=True)
 

@@ -123,6 +123,17 @@ def test_steps_of_a_run_give_the_time_left(tmp_path, monkeypatch, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_runs_of_one_step_have_no_time_left(tmp_path, capsys, monkeypatch):
+    """The first step of a run is not timed."""
+    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+    runs = [PretrainingRun(method=name, mechanism=name, seed=1) for name in ("relation", "mamba2")]
+    with Progress(tmp_path, 2, runs) as bar:
+        bar.notify({"run": runs[0].key, "event": "step", "step": 1, "steps": 1})
+        bar.notify({"run": runs[0].key, "event": "done"})
+        bar.notify({"run": runs[1].key, "event": "compile"})
+    assert "1/2 runs, compiling mamba2" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (89, "1 min 30 s"), (118, "2 min"),

@@ -77,7 +77,8 @@ def rows_of(table):
 @settings(deadline=None)
 @given(st.data(), st.sampled_from([in_latex, in_markdown, with_tabs]))
 def test_tables_are_read_back(data, write):
-    names = st.text("abcXYZ-1", min_size=1, max_size=6)
+    # In Markdown, a row of dashes is the line below the head.
+    names = st.text("abcXYZ-1", min_size=1, max_size=6).filter(lambda name: name.strip("-"))
     tasks, methods = (
         data.draw(st.lists(names, min_size=2, max_size=3, unique=True)) for _ in range(2)
     )

@@ -501,7 +501,8 @@ def test_if_all_training_labels_are_wrong_the_first_is_named(tone_rows, tmp_path
     with pytest.raises(DataError) as error:
         source.digests()  # leaves bad training rows out
     assert str(error.value) == (
-        f"{tmp_path}/Tones/train: row 1: column 'tone': expected 'soft' or 'hard', found '0'"
+        f"{tmp_path}/Tones/train: expected labelled rows, found none. The first row that was left "
+        f"out: {tmp_path}/Tones/train: row 1: column 'tone': expected 'soft' or 'hard', found '0'"
     )
 
 
