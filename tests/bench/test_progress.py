@@ -126,7 +126,10 @@ def test_steps_of_a_run_give_the_time_left(tmp_path, monkeypatch, capsys):
 def test_runs_of_one_step_have_no_time_left(tmp_path, capsys, monkeypatch):
     """The first step of a run is not timed."""
     monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
-    runs = [PretrainingRun(method=name, mechanism=name, seed=1) for name in ("relation", "mamba2")]
+    runs = [
+        PretrainingRun(mechanism=name, mechanism_digest=None, seed=1)
+        for name in ("relation", "mamba2")
+    ]
     with Progress(tmp_path, 2, runs) as bar:
         bar.notify({"run": runs[0].key, "event": "step", "step": 1, "steps": 1})
         bar.notify({"run": runs[0].key, "event": "done"})
