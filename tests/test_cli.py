@@ -729,7 +729,7 @@ def test_generate(work, call):
     config.write_text(config.read_text().replace('"causal"', '"masked"'))
     code, out, err = call(*command)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.endswith("must be pre-trained with --objective causal to generate text. "
+    assert err.endswith("must be pre-trained with --objective causal to generate or score text. "
                         "Received: masked.\n")  # fmt: skip
 
 
