@@ -86,7 +86,7 @@ class Scorer:
         start_tensorflow(Path(os.devnull), pretrained.settings["threads"])
         with interrupts_delayed():
             self.model = make_language_model(pretrained)
-            self._bias = np.array(self.model.bias, np.float64)
+            self._bias = np.asarray(self.model.bias.numpy(), np.float64)
         self.length: int = pretrained.settings["length"]
         self.batch_size = batch_size
         self._traced: dict[tuple[str, int], Callable[..., Any]] = {}
