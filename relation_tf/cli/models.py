@@ -64,7 +64,8 @@ def lm_eval(
     """
     if importlib.util.find_spec("lm_eval") is None:
         raise SuiteError(
-            "needs the package lm_eval, which is not installed: pip install 'relation_tf[harness]'"
+            "lm-eval needs the package lm_eval, which is not installed: "
+            "pip install 'relation_tf[harness]'"
         )
     with interrupts_delayed():
         from relation_tf.training.harness import run_lm_eval
