@@ -1,4 +1,4 @@
-"""Trackers of packages that are not installed are left out of the doctests."""
+"""Modules that import packages that are not installed are left out of the doctests."""
 
 from importlib.util import find_spec
 
@@ -7,3 +7,5 @@ collect_ignore = [
     for package in ("tensorboard", "wandb", "mlflow", "trackio")
     if find_spec(package) is None
 ]
+if find_spec("lm_eval") is None:
+    collect_ignore.append("relation_tf/training/harness.py")

@@ -729,8 +729,33 @@ def test_generate(work, call):
     config.write_text(config.read_text().replace('"causal"', '"masked"'))
     code, out, err = call(*command)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.endswith("must be pre-trained with --objective causal to generate text. "
+    assert err.endswith("must be pre-trained with --objective causal to generate or score text. "
                         "Received: masked.\n")  # fmt: skip
+
+
+def test_lm_eval_that_is_not_installed(work, call, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert call("lm-eval", "--model", "relation_tf", "--tasks", "none") == (
+        2,
+        "",
+        "relation-tf: lm-eval needs the package lm_eval, which is not installed: "
+        "pip install 'relation_tf[harness]'.\n",
+    )
+
+
+@pytest.mark.slow
+def test_wrong_arguments_of_lm_eval(work, call):
+    pytest.importorskip("lm_eval", reason="pip install '.[harness]' brings lm_eval")
+    (work / "a.yaml").write_text(
+        "task: a\ndataset_path: text\noutput_type: loglikelihood_rolling\n"
+    )
+    command = "lm-eval", "--model", "relation_tf", "--tasks", "a.yaml", "--model_args"
+    code, _, err = call(*command, "pretrained=nowhere")
+    assert code == 2
+    assert err.splitlines()[-1] == (
+        "relation-tf: nowhere: must be a folder written by `relation-tf pretrain`, with "
+        "pretraining.json."
+    )
 
 
 def test_vectors(work, call):

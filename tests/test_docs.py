@@ -51,7 +51,7 @@ def blocks(page: Path, language: str) -> list[tuple[str, str]]:
 def write_files(page: Path, folder: Path) -> list[str]:
     """Write the code blocks of a page that have file names."""
     files: dict[str, str] = {}
-    for kind in ("python", "toml"):
+    for kind in ("python", "toml", "yaml"):
         for title, text in blocks(page, kind):
             if title:  # a file may be shown in several blocks
                 files[title] = files.get(title, "") + text

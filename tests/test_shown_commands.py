@@ -151,6 +151,8 @@ def more_for_compare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def more_for_pretraining(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gzip
 
+    pytest.importorskip("lm_eval", reason="pip install '.[harness]' brings lm_eval")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", folder / "datasets")
     text = "".join(f"{word} so good it is not {word}\n" for word in ("loud", "calm") * 60)
     (folder / "train.txt").write_text(text, encoding="utf-8")
     (folder / "valid.txt").write_text(text.replace("not", "now"), encoding="utf-8")

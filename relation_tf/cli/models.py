@@ -1,7 +1,8 @@
-"""The command that exports the models of finished runs."""
+"""Commands that export and evaluate the models of finished runs."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from relation_tf.bench.models import Format
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import import_from_here
+from relation_tf.errors import SuiteError
 from relation_tf.interrupts import interrupts_delayed
 
 
@@ -44,3 +46,29 @@ def export(
 
     import_from_here()
     echo(f"exported to {export_model(folder, out, format, task, safe_mode=not unsafe)}")
+
+
+@command(
+    "relation-tf lm-eval --model relation_tf --model_args pretrained=causal --tasks my_task.yaml",
+    unknown_options=True,
+)
+def lm_eval(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(metavar="ARGUMENT...", help="Arguments of lm_eval: see `lm_eval run -h`."),
+    ],
+) -> None:
+    """Run lm_eval with the model relation_tf, a causal encoder of `pretrain`.
+
+    Arguments of --model_args: pretrained=DIR, method=NAME, seed=N, batch_size=N, plugins=MODULE.
+    """
+    if importlib.util.find_spec("lm_eval") is None:
+        raise SuiteError(
+            "lm-eval needs the package lm_eval, which is not installed: "
+            "pip install 'relation_tf[harness]'"
+        )
+    with interrupts_delayed():
+        from relation_tf.training.harness import run_lm_eval
+
+    import_from_here()
+    run_lm_eval(arguments)

@@ -71,16 +71,11 @@ def generate(
     settings = settings or GenerationSettings()
     load_plugins(plugins)
     folder = expand_home(folder)
-    pretrained = load_pretrained(folder, method or _only_method(folder), encoder_seed)
-    # A suite uses the only run of a mechanism for all of its seeds; here the user named the seed.
-    if encoder_seed not in (None, pretrained.seed):
-        raise OptionError(
-            "encoder_seed", f"must be that of a run: {pretrained.seed}. Received: {encoder_seed}"
-        )
+    pretrained = read_encoder(folder, method, encoder_seed, "encoder_seed")
     ids = pretrained.vocabulary.encode([prompt]).ids.tolist()
     if not ids:
         raise OptionError("prompt", "must contain at least one token. Received: an empty text")
-    excluded = _special(pretrained.vocabulary)
+    excluded = special_ids(pretrained.vocabulary)
     allowed = pretrained.vocabulary.size - len(excluded)
     if settings.top_k is not None and settings.top_k > allowed:
         raise OptionError(
@@ -104,6 +99,29 @@ def generate(
     return texts
 
 
+def read_encoder(
+    folder: Path, method: str | None, seed: int | None, seed_option: str
+) -> PretrainedEncoder:
+    """Read the encoder of a folder that a user names.
+
+    Args:
+        folder: The folder `--out` of `relation-tf pretrain`.
+        method: The method; None for the only one.
+        seed: Seed of its run; None for the first finished one.
+        seed_option: Name of the option with the seed, for messages.
+
+    Raises:
+        SuiteError, DataError: If there is no such run, or it is broken.
+    """
+    pretrained = load_pretrained(folder, method or _only_method(folder), seed)
+    # A suite uses the only run of a mechanism for all of its seeds; here the user named the seed.
+    if seed not in (None, pretrained.seed):
+        raise OptionError(
+            seed_option, f"must be that of a run: {pretrained.seed}. Received: {seed}"
+        )
+    return pretrained
+
+
 def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
     """Build the language model of a pre-trained causal encoder, with its weights.
 
@@ -118,8 +136,8 @@ def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
     settings, path = pretrained.settings, pretrained.folder / WEIGHTS
     if settings["objective"] != "causal":
         raise SuiteError(
-            f"{pretrained.folder}: must be pre-trained with --objective causal to generate text. "
-            f"Received: {settings['objective']}"
+            f"{pretrained.folder}: must be pre-trained with --objective causal to generate or "
+            f"score text. Received: {settings['objective']}"
         )
     if pretrained.bias is None:
         raise SuiteError(
@@ -153,7 +171,7 @@ def _only_method(folder: Path) -> str:
     return methods[0] if methods else "any method"  # then the folder has no runs: an error
 
 
-def _special(vocabulary: Vocabulary) -> list[int]:
+def special_ids(vocabulary: Vocabulary) -> list[int]:
     """Return the ids that are not words."""
     return [vocabulary.words[name] for name in (PADDING, UNKNOWN, START)
             if name in vocabulary.words]  # fmt: skip
@@ -228,12 +246,12 @@ def _parts(
             logits, settings.temperature, settings.top_k, settings.top_p, excluded
         )
         token = int(p.argmax() if settings.greedy else generator.choice(len(p), p=p))
-        yield _spaced(words[token])
+        yield spaced(words[token])
         if i + 1 < settings.tokens:
             logits, state = reader.read(token, state)
 
 
-def _spaced(piece: str) -> str:
+def spaced(piece: str) -> str:
     """Return a word piece as text that continues other text."""
     if piece.startswith(_INSIDE):
         return piece.removeprefix(_INSIDE)

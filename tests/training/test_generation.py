@@ -22,6 +22,7 @@ pytestmark = pytest.mark.tensorflow
 TEXT = ["the cat eats and the dog runs , but the bird sings . the fish swims !"] * 2
 PROMPT = "The dog sings , but the"
 MECHANISMS = ["relation", "linear-attention", "attention"]
+LENGTH = 8
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -57,7 +58,7 @@ def write_folder(path, *mechanisms, objective="causal", embedding_dim=6, bias=()
     vocabulary = Vocabulary.train(TEXT, 80, "wordpiece")
     settings = {
         "objective": objective, "embedding_dim": embedding_dim, "units": 8, "num_layers": 1,
-        "norm": "pre", "dropout": 0.1, "threads": 1,
+        "norm": "pre", "dropout": 0.1, "threads": 1, "length": LENGTH,
     }  # fmt: skip
     path.mkdir(exist_ok=True)
     (path / "vocabulary.json").write_text(vocabulary.to_json())
@@ -220,8 +221,9 @@ def test_refusals(folder, tmp_path):
     said = refused(folder, settings=GenerationSettings(top_k=size - 1), method="relation")
     assert said.startswith(f"top_k: must be at most {size - 2}, the number of tokens")
     masked = write_folder(tmp_path / "masked", "relation", objective="masked")
-    assert "must be pre-trained with --objective causal to generate text. Received: masked" in (
-        refused(masked)
+    assert (
+        "must be pre-trained with --objective causal to generate or score text. Received: masked"
+        in (refused(masked))
     )
     only = write_folder(tmp_path / "only", "relation")
     assert refused(only, encoder_seed=9) == ("encoder_seed: must be that of a run: 1. Received: 9")
