@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("relation_tf", "glue_submit", "tests", "benchmarks", "docs", "examples", "results")
 SEARCHED = (
     "*.md",
     "Makefile",
@@ -24,9 +25,10 @@ SEARCHED = (
     "benchmarks/*.md",
     "results/**/README.md",
     "notebooks/*.ipynb",
+    "examples/*.ipynb",
     *(
         f"{package}/**/*.{ending}"
-        for package in ("relation_tf", "glue_submit", "tests", "benchmarks", "docs", "results")
+        for package in PACKAGES
         for ending in ("py", "toml", "jinja", "js")
     ),
 )
