@@ -134,7 +134,8 @@ def _commands() -> Iterator[tuple[str, str]]:
                 for p in command.params
                 if p.param_type_name == "option"
             ]
-            yield f"{program} {name}", f"{', '.join([*arguments, '*', *options])})"
+            shown = [*arguments, "*", *options] if options else arguments
+            yield f"{program} {name}", f"{', '.join(shown)})"
 
 
 def _formats() -> Iterator[tuple[str, str]]:

@@ -756,6 +756,9 @@ def test_wrong_arguments_of_lm_eval(work, call):
         "relation-tf: nowhere: must be a folder written by `relation-tf pretrain`, with "
         "pretraining.json."
     )
+    code, _, err = call(*command, "method=relation")
+    assert code == 2
+    assert err.splitlines()[-1] == "relation-tf: pretrained: must be a folder. Received: none."
 
 
 def test_vectors(work, call):

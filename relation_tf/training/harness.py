@@ -19,7 +19,7 @@ from lm_eval.utils import simple_parse_args_string
 from tqdm import tqdm
 
 from relation_tf.config.plugins import load_plugins
-from relation_tf.errors import OptionError, UnknownNameError
+from relation_tf.errors import OptionError, SuiteError, UnknownNameError
 from relation_tf.files import expand_home
 from relation_tf.training.generation import read_encoder, spaced, special_ids
 from relation_tf.training.generation_settings import GenerationSettings
@@ -71,7 +71,7 @@ class PretrainedLM(LM):
         for name in others:
             raise UnknownNameError("model argument", name, _ARGUMENTS)
         if not pretrained:
-            raise OptionError("pretrained", "must be a folder. Received: none", "pretrained=")
+            raise OptionError("pretrained", "must be a folder. Received: none")
         load_plugins([plugins] if isinstance(plugins, str) else plugins)
         encoder = read_encoder(expand_home(str(pretrained)), method, seed, "seed")
         self._vocabulary = encoder.vocabulary
@@ -197,6 +197,9 @@ def run_lm_eval(arguments: Sequence[str]) -> None:
 
     Args:
         arguments: The arguments of `lm_eval`.
+
+    Raises:
+        SuiteError: If the model cannot be used.
     """
     if NAME not in model_registry:
         model_registry.register(NAME, target=PretrainedLM)
@@ -204,6 +207,8 @@ def run_lm_eval(arguments: Sequence[str]) -> None:
     sys.argv = ["lm_eval", *arguments]
     try:
         cli_evaluate()
+    except OptionError as error:  # its flag would be one of relation-tf
+        raise SuiteError(str(error)) from error
     finally:
         sys.argv = before
 
