@@ -94,6 +94,33 @@ def test_the_encoder_learns(hub, capsys):
     assert "after saving and loading" in capsys.readouterr().out
 
 
+def test_the_model_of_the_page_ignores_padding():
+    text = (EXAMPLES.parent / "docs" / "how-to" / "keras.md").read_text("utf-8")
+    made = {}
+    exec(text.partition("```python\n")[2].partition("```")[0], made)
+    ids = np.array([[5, 8, 13]])
+    np.testing.assert_allclose(
+        made["model"].predict(np.pad(ids, ((0, 0), (0, 3))), verbose=0),
+        made["model"].predict(ids, verbose=0),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_model_of_the_tutorial_ignores_padding(mechanism, capsys):
+    beginning = TUTORIAL.read_text("utf-8").partition("for name in MIXERS:")[0]
+    made = {}
+    exec(beginning, made)
+    model = made["build_model"](made["make_mixer"](mechanism))
+    ids = np.array([[5, 8, 13]])
+    np.testing.assert_allclose(
+        model.predict(np.pad(ids, ((0, 0), (0, 3))), verbose=0),
+        model.predict(ids, verbose=0),
+        atol=1e-6,
+    )
+    assert "training rows: (1000, 10)" in capsys.readouterr().out
+
+
 @pytest.fixture(scope="module")
 def search():
     pytest.importorskip("keras_tuner", reason=REASON)
