@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"errors", "files", "interrupts", "option_fields", "quiet", "registry", "system"}
+BASE = {"errors", "files", "interrupts", "option_fields", "quiet", "registry", "steps", "system"}
 
 # What each part may import of the others; any part may import those of BASE.
 ALLOWED = {
@@ -22,6 +22,7 @@ ALLOWED = {
     "option_fields": set(),
     "interrupts": set(),
     "quiet": set(),
+    "steps": set(),
     "system": set(),
     "layers": set(),
     "optimizers": set(),

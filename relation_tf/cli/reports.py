@@ -29,6 +29,7 @@ from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.option_fields import option
 from relation_tf.registry import SOURCES
+from relation_tf.steps import progress_shown
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
@@ -188,8 +189,9 @@ def compare(
     options["costs"] = options["costs"] or ()
     options["columns"] = parse_columns(options["columns"])
     options["margin"], options["margins"] = parse_margins(options["margin"])
-    made = compare_scores(*sources, **options)
-    _print_report(made, folder)
+    with progress_shown():
+        made = compare_scores(*sources, **options)
+        _print_report(made, folder)
     print_failures(made.context.failures)
 
 
@@ -261,7 +263,7 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
 
     folder = results.folder / "report"
     check_folder(folder)
-    with interrupts_delayed():
+    with interrupts_delayed(), progress_shown():
         report = make_report(results, costs)
         _print_report(report, folder)
     return report

@@ -14,6 +14,7 @@ from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_sho
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 
 _MOST_PAIRS = 6  # more are counted, not listed
+_MOST_NAMED, _FEW_NAMED = 60, 20  # names in a list; of more, some are named
 _MOST_METHODS = 6  # more are ranked without the middle
 
 
@@ -161,7 +162,9 @@ def no_difference(scores: Scores) -> str:
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Join names as a sentence lists them: a, b and c."""
+    """Join names as a sentence lists them: a, b and c; many are counted."""
+    if len(names) > _MOST_NAMED:
+        names = [*names[:_FEW_NAMED], f"{len(names) - _FEW_NAMED:,} others"]
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -245,25 +248,33 @@ def _counted_once(scores: Scores) -> str:
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
-    pairs = [pair for _, pair in pvalues.groupby(["a", "b"], sort=False)]
-    decided = [pair for pair in pairs if pair["significant"].any()]
-    if len(decided) > _MOST_PAIRS:
+    by_pair = pvalues.groupby(["a", "b"], sort=False)
+    different = int(by_pair["significant"].any().sum())
+    if different > _MOST_PAIRS:
         where = _any_of([*pvalues["task"].unique()], scores).replace("any", "at least one")
-        yield f"{len(decided)} of {len(pairs)} pairs of methods differ significantly on {where}."
+        yield f"{different} of {by_pair.ngroups} pairs of methods differ significantly on {where}."
         return
-    yield from (_pair_sentence(pair, scores) for pair in decided)
-    if not decided and len(pairs) > 1:
+    rows: dict[tuple[str, str], list[int]] = {}
+    for place, pair in enumerate(zip(pvalues["a"].tolist(), pvalues["b"].tolist(), strict=True)):
+        rows.setdefault(pair, []).append(place)
+    significant = pvalues["significant"].to_numpy()
+    decided = [pair for pair, own in rows.items() if significant[own].any()]
+    yield from (_pair_sentence(pvalues.iloc[rows[pair]], scores) for pair in decided)
+    if not decided and len(rows) > 1:
         where = _any_of([*pvalues["task"].unique()], scores)
         yield f"{capital(no_difference(scores))} with {_seeds(pvalues)} on {where}."
         return
-    by_tasks: dict[str, list[pd.DataFrame]] = {}
-    for pair in pairs:
-        if not pair["significant"].any():
-            by_tasks.setdefault(_any_of([*pair["task"]], scores), []).append(pair)
+    by_tasks: dict[str, list[tuple[str, str]]] = {}
+    tasks = pvalues["task"].tolist()
+    for pair, own in rows.items():
+        if not significant[own].any():
+            where = _any_of([tasks[place] for place in own], scores)
+            by_tasks.setdefault(where, []).append(pair)
     for where, same in by_tasks.items():
-        named = "; ".join(" and ".join(pair[["a", "b"]].iloc[0]) for pair in same)
+        named = "; ".join(" and ".join(pair) for pair in same)
         who = f"{len(same)} other pairs" if len(same) > _MOST_PAIRS else named
-        yield f"No significant difference with {_seeds(pd.concat(same))} on {where}: {who}."
+        seeds = _seeds(pvalues.iloc[[place for pair in same for place in rows[pair]]])
+        yield f"No significant difference with {seeds} on {where}: {who}."
 
 
 def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:

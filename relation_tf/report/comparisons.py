@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from relation_tf.stats import (
 )
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.samples import rank_samples
+from relation_tf.steps import advance
 
 SCORE = "score"
 _PAIR_COLUMNS = [
@@ -51,6 +53,23 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
         result: The test of a task.
         factor: Factor of the differences, 100 for points.
     """
+    pairs = _unscaled(result).copy()
+    columns = ["difference", "difference_low", "difference_high"]
+    pairs[columns] = factor * pairs[columns]
+    return pairs
+
+
+_PAIRS: WeakKeyDictionary[PairwiseResult, pd.DataFrame] = WeakKeyDictionary()
+
+
+def _unscaled(result: PairwiseResult) -> pd.DataFrame:
+    """Return the pairs with differences in the unit of the scores; computed once per result."""
+    if result not in _PAIRS:
+        _PAIRS[result] = _all_columns(result)
+    return _PAIRS[result]
+
+
+def _all_columns(result: PairwiseResult) -> pd.DataFrame:
     pairs, effects = result.pairs(), result.effect_sizes()
     sizes = {name: len(scores) for name, scores in result.samples.items()}
     towards_b = result.directions() * (1 if result.higher_is_better else -1)
@@ -64,9 +83,8 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
     )
     if result.estimand is not None:
         shifts = result.confidence_interval()
-        pairs["difference"] = factor * shifts["difference"]
-        pairs["difference_low"] = factor * shifts["low"]
-        pairs["difference_high"] = factor * shifts["high"]
+        pairs["difference"] = shifts["difference"]
+        pairs["difference_low"], pairs["difference_high"] = shifts["low"], shifts["high"]
     return pairs.reindex(columns=_PAIR_COLUMNS)
 
 
@@ -76,7 +94,8 @@ def compare(scores: Scores) -> dict[str, PairwiseResult]:
     With a control, tasks without its scores are left out.
     """
     comparisons = {}
-    for task in scores.tasks:
+    for number, task in enumerate(scores.tasks):
+        advance("tests of tasks", number, len(scores.tasks))
         result = compare_samples(
             scores.samples(task),
             scores.alpha,
@@ -195,7 +214,11 @@ def summarize(
         sd = np.std(values, ddof=1) if len(values) > 1 else math.nan
         own_letters = (letters or {}).get(task, {}).get(method, "")
         rows.append((task, method, metric, len(values), values.mean(), sd, own_letters))
-    rows.sort(key=lambda row: (scores.tasks.index(row[0]), scores.methods.index(row[1])))
+    tasks, methods = (
+        {name: place for place, name in enumerate(names)}
+        for names in (scores.tasks, scores.methods)
+    )
+    rows.sort(key=lambda row: (tasks[row[0]], methods[row[1]]))
     return pd.DataFrame(rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"])
 
 
@@ -210,10 +233,15 @@ def all_pvalues(
     """
     if not comparisons:
         return pd.DataFrame(columns=["task", *_PAIR_COLUMNS])
-    tables = {task: pairs_of(result, factor(task)) for task, result in comparisons.items()}
+    tables = {}
+    for number, (task, result) in enumerate(comparisons.items()):
+        advance("intervals of tasks", number, len(comparisons))
+        tables[task] = pairs_of(result, factor(task))
     return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Iterate over rows with columns as attributes; typed Any."""
-    return table.itertuples(index=False)
+    texts = table.columns[[isinstance(kind, pd.StringDtype) for kind in table.dtypes]]
+    # Iteration over arrays of text is slow.
+    return table.astype(dict.fromkeys(texts, object)).itertuples(index=False)

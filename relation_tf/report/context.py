@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,17 +20,18 @@ from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import capital
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.caveats import caveats
+from relation_tf.report.cells import mean_cells
 from relation_tf.report.comparisons import (
     SCORE,
     all_pvalues,
     compare,
     letters_of,
     procedure_label,
-    rows_of,
     summarize,
     wins,
 )
 from relation_tf.report.families import of_family
+from relation_tf.report.limits import limited
 from relation_tf.report.over_tasks import OverTasks, over_tasks
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
@@ -39,16 +39,16 @@ from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import (
     by_network,
     collapse_warnings,
-    collapsed_note,
     collapsed_runs,
     incomplete_warnings,
     spread_warnings,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.standings import leading, outcome_of
+from relation_tf.report.standings import leading, outcome_of, standings
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
+from relation_tf.steps import advance
 from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
 
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from relation_tf.report.sections.predictions import Predicted
 
 _MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
+MOST_DRAWN = 40  # methods; of more, figures with a row for each show the best
 _LAST = "made"  # the last section
 
 
@@ -119,7 +120,10 @@ class ReportContext:
     @cached_property
     def blocks(self) -> dict[str, Sequence[Block]]:
         """Blocks of each section, without empty sections."""
-        blocks = {name: self._blocks(section) for name, section in self.sections.items()}
+        blocks = {}
+        for number, (name, section) in enumerate(self.sections.items()):
+            advance("sections of the report", number, len(self.sections))
+            blocks[name] = limited(self._blocks(section))
         return {name: own for name, own in blocks.items() if own}
 
     def _blocks(self, section: Section) -> Sequence[Block]:
@@ -344,6 +348,15 @@ class ReportContext:
         """Number of pairs of methods with a test on at least one task."""
         return len(self.pvalues[["a", "b"]].drop_duplicates())
 
+    @cached_property
+    def drawn(self) -> dict[str, Style]:
+        """Style of the methods in figures with a row for each: all, or the best ones of many."""
+        if len(self.look) <= MOST_DRAWN:
+            return self.look
+        ranks = standings(self.scores)["rank"].sort_values(kind="stable")
+        best = {*ranks.index[:MOST_DRAWN]} or {*self.scores.methods[:MOST_DRAWN]}
+        return {name: style for name, style in self.look.items() if name in best}
+
     @property
     def pairs_listed(self) -> bool:
         """If False, there are too many pairs to list on a page."""
@@ -382,40 +395,7 @@ class ReportContext:
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
         """Means by method and column, without methods that have no finished run."""
-        by_score = self.summary[self.summary["metric"] == SCORE].groupby("task")["mean"]
-        highest, lowest = by_score.max(), by_score.min()
-        collapsed = self.collapsed.groupby(["method", "task"]).size()
-        cells = {}
-        key: Any
-        for key, group in self.summary.groupby(["task", "method"], sort=False):
-            task, method = key
-            own = group[group["metric"] == SCORE].iloc[0]
-            metrics = group[group["metric"] != SCORE]
-            best = lowest if task in self.scores.lower_is_better else highest
-            mean, sd = self._shown(task, group if metrics.empty else metrics)
-            lost, dagger = collapsed_note(collapsed.get((method, task), 0))
-            fewer = [f"n = {own['n']}"] if own["n"] != self.scores.seeds else []
-            cells[method, task] = Cell(
-                mean,
-                bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
-                letters=str(own["letters"]),
-                deviation=sd if own["n"] > 1 else "",
-                notes=[*fewer, *lost],
-                paper_note=", ".join([*fewer, *dagger]),
-            )
-        return cells
-
-    def _shown(self, task: str, rows: pd.DataFrame) -> tuple[str, str]:
-        """Return the means and the deviations of a task's metrics."""
-        means, deviations = [], []
-        for row in rows_of(rows):
-            factor, digits = self.scores.factor(task), self.scores.digits(task)
-            points = factor if row.metric == SCORE else find_metric(row.metric).points
-            if points != factor:  # a metric that is not part of the score
-                factor, digits = points, 1 if points == 100 else 3
-            means.append(f"{factor * row.mean:z.{digits}f}")
-            deviations.append(f"{factor * row.sd:z.{digits}f}")
-        return " / ".join(means).replace("-", "−"), " / ".join(deviations)
+        return mean_cells(self)
 
     @cached_property
     def runs(self) -> pd.DataFrame:

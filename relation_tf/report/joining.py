@@ -286,8 +286,12 @@ def doubts(
         yield from _doubtful_units(task, scores.samples(task))
     yield from _no_mean(scores, declared)
     unequal: dict[str, list[str]] = {}
+    by_task: dict[str, dict[str, set[str]]] = {}
+    columns = (scores.table[name] for name in ("task", "method", "seed"))
+    for task, method, seed in zip(*columns, strict=True):
+        by_task.setdefault(task, {}).setdefault(str(method), set()).add(str(seed))
     for task in tasks:
-        if counts := _unequal(scores.table[scores.table["task"] == task]):
+        if counts := _unequal(by_task[task]):
             unequal.setdefault(counts, []).append(task)
     yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
 
@@ -349,11 +353,12 @@ def _assumed(tasks: Sequence[str], declared: Collection[str]) -> str:
     return f" Higher is assumed to be better on {where}; otherwise use --lower-is-better {option}."
 
 
-def _unequal(table: pd.DataFrame) -> str:
-    """Name methods with an unusual number of seeds; empty if all have the same number."""
-    seeds = {
-        str(name): {*map(str, own)} for name, own in table.groupby("method", sort=False)["seed"]
-    }
+def _unequal(seeds: Mapping[str, set[str]]) -> str:
+    """Name methods with an unusual number of seeds; empty if all have the same number.
+
+    Args:
+        seeds: Method -> its seeds on a task.
+    """
     times = Counter(map(len, seeds.values()))
     usual = max(times, key=lambda number: (times[number], number))
     shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))

@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import ENOTDIR
 from functools import partial
 from pathlib import Path, PureWindowsPath
@@ -26,11 +26,16 @@ from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
+from relation_tf.report.limits import shown_of
 from relation_tf.report.markdown import markdown
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
 from relation_tf.report.trade_offs import read_costs
+from relation_tf.steps import advance
+
+_MOST_LINES = 40  # of a table in a terminal
+_MOST_INDENTED = 10_000  # rows; more in report.json are written without line breaks
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,11 +95,11 @@ class Report:
         if not context.cells:
             return []
         # Of a suite that is not finished, only what has scores.
-        methods = [name for name in context.scores.methods if name in {m for m, _ in context.cells}]
-        rows = [["", *methods]]
-        for task, metrics in context.columns.items():
-            if task not in {name for _, name in context.cells}:
-                continue
+        known = {name for name, _ in context.cells}
+        methods = [name for name in context.drawn if name in known]
+        rows, tested = [["", *methods]], {name for _, name in context.cells}
+        columns = {task: own for task, own in context.columns.items() if task in tested}
+        for task, metrics in [*columns.items()][:_MOST_LINES]:
             cells = [context.cells.get((method, task)) for method in methods]
             notes = [metrics] if metrics else []
             notes += ["lower is better"] if task in context.scores.lower_is_better else []
@@ -103,7 +108,13 @@ class Report:
         rows += self._mean_of_tasks(methods)
         if len(align(rows)[0]) > _columns():
             rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
-        return [*align_within(rows, _columns()), ""]
+        limits = []
+        if len(methods) < len(known):
+            limits.append(f"the {len(methods)} best of {len(known):,} methods")
+        if len(columns) > _MOST_LINES:
+            limits.append(shown_of(_MOST_LINES, len(columns), "tasks"))
+        note = f"Shown: {' and '.join(limits)}. All are in table.csv." if limits else ""
+        return [*align_within(rows, _columns()), *([note] if note else []), ""]
 
     def _mean_of_tasks(self, methods: Sequence[str]) -> list[list[str]]:
         """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
@@ -156,7 +167,11 @@ class Report:
             "figures": [picture.name for picture in context.pictures],
             "tables": {name: _records(table) for name, table in self.tables.items()},
         }
-        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        long = any(len(table) > _MOST_INDENTED for table in self.tables.values())
+        return (
+            json.dumps(content, indent=None if long else 1, ensure_ascii=False, allow_nan=False)
+            + "\n"
+        )
 
     def write(self, folder: str | Path) -> Path:
         """Write the report into a folder in all formats.
@@ -178,7 +193,10 @@ class Report:
         """
         folder = Path(folder)
         self.check_files(folder)
-        files = {name: make() for name, make in self._files().items()}
+        makers, files = self._files(), {}
+        for number, (name, make) in enumerate(makers.items()):
+            advance("files of the report", number, len(makers))
+            files[name] = make()
         with _writing(folder):
             earlier = _earlier(folder)
             (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -276,10 +294,16 @@ def _without_costs(table: Table) -> list[str]:
 
     Reports have them.
     """
+    rows = [row for own in table.groups.values() for row in own]
+    table = replace(table, rows=rows[:_MOST_LINES])
     parts = "\n".join(table.lines(_columns())).split("\n\n")
     heads = [part.partition("\n")[0] for part in parts]
     last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
-    return "\n\n".join(parts[: last + 1]).split("\n")
+    lines = "\n\n".join(parts[: last + 1]).split("\n")
+    if len(rows) > _MOST_LINES:
+        shown = shown_of(_MOST_LINES, len(rows), "methods")
+        lines.append(f"Shown: {shown}. All are in verdicts.csv.")
+    return lines
 
 
 def _columns() -> int:

@@ -208,7 +208,11 @@ class Scores:
 
     def network(self, task: str) -> str:
         """Return the network of a task: its name, unless the network has several tasks."""
-        return next((name for name, tasks in self.shared.items() if task in tasks), task)
+        return self._network_of.get(task, task)
+
+    @cached_property
+    def _network_of(self) -> dict[str, str]:
+        return {task: name for name, tasks in self.shared.items() for task in tasks}
 
     def by_network(self) -> dict[str, dict[str, list[float]]]:
         """Return the samples of each trained network, in the unit of a page.
@@ -219,15 +223,31 @@ class Scores:
         Returns:
             Network -> method -> scores of the seeds that have all tasks of the network.
         """
-        samples = {}
-        for network in dict.fromkeys(map(self.network, self.main_tasks)):
-            tasks = self.counted(network)
-            own = self.table[self.table["task"].isin(tasks)]
-            seeds = own.groupby(["method", "seed"], sort=False)["score"].agg(["mean", "size"])
-            means = seeds["mean"][seeds["size"] == len(tasks)] * self.factor(tasks[0])
-            by_method = {str(name): [*group] for name, group in means.groupby("method")}
-            samples[network] = {name: by_method[name] for name in self.methods if name in by_method}
-        return samples
+        return self._by_network
+
+    @cached_property
+    def _by_network(self) -> dict[str, dict[str, list[float]]]:
+        counted = {
+            network: self.counted(network)
+            for network in dict.fromkeys(map(self.network, self.main_tasks))
+        }
+        network_of = {task: network for network, tasks in counted.items() for task in tasks}
+        table = self.table.assign(network=self.table["task"].map(network_of))
+        seeds = table.groupby(["network", "method", "seed"], sort=False)["score"].agg(
+            ["mean", "size"]
+        )
+        seeds = seeds.reset_index()
+        means: dict[str, dict[str, list[float]]] = {network: {} for network in counted}
+        factors = {network: self.factor(tasks[0]) for network, tasks in counted.items()}
+        for network, method, mean, size in zip(
+            seeds["network"], seeds["method"], seeds["mean"], seeds["size"], strict=True
+        ):
+            if size == len(counted[network]):
+                means[network].setdefault(str(method), []).append(mean * factors[network])
+        return {
+            network: {name: own[name] for name in self.methods if name in own}
+            for network, own in means.items()
+        }
 
     def counted(self, network: str) -> list[str]:
         """Return the tasks in the mean of a network: those with unit and direction of the first."""
@@ -328,9 +348,16 @@ class Scores:
 
     def samples(self, task: str) -> dict[str, list[float]]:
         """Return the scores of a task's seeds by method, without methods that have none."""
-        rows = self.table[self.table["task"] == task]
-        by_method = {name: list(group["score"]) for name, group in rows.groupby("method")}
-        return {name: by_method[name] for name in self.methods if name in by_method}
+        own = self._samples.get(task, {})
+        return {name: own[name] for name in self.methods if name in own}
+
+    @cached_property
+    def _samples(self) -> dict[str, dict[str, list[float]]]:
+        samples: dict[str, dict[str, list[float]]] = {}
+        columns = (self.table[name] for name in ("task", "method", "score"))
+        for task, method, score in zip(*columns, strict=True):
+            samples.setdefault(task, {}).setdefault(method, []).append(score)
+        return samples
 
 
 def _scored(results: Results) -> list[str]:

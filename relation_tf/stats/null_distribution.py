@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 import numbers
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -22,6 +23,7 @@ from relation_tf.stats.pairwise import (
     MAX_ARRANGEMENTS,
     ROUNDING,
     Groups,
+    Pairs,
     index_pairs,
     num_arrangements,
     permutation_maxima,
@@ -35,6 +37,12 @@ PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
 RandomSource: TypeAlias = int | np.random.Generator | None
 
 PERMUTATIONS = 200_000  # the standard error of a p of .05 is .0005
+_FEWEST = 2_000  # the standard error of a p of .05 is .005
+# Work in comparisons of two scores. 10 methods x 10 seeds x 10 tasks have 200,000 arrangements.
+_BUDGET = 30_000_000_000
+_PAIR = 100  # statistic of a pair
+_SCORE = 60  # drawing a score
+_COUNTED = 128  # comparing a score of large groups by counts
 
 
 @dataclass(frozen=True)
@@ -106,11 +114,36 @@ class NullDistribution:
         return math.sqrt(pvalue * (1 - pvalue) / self.permutations)
 
 
+def affordable_permutations(tasks: Sequence[Sequence[int]], pairs: Pairs) -> int:
+    """Return the number of random arrangements for a design.
+
+    It is 200,000 if these need at most as much work as for 10 methods, 10 seeds and 10 tasks. For
+    larger designs it falls in proportion to the work of an arrangement, to 2,000 at least. It
+    depends only on the numbers of methods, tasks and scores.
+
+    Args:
+        tasks: Number of scores of each method, the control first, for each task.
+        pairs: P pairs of method indices.
+
+    Example:
+        >>> affordable_permutations([[10] * 10] * 10, index_pairs(10))
+        200000
+        >>> affordable_permutations([[5] * 300], index_pairs(300))
+        5266
+    """
+    work = 0
+    for sizes, times in Counter(map(tuple, tasks)).items():
+        m, n = np.array(sizes)[np.array(pairs).T]
+        compared = np.minimum(m * n, _COUNTED * (m + n)).sum()
+        work += times * (int(compared) + _PAIR * len(pairs) + _SCORE * sum(sizes))
+    return min(PERMUTATIONS, max(_FEWEST, _BUDGET // work))
+
+
 def null_distribution(
     test: RankTest,
     sizes: Sequence[int],
     method: PvalueMethod = "auto",
-    permutations: int = PERMUTATIONS,
+    permutations: int | None = None,
     rng: RandomSource = None,
 ) -> NullDistribution:
     """Choose the null distribution of a design.
@@ -120,13 +153,15 @@ def null_distribution(
         sizes: Number of scores of each method, the control first.
         method: Kind of the distribution; `"auto"` is `"exact"` up to 1,000,000 arrangements, else
             `"monte-carlo"`.
-        permutations: Number of random arrangements.
+        permutations: Number of random arrangements, by default `affordable_permutations`.
         rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
 
     Raises:
         TypeError: If `rng` is something else.
         ValueError: If an option is out of range, or `"exact"` needs more arrangements.
     """
+    if permutations is None:
+        permutations = affordable_permutations([sizes], index_pairs(len(sizes), test == "steel"))
     total = num_arrangements(sizes)
     possible = total <= MAX_ARRANGEMENTS
     refusal = (

@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relation_tf.stats.samples import FloatArray, RankedSamples
+from relation_tf.steps import advance
 
 MAX_ARRANGEMENTS = 1_000_000
 _CHUNK_ELEMENTS = 2**16  # scores per chunk: the comparisons of a pair stay in the CPU cache
+_FEW_ARRANGEMENTS = 64  # in a chunk
+_BLOCK_ELEMENTS = 2**18  # comparisons of one group with others at once
 _MOST_COMPARISONS = 2**14  # per pair and arrangement; beyond, counting is faster
 ROUNDING = 1e-9  # closer statistics are equal
 
@@ -61,22 +64,45 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     """
     tied = _tied_codes(groups).size > 0
     wins = np.empty((len(pairs), groups[0].shape[1]))
-    for row, (i, j) in zip(wins, pairs, strict=True):
-        first, second = groups[i][:, None], groups[j]
-        product = groups[i].shape[0] * second.shape[0]
+    for i, rows, others in _blocks(groups, pairs):
+        second = np.stack([groups[j] for j in others], axis=1)  # (n, J, B)
+        product = len(groups[i]) * len(second)
         if product > _MOST_COMPARISONS:
-            row[:] = _net_wins_by_counts(groups[i], second)
+            wins[rows] = _net_wins_by_counts(groups[i], second)
             continue
-        dtype = np.min_scalar_type(product)
-        row[:] = (first < second).sum(axis=(0, 1), dtype=dtype)
-        row -= (first > second).sum(axis=(0, 1), dtype=dtype) if tied else product - row
+        first = groups[i][:, None, None]
+        wins[rows] = _count(first < second, product)
+        wins[rows] -= _count(first > second, product) if tied else product - wins[rows]
     return wins
 
 
-def _net_wins_by_counts(first: Codes, second: Codes) -> NDArray[np.int64]:
-    """Return the net wins of two large groups, without comparing all their scores."""
+def _count(compared: NDArray[np.bool_], most: int) -> Codes:
+    """Return the number of true comparisons of shape `(m, n, J, B)`, at most `most`, `(J, B)`."""
+    # The smallest type, one axis and no conversion of booleans are several times faster.
+    flat = compared.view(np.uint8).reshape(-1, *compared.shape[2:])
+    found: Codes = flat.sum(axis=0, dtype=np.min_scalar_type(most))
+    return found
+
+
+def _blocks(groups: Groups, pairs: Pairs) -> Iterator[tuple[int, slice, Sequence[int]]]:
+    """Yield the first group of consecutive pairs, their rows and their second groups.
+
+    The second groups have the same size, and their comparisons stay in the CPU cache.
+    """
+    row, number = 0, groups[0].shape[1]
+    for (i, size), own in itertools.groupby(pairs, lambda pair: (pair[0], len(groups[pair[1]]))):
+        others = [j for _, j in own]
+        step = max(1, _BLOCK_ELEMENTS // (len(groups[i]) * size * number))
+        for start in range(0, len(others), step):
+            part = others[start : start + step]
+            yield i, slice(row, row + len(part)), part
+            row += len(part)
+
+
+def _net_wins_by_counts(first: Codes, others: Codes) -> NDArray[np.int64]:
+    """Return the net wins of large groups over another one, without comparing all their scores."""
     number = first.shape[1]
-    codes = int(max(first.max(), second.max())) + 1
+    codes = int(max(first.max(), others.max())) + 1
 
     def places(group: Codes) -> NDArray[np.int64]:
         return group.astype(np.int64) * number + np.arange(number)
@@ -84,7 +110,7 @@ def _net_wins_by_counts(first: Codes, second: Codes) -> NDArray[np.int64]:
     counts = np.bincount(places(first).ravel(), minlength=codes * number).reshape(codes, number)
     # Scores of the first group below each code, minus those above.
     net = 2 * np.cumsum(counts, axis=0) - counts - len(first)
-    wins: NDArray[np.int64] = net.ravel().take(places(second)).sum(axis=0)
+    wins: NDArray[np.int64] = net.ravel().take(places(others)).sum(axis=0)
     return wins
 
 
@@ -119,7 +145,8 @@ def null_variances(groups: Groups, pairs: Pairs) -> FloatArray:
     Returns:
         Variances, shape `(P, B)`, or `(P, 1)` if no two scores are tied.
     """
-    total = np.array([[groups[i].shape[0] + groups[j].shape[0]] for i, j in pairs], dtype=float)
+    sizes = np.array([len(group) for group in groups], dtype=float)
+    total = sizes[np.array(pairs)].sum(axis=1, keepdims=True)
     untied = total**3 - total - _tie_sums(groups, pairs)
     return _products(groups, pairs) / (12 * total * (total - 1)) * untied
 
@@ -173,14 +200,25 @@ def _maxima(
     pool = np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
     rng = np.random.default_rng(seed)
     maxima = []
-    for start, stop in chunks(permutations or _num_distinct(num_scores, pairs), pool.size):
+    total = permutations or _num_distinct(num_scores, pairs)
+    for start, stop in chunks(total, pool.size, max(num_scores)):
         if permutations is None:
             groups = enumerated_groups(pool, num_scores, start, stop)
         else:
             groups = shuffled_groups(pool, num_scores, stop - start, rng)
-        maxima.append(np.abs(standardized_wins(groups, pairs)).max(axis=0))
+        maxima.append(_largest(groups, pairs))
+        advance("arrangements of the scores", stop, total)
     largest = np.sort(np.concatenate(maxima))
     largest.flags.writeable = False
+    return largest
+
+
+def _largest(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Return the largest absolute statistic of all pairs in each arrangement, shape `(B,)`."""
+    step = max(1, _BLOCK_ELEMENTS // groups[0].shape[1])
+    parts = (pairs[start : start + step] for start in range(0, len(pairs), step))
+    found = [np.abs(standardized_wins(groups, part)).max(axis=0) for part in parts]
+    largest: FloatArray = np.max(found, axis=0)
     return largest
 
 
@@ -274,11 +312,43 @@ def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
     tied = _tied_codes(groups)
     if tied.size == 0:
         return 0.0
-    largest = max(groups[i].shape[0] + groups[j].shape[0] for i, j in pairs)
+    largest = max(len(groups[i]) + len(groups[j]) for i, j in pairs)
     dtype = np.min_scalar_type(largest**3)  # small types are faster
-    counts = [(group == tied[:, None, None]).sum(axis=1, dtype=dtype) for group in groups]
-    both = (counts[i] + counts[j] for i, j in pairs)  # (codes, B) each
-    return np.array([(t * (t * t - 1)).sum(axis=0, dtype=dtype) for t in both], dtype=np.float64)
+    if tied.size > max(len(groups[i]) * len(groups[j]) for i, j in pairs):
+        return _tie_sums_by_scores(groups, pairs, dtype)
+    counts = [_occurrences(group, tied, dtype) for group in groups]
+    sums = np.empty((len(pairs), groups[0].shape[1]))
+    for i, rows, others in _blocks(groups, pairs):
+        second = np.stack([counts[j] for j in others], axis=1)
+        both = counts[i][:, None] + second  # (codes, J, B)
+        sums[rows] = (both * (both * both - 1)).sum(axis=0, dtype=dtype)
+    return sums
+
+
+def _occurrences(group: Codes, codes: Codes, dtype: Any) -> Codes:
+    """Return how often each code occurs in each arrangement, shape `(codes, B)`."""
+    if group.shape[0] * codes.size <= _MOST_COMPARISONS:
+        return (group == codes[:, None, None]).sum(axis=1, dtype=dtype)
+    number, last = group.shape[1], int(max(group.max(), codes[-1])) + 1
+    places = group.astype(np.int64) * number + np.arange(number)
+    found = np.bincount(places.ravel(), minlength=last * number).reshape(last, number)
+    return found[codes].astype(dtype)
+
+
+def _tie_sums_by_scores(groups: Groups, pairs: Pairs, dtype: Any) -> FloatArray:
+    """Return the tie sums of small groups with many distinct scores.
+
+    With a and b occurrences in the two groups, `t^3 - t` is `a^3 - a + b^3 - b + 3 a b (a + b)`.
+    """
+    times = [(group[:, None] == group).sum(axis=0, dtype=dtype) for group in groups]
+    alone = [(a * a - 1).sum(axis=0, dtype=np.float64) for a in times]
+    sums = np.empty((len(pairs), groups[0].shape[1]))
+    for i, rows, others in _blocks(groups, pairs):
+        equal = groups[i][:, None, None] == np.stack([groups[j] for j in others], axis=1)
+        both = times[i][:, None, None] + np.stack([times[j] for j in others], axis=1)  # a + b
+        shared = (equal * both).reshape(-1, *both.shape[2:]).sum(axis=0, dtype=dtype)
+        sums[rows] = alone[i] + np.stack([alone[j] for j in others]) + 3.0 * shared
+    return sums
 
 
 def _tied_codes(groups: Groups) -> Codes:
@@ -290,15 +360,20 @@ def _tied_codes(groups: Groups) -> Codes:
 
 
 def _products(groups: Groups, pairs: Pairs) -> FloatArray:
-    return np.array([[groups[i].shape[0] * groups[j].shape[0]] for i, j in pairs], dtype=float)
+    sizes = np.array([len(group) for group in groups], dtype=float)
+    products: FloatArray = sizes[np.array(pairs)].prod(axis=1, keepdims=True)
+    return products
 
 
-def chunks(total: int, elements: int) -> Iterator[tuple[int, int]]:
+def chunks(total: int, elements: int, largest: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of arrangements, each with as many scores as fit into the CPU cache.
 
     Args:
         total: Number of arrangements.
         elements: Number of scores of an arrangement.
+        largest: Number of scores of its largest group.
     """
     step = max(1, _CHUNK_ELEMENTS // elements)
+    if step < _FEW_ARRANGEMENTS and largest**2 <= _MOST_COMPARISONS:
+        step = 4 * _FEW_ARRANGEMENTS  # many small groups: loops over pairs would take most time
     return ((start, min(start + step, total)) for start in range(0, total, step))

@@ -49,9 +49,12 @@ def shift_interval(
         Weighted median of the differences, lower and upper limit.
     """
     half, undefined = float(weights.sum()) / 2, np.isnan(differences)
+    alike = bool((weights == weights[0]).all())
 
     def ordered(values: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
         filled = np.where(undefined, fill, values)
+        if alike:  # much faster
+            return np.sort(filled), np.cumsum(weights)
         order = np.argsort(filled, kind="stable")
         return filled[order], np.cumsum(weights[order])
 

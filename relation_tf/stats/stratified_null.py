@@ -8,7 +8,7 @@ arrangement.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy as np
 from relation_tf.stats.design import RankTest, asymptotic_pvalues
 from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
 from relation_tf.stats.null_distribution import (
-    PERMUTATIONS,
     NullDistribution,
     PvalueMethod,
     RandomSource,
+    affordable_permutations,
     choose_method,
     null_distribution,
 )
@@ -39,6 +39,7 @@ from relation_tf.stats.pairwise import (
     standardize,
 )
 from relation_tf.stats.samples import FloatArray
+from relation_tf.steps import advance
 
 MAX_TERMS = 4_000_000  # numbers in an exact distribution: about half a second
 _DECIMALS = 9  # sums that agree to this many decimals are equal
@@ -80,16 +81,19 @@ def task_terms(groups: Groups, pairs: Pairs) -> Terms:
     return Terms(deviation, weight**2 * null_variances(groups, pairs))
 
 
-def add_terms(tasks: Sequence[Terms]) -> Terms:
+def add_terms(tasks: Iterable[Terms]) -> Terms:
     """Return the sums over tasks."""
-    return Terms(sum(each.deviation for each in tasks), sum(each.variance for each in tasks))  # type: ignore[arg-type]
+    return functools.reduce(
+        lambda total, task: Terms(total.deviation + task.deviation, total.variance + task.variance),
+        tasks,
+    )
 
 
 def choose_null(
     test: RankTest,
     tasks: Sequence[Groups],
     method: PvalueMethod = "auto",
-    permutations: int = PERMUTATIONS,
+    permutations: int | None = None,
     rng: RandomSource = None,
 ) -> NullDistribution:
     """Choose the null distribution of a test over tasks.
@@ -99,7 +103,7 @@ def choose_null(
         tasks: The observed arrangement of each task, `(n_i, 1)` for each group, a control first.
         method: Kind of the distribution; `"auto"` is `"exact"` if it takes about a second, else
             `"monte-carlo"`.
-        permutations: Number of random arrangements.
+        permutations: Number of random arrangements, by default `affordable_permutations`.
         rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
 
     Raises:
@@ -109,6 +113,9 @@ def choose_null(
     if len(tasks) == 1:
         sizes = [len(group) for group in tasks[0]]
         return null_distribution(test, sizes, method, permutations, rng)
+    if permutations is None:
+        sizes_by_task = [[len(group) for group in groups] for groups in tasks]
+        permutations = affordable_permutations(sizes_by_task, _pairs(test, tasks))
     refusal = (
         "method='exact' needs too many arrangements for these tasks, methods and scores; "
         "use method='monte-carlo'"
@@ -207,10 +214,13 @@ def drawn_maxima(
     rng = np.random.default_rng(seed)
     pools = [(_pool(codes), sizes) for codes, sizes in strata]
     largest = np.empty(permutations)
-    for start, stop in chunks(permutations, max(pool.size for pool, _ in pools)):
+    elements = max(pool.size for pool, _ in pools)
+    most = max(max(sizes) for _, sizes in strata)
+    for start, stop in chunks(permutations, elements, most):
         drawn = (shuffled_groups(pool, sizes, stop - start, rng) for pool, sizes in pools)
-        terms = add_terms([task_terms(groups, pairs) for groups in drawn])
+        terms = add_terms(task_terms(groups, pairs) for groups in drawn)
         largest[start:stop] = np.abs(terms.statistic).max(axis=0)
+        advance("arrangements of the scores of all tasks", stop, permutations)
     largest.sort()
     largest.flags.writeable = False
     return largest
@@ -264,7 +274,7 @@ def _enumerate(stratum: Stratum, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     pool, sizes = _pool(stratum[0]), stratum[1]
     total = num_arrangements(sizes)
     parts = []
-    for start, stop in chunks(total, pool.size):
+    for start, stop in chunks(total, pool.size, max(sizes)):
         deviation, variance = task_terms(enumerated_groups(pool, sizes, start, stop), pairs)
         parts.append(np.concatenate([deviation, np.broadcast_to(variance, deviation.shape)]))
     return _merge(np.concatenate(parts, axis=1), np.full(total, 1 / total))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -77,13 +78,15 @@ def _score_panels(
         for task in (own, *(() if own in scores.apart else scores.averages)):
             lost.setdefault((task, method), set()).add(seed)
     panels = []
+    seeds: dict[tuple[str, str], list[Any]] = {}
+    columns = (scores.table[name] for name in ("task", "method", "seed"))
+    for task, method, seed in zip(*columns, strict=True):
+        seeds.setdefault((task, method), []).append(seed)
     for task in scores.tasks:
-        samples = scores.samples(task)
+        samples = {name: own for name, own in scores.samples(task).items() if name in look}
         if samples:
-            rows = scores.table[scores.table["task"] == task].groupby("method")["seed"]
             out = {
-                name: rows.get_group(name).isin(lost.get((task, name), ())).to_numpy()
-                for name in samples
+                name: np.isin(seeds[task, name], [*lost.get((task, name), ())]) for name in samples
             }
             shown = {name: scores.factor(task) * np.array(own) for name, own in samples.items()}
             means = ", ".join(
@@ -142,9 +145,11 @@ def _swarm(values: np.ndarray, width: float) -> np.ndarray:
         array([ 0. ,  0. , -0.1])
     """
     levels = np.zeros(len(values), dtype=int)
-    placed: list[int] = []
+    placed: deque[int] = deque()
     for own in np.argsort(values, kind="stable").tolist():
-        near = {levels[other] for other in placed if not values[own] - values[other] > width}
+        while placed and values[own] - values[placed[0]] > width:
+            placed.popleft()
+        near = {*levels[[*placed]].tolist()}
         levels[own] = next(level for level in range(len(values)) if level not in near)
         placed.append(own)
     # 0, 1, 2, 3, 4 become 0, -1, 1, -2, 2.

@@ -24,6 +24,7 @@ from relation_tf.report.pictures.drawing import (
 
 _MANY = 15  # pairs; if more, the text names only those that differ
 _MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn
+_FEW_DRAWN = 40  # of more than that, those with the largest differences
 _ROW = 0.27  # height in inches
 
 
@@ -40,7 +41,8 @@ def differences(
 
     Pairs are listed below their first method, in bold. A mark to the right of zero means that the
     method of the row is ahead. An infinite limit ends at the edge. If there are more than a hundred
-    pairs, only those with an interval that excludes 0 are drawn.
+    pairs, only those with an interval that excludes 0 are drawn; if these are more than a hundred,
+    the 40 with the largest differences.
 
     Args:
         pairs: Task -> a table with one row per pair and columns `a`, `b`, `difference` (positive
@@ -69,14 +71,11 @@ def differences(
     there = {task: table for task, table in there.items() if len(table) and not _unlimited(table)}
     if not there:
         return None
-    drawn = {
-        task: _differing(table) if len(table) > _MOST_DRAWN else table
-        for task, table in there.items()
-    }
-    left_out = {task: len(there[task]) - len(table) for task, table in drawn.items()}
+    drawn = {task: _most_different(table) for task, table in there.items()}
+    left_out = {task: _left_out(there[task], table) for task, table in drawn.items()}
     rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
     names = label_width(look)
-    bottom = 0.66 if any(left_out.values()) else 0.5  # with a line for the number of pairs left out
+    bottom = 0.66 if any(left_out.values()) else 0.5  # with a line for the pairs left out
     panels = []
     for task, table in there.items():
         shown = drawn[task], left_out[task], rows, look, ends, margins.get(task, 0)
@@ -101,24 +100,48 @@ def _differing(table: pd.DataFrame) -> pd.DataFrame:
     return table[~((table["low"] <= 0) & (table["high"] >= 0))]
 
 
+def _most_different(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs to draw."""
+    if len(table) > _MOST_DRAWN:
+        table = _differing(table)
+    if len(table) <= _MOST_DRAWN:
+        return table
+    largest = table["difference"].abs().sort_values(ascending=False, kind="stable")
+    return table.loc[table.index.isin(largest.index[:_FEW_DRAWN])]
+
+
+def _left_out(table: pd.DataFrame, drawn: pd.DataFrame) -> str:
+    """Return a line on the pairs that are not drawn, or empty."""
+    more, differing = len(table) - len(drawn), len(_differing(table))
+    if not more:
+        return ""
+    if differing <= len(drawn):
+        return f"{more:,} other intervals include 0"
+    return f"the {len(drawn)} largest of {len(table):,} differences"
+
+
 def _words(task: str, table: pd.DataFrame, unit: str) -> str:
     named = _differing(table) if len(table) > _MANY else table
+    differing = len(named)
+    named = _most_different(named)
     columns = ["a", "b", "difference", "low", "high"]
     words = [
         f"{a} and {b} {signed(difference, 1)}"
         + (f" ({signed(low, 1)} to {signed(high, 1)})" if not math.isnan(low) else "")
         for a, b, difference, low, high in named[columns].to_numpy(object)
     ]
-    others = len(table) - len(named)
+    if differing > len(named):
+        words.append(f"and {differing - len(named):,} smaller ones with an interval without 0")
+    others = len(table) - differing
     if others:
-        words.append(f"the intervals of the other {others} include 0")
+        words.append(f"the intervals of the other {others:,} include 0")
     where = f" in {unit}" if unit else ""
     return f"{task}, difference of each pair{where}, second minus first: {', '.join(words)}."
 
 
 def _draw_pairs(
     table: pd.DataFrame,
-    left_out: int,
+    left_out: str,
     rows: int,
     look: Mapping[str, Style],
     ends: tuple[str, str],
@@ -150,11 +173,10 @@ def _draw_pairs(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.grid(axis="x")
     below = ax.get_xaxis_transform()
-    more = f"{left_out:,} other intervals include 0" if left_out else ""
     for x, down, side, words in (
         (left, 20, "left", f"← {ends[0]}"),
         (right, 20, "right", f"{ends[1]} →"),
-        ((left + right) / 2, 33, "center", more),
+        ((left + right) / 2, 33, "center", left_out),
     ):
         ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
                     ha=side, va="top")  # fmt: skip

@@ -17,9 +17,11 @@ from relation_tf.report.blocks import (
     Section,
     Span,
     figure_with_note,
+    file_links,
     pair_table,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.limits import most_significant
 from relation_tf.report.pictures.significance import differences
 from relation_tf.stats import WelchResult
 
@@ -56,11 +58,15 @@ class Differences(Section):
             f"no evidence that they are equal.{_intervals(context)}",
         ]
         remarks = [*cautions(scores, context.comparisons)]
+        listed, which = most_significant(context.pvalues)
+        if which:
+            details += f" Shown: {which}."
+            note = [f"Shown: {which}. All are in ", *file_links(["pvalues"]), " ", *note]
         return [
             pair_table(
                 "Table: pairs of methods",
                 scores.tasks,
-                context.pvalues,
+                listed,
                 scores.alpha,
                 scores.digits,
                 swatches=context.pairs_listed,

@@ -178,8 +178,17 @@ class Seeds(Section):
         note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."
         if not context.collapsed.empty:
             note += " An open mark is a collapsed run; a mean with such a run has no interval."
-        picture = score_dots(scores, context.look, context.collapsed, _limits(context))
+        note += best_drawn(context)
+        picture = score_dots(scores, context.drawn, context.collapsed, _limits(context))
         return figure_with_note(picture, note)
+
+
+def best_drawn(context: ReportContext) -> str:
+    """Return a sentence on the methods that a figure leaves out; empty if it has all."""
+    drawn, total = len(context.drawn), len(context.look)
+    ranked = "by mean rank " if len(context.scores.main_tasks) > 1 else ""
+    said = f" Drawn: the {drawn} best of {total:,} methods {ranked}"
+    return f"{said.rstrip()}; all scores are in scores.csv." if drawn < total else ""
 
 
 def _limits(context: ReportContext) -> dict[str, tuple[float, float]]:

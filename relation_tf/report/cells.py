@@ -1,0 +1,57 @@
+"""Means and deviations as the cells of a table show them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from relation_tf.report.blocks import Cell
+from relation_tf.report.comparisons import SCORE, rows_of
+from relation_tf.report.reliability import collapsed_note
+from relation_tf.report.scores import Scores
+from relation_tf.tasks.metrics import find_metric
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+def mean_cells(context: ReportContext) -> dict[tuple[str, str], Cell]:
+    """Return means by method and column, without methods that have no finished run."""
+    scores, summary = context.scores, context.summary
+    by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
+    highest, lowest = by_score.max(), by_score.min()
+    collapsed = context.collapsed.groupby(["method", "task"]).size()
+    cells = {}
+    key: Any
+    for key, group in summary.groupby(["task", "method"], sort=False):
+        task, method = key
+        own = group[group["metric"] == SCORE].iloc[0]
+        metrics = group[group["metric"] != SCORE]
+        best = lowest if task in scores.lower_is_better else highest
+        mean, sd = _shown(scores, task, group if metrics.empty else metrics)
+        lost, dagger = collapsed_note(collapsed.get((method, task), 0))
+        fewer = [f"n = {own['n']}"] if own["n"] != scores.seeds else []
+        cells[method, task] = Cell(
+            mean,
+            bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
+            letters=str(own["letters"]),
+            deviation=sd if own["n"] > 1 else "",
+            notes=[*fewer, *lost],
+            paper_note=", ".join([*fewer, *dagger]),
+        )
+    return cells
+
+
+def _shown(scores: Scores, task: str, rows: pd.DataFrame) -> tuple[str, str]:
+    """Return the means and the deviations of a task's metrics."""
+    means, deviations = [], []
+    for row in rows_of(rows):
+        factor, digits = scores.factor(task), scores.digits(task)
+        points = factor if row.metric == SCORE else find_metric(row.metric).points
+        if points != factor:  # a metric that is not part of the score
+            factor, digits = points, 1 if points == 100 else 3
+        means.append(f"{factor * row.mean:z.{digits}f}")
+        deviations.append(f"{factor * row.sd:z.{digits}f}")
+    return " / ".join(means).replace("-", "−"), " / ".join(deviations)

@@ -1,0 +1,142 @@
+"""Limits of a page: the first rows, columns, panels and items, with a note on the rest.
+
+Complete tables are in the CSV files. The limits are above the size of usual reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Figure,
+    Folded,
+    Paragraph,
+    Row,
+    Table,
+)
+
+MOST_ROWS = 300  # of a table
+MOST_COLUMNS = 60  # of a table
+MOST_PANELS = 60  # of a figure
+MOST_ITEMS = 60  # of a list, and collapsed parts of a section
+
+
+def limited(blocks: Iterable[Block], where: str = "the CSV files") -> list[Block]:
+    """Return the blocks of a section with at most as much as a page can show.
+
+    What is left out is named in a note after the block.
+
+    Args:
+        blocks: The blocks.
+        where: Place of the complete tables.
+    """
+    shown: list[Block] = []
+    folded = 0
+    for block in blocks:
+        folded += isinstance(block, Folded)
+        if not isinstance(block, Folded) or folded <= MOST_ITEMS:
+            shown += _limited(block, where)
+    if folded > MOST_ITEMS:
+        shown.append(_note(shown_of(MOST_ITEMS, folded, "parts"), where))
+    return shown
+
+
+def most_significant(pvalues: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the rows of the pairs to list, and a note if these are not all pairs.
+
+    Of more pairs than a table has rows, those with the smallest p are listed, the smallest first.
+
+    Args:
+        pvalues: Rows of pairs by task, with columns `a`, `b`, `pvalue` and `statistic`.
+    """
+    best = (
+        pvalues.assign(size=-pvalues["statistic"].abs())
+        .groupby(["a", "b"], sort=False)[["pvalue", "size"]]
+        .min()
+    )
+    if len(best) <= MOST_ROWS:
+        return pvalues, ""
+    first = best.sort_values(["pvalue", "size"], kind="stable").index[:MOST_ROWS]
+    places = pd.Series(range(MOST_ROWS), index=first)
+    place = places.reindex(pd.MultiIndex.from_frame(pvalues[["a", "b"]])).to_numpy()
+    rows = pvalues.assign(place=place).dropna(subset="place").sort_values("place", kind="stable")
+    said = f"the {MOST_ROWS} of {len(best):,} pairs with the smallest p"
+    return rows.drop(columns="place"), said
+
+
+def shown_of(shown: int, total: int, noun: str) -> str:
+    """Return the words for a limit.
+
+    Example:
+        >>> shown_of(300, 44_850, "rows")
+        'the first 300 of 44,850 rows'
+    """
+    return f"the first {shown:,} of {total:,} {noun}"
+
+
+def _limited(block: Block, where: str) -> Iterator[Block]:
+    if isinstance(block, Table):
+        yield from _limited_table(block, where)
+    elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
+        total = len(block.picture.panels)
+        yield replace(
+            block, picture=replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
+        )
+        yield _note(shown_of(MOST_PANELS, total, "panels"), where)
+    elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
+        more = f"{len(block.items) - MOST_ITEMS:,} more are not shown here."
+        yield replace(block, items=[*block.items[:MOST_ITEMS], more])
+    elif isinstance(block, Folded):
+        yield replace(block, blocks=limited(block.blocks, where))
+    else:
+        yield block
+
+
+def _limited_table(table: Table, where: str) -> Iterator[Block]:
+    total = sum(map(len, table.groups.values()))
+    notes = []
+    if total > MOST_ROWS:
+        table = replace(table, rows=_first_rows(table))
+        notes.append(shown_of(MOST_ROWS, total, "rows"))
+    columns = len(table.columns)
+    if columns > MOST_COLUMNS:
+        table = _first_columns(table)
+        notes.append(shown_of(MOST_COLUMNS, columns, "columns"))
+    if notes and table.paper is not None:
+        details = f"{table.paper.details} Shown: {' and '.join(notes)}."
+        table = replace(table, paper=replace(table.paper, details=details))
+    yield table
+    if notes:
+        yield _note(" and ".join(notes), where)
+
+
+def _first_rows(table: Table) -> dict[str, Sequence[Row]] | Sequence[Row]:
+    if not isinstance(table.rows, dict):
+        return table.groups[""][:MOST_ROWS]
+    left, rows = MOST_ROWS, {}
+    for task, own in table.rows.items():
+        if left > 0:
+            rows[task] = own[:left]
+        left -= len(own)
+    return rows
+
+
+def _first_columns(table: Table) -> Table:
+    def cut(rows: Collection[Row]) -> list[Row]:
+        return [replace(row, cells=[*row.cells][:MOST_COLUMNS]) for row in rows]
+
+    rows = (
+        {task: cut(own) for task, own in table.rows.items()}
+        if isinstance(table.rows, dict)
+        else cut(table.groups[""])
+    )
+    return replace(table, columns=table.columns[:MOST_COLUMNS], rows=rows)
+
+
+def _note(what: str, where: str) -> Paragraph:
+    return Paragraph(f"Shown: {what}. All are in {where}.", "note")
