@@ -24,7 +24,7 @@ $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
 	@echo 'Installing relation_tf and its dependencies into $(VENV); this takes a few minutes.'
 	$(PYTHON) -m venv $(VENV)
-	$(EDITABLE) .
+	$(EDITABLE) '.[tensorflow]'
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/base.stamp
@@ -82,14 +82,17 @@ bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 docs: $(VENV)/docs.stamp  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-# The wheel runs in dist/: from the checkout, Python would import the checkout.
+INSTALL_RELEASED := $(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# First without extras. The wheel runs in dist/: from the checkout, Python would import the checkout.
 release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/ and check them
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(RELEASED)
-	$(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	$(INSTALL_RELEASED) dist/*.whl
 	cd dist && $(abspath $(RELEASED))/bin/relation-tf suites
+	$(INSTALL_RELEASED) "$$(echo dist/*.whl)[tensorflow]"
 	cd dist && $(abspath $(RELEASED))/bin/python -c 'from relation_tf.layers import Relation; Relation(4).build((None, None, 8))'
 
 lint: $(VENV)/dev.stamp  ## ruff, mypy and the check of wording

@@ -88,6 +88,38 @@ class OptionError(SuiteError):
         return self._line if self._line.endswith((".", "?")) else f"{self._line}."
 
 
+class MissingPackageError(SuiteError, ImportError):
+    """A package that is not installed, because only some uses of relation_tf need it.
+
+    Args:
+        what: What needs it, such as `"BLEU"`.
+        package: Name of the package.
+        extra: The extra of this package that installs it.
+        or_else: What else the user can do.
+
+    Example:
+        >>> print(MissingPackageError("BLEU", "sacrebleu", "bleu"))
+        BLEU needs the package sacrebleu, which is not installed: pip install 'relation-tf[bleu]'
+    """
+
+    def __init__(self, what: str, package: str, extra: str, or_else: str = "") -> None:
+        super().__init__(
+            f"{what} needs the package {package}, which is not installed: "
+            f"pip install 'relation-tf[{extra}]'" + (f", or {or_else}" if or_else else "")
+        )
+
+
+def require_package(what: str, package: str, extra: str) -> None:
+    """Check that a package is installed; see `MissingPackageError` for the arguments.
+
+    Raises:
+        MissingPackageError: If it is not. A folder of its name is not the package.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise MissingPackageError(what, package, extra)
+
+
 class UnknownNameError(RelationError):
     """An unknown name; the message suggests the nearest known name and lists the known names.
 

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from relation_tf.errors import MissingPackageError
 from relation_tf.interrupts import interrupts_delayed
+
+_BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; extras have the same names
 
 
 @contextlib.contextmanager
@@ -31,6 +34,7 @@ def start_quietly(get: Callable[[str], Any]) -> Callable[[str], Any]:
     """Wrap the `__getattr__` of a package: the first import of Keras prints no log messages.
 
     A `TF_CPP_MIN_LOG_LEVEL` of the user is kept. Nothing changes if Keras is imported already.
+    If its backend is not installed, the error says what to install.
     """
 
     @functools.wraps(get)
@@ -39,10 +43,26 @@ def start_quietly(get: Callable[[str], Any]) -> Callable[[str], Any]:
             return get(name)
         # TensorFlow also logs later, at the first use of a device. Errors are still raised.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        with loading_quietly():
+        with loading_quietly(), _naming_missing_backend():
             return get(name)
 
     return get_quietly
+
+
+@contextlib.contextmanager
+def _naming_missing_backend() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in _BACKENDS:
+            raise
+        others = " or ".join(name for name in _BACKENDS if name != error.name)
+        raise MissingPackageError(
+            "the backend of Keras",
+            error.name,
+            error.name,
+            f"set KERAS_BACKEND to {others}",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -739,7 +739,7 @@ def test_lm_eval_that_is_not_installed(work, call, monkeypatch):
         2,
         "",
         "relation-tf: lm-eval needs the package lm_eval, which is not installed: "
-        "pip install 'relation_tf[harness]'.\n",
+        "pip install 'relation-tf[harness]'.\n",
     )
 
 

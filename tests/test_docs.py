@@ -131,8 +131,9 @@ def test_commands_are_understood(page, line):
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE)
     elif program == "pip":
-        (extra,) = re.findall(r"\.\[(\w+)\]", line)
-        assert re.search(rf"^{extra} *=", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+        extras = re.fullmatch(r"(?:\.|relation-tf)\[([\w,]+)\]", arguments[1])
+        for extra in extras[1].split(","):
+            assert re.search(rf"^{extra} *=", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
     elif program == "python":
         assert arguments == ["my_program.py"]
     else:

@@ -6,6 +6,7 @@ import pytest
 
 from relation_tf.errors import (
     DataError,
+    MissingPackageError,
     OptionError,
     SuiteError,
     UnknownNameError,
@@ -18,6 +19,7 @@ from relation_tf.errors import (
     [
         DataError("a.tsv:2: expected 2 fields, found 1:\x1b"),
         SuiteError("key 'seeds': must be 1 or more"),
+        MissingPackageError("BLEU", "sacrebleu", "bleu"),
         OptionError("max_seeds", "must be 3 or more. Received: 2", "--most"),
         UnknownNameError("task", "COLA", ["CoLA"]),
     ],

@@ -19,19 +19,24 @@ import relation_tf
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("relation_tf", "glue_submit")
 SMOKE = """
-import numpy as np
 import glue_submit
 import relation_tf
+from importlib.util import find_spec
 from relation_tf.config import list_suites, load_suite
-from relation_tf.layers import Relation
 from relation_tf.report import compare
 
+assert not any(map(find_spec, ("tensorflow", "tensorflow_datasets", "pyarrow", "jax", "torch")))
 assert "relation_tf" in relation_tf.__file__ and "site" in relation_tf.__file__, relation_tf
 for name in list_suites():
     load_suite(name)
 assert len(list_suites()) >= 14
-assert Relation(4)(np.ones((2, 3, 5), "float32")).shape == (2, 3, 4)
 compare("scores.csv").write("report")
+"""
+LAYER = """
+import numpy as np
+from relation_tf.layers import Relation
+
+assert Relation(4)(np.ones((2, 3, 5), "float32")).shape == (2, 3, 4)
 """
 SCORES = "task,method,seed,score\n" + "".join(
     f"MR,{method},{seed},{level + seed / 1000}\n"
@@ -58,7 +63,7 @@ def released(tmp_path_factory):
     return sdist, wheel
 
 
-def setup(section, key):
+def setup_cfg(section, key):
     """Return the lines of a list in setup.cfg."""
     parsed = configparser.ConfigParser()
     parsed.read(ROOT / "setup.cfg", encoding="utf-8")
@@ -77,8 +82,8 @@ def test_the_citation_is_that_of_this_version():
     assert str(cited["version"]) == relation_tf.__version__
     assert {"title", "message", "authors"} <= cited.keys()
     assert cited["type"] == "software"
-    assert [cited["license"]] == setup("metadata", "license")
-    assert [each["name"] for each in cited["authors"]] == setup("metadata", "author")
+    assert [cited["license"]] == setup_cfg("metadata", "license")
+    assert [each["name"] for each in cited["authors"]] == setup_cfg("metadata", "author")
     for work in cited["references"]:
         assert {"type", "title", "authors"} <= work.keys()
 
@@ -87,27 +92,31 @@ def test_the_citation_is_that_of_this_version():
 OF_CONDA = {"matplotlib": "matplotlib-base"}
 
 
+def in_conda(lines):
+    """Return requirements of setup.cfg in the form of a recipe."""
+    found = [re.fullmatch(r"([\w-]+)(>=[\d.]+)", line) for line in lines]
+    return [f"{OF_CONDA.get(each[1], each[1])} {each[2]}" for each in found]
+
+
 def test_the_conda_recipe_has_the_requirements_of_setup_cfg():
     recipe = load("conda/recipe.yaml")
     assert str(recipe["context"]["version"]) == relation_tf.__version__
-    required = [
-        re.fullmatch(r"([\w-]+)(>=[\d.]+)", line) for line in setup("options", "install_requires")
-    ]
-    expected = [f"{OF_CONDA.get(found[1], found[1])} {found[2]}" for found in required]
     python, *run = recipe["requirements"]["run"]
-    assert run == expected
+    assert run == in_conda(setup_cfg("options", "install_requires"))
+    optional = in_conda(setup_cfg("options.extras_require", "tensorflow"))
+    assert recipe["requirements"]["run_constraints"] == optional
     least = recipe["context"]["python_min"]
     assert python.replace("${{ python_min }}", least) == f"python >={least}"
-    assert setup("options", "python_requires") == [f">={least}"]
-    scripts = setup("options.entry_points", "console_scripts")
+    assert setup_cfg("options", "python_requires") == [f">={least}"]
+    scripts = setup_cfg("options.entry_points", "console_scripts")
     assert recipe["build"]["python"]["entry_points"] == scripts
-    assert [recipe["about"]["summary"]] == setup("metadata", "description")
-    assert [recipe["about"]["license"]] == setup("metadata", "license")
+    assert [recipe["about"]["summary"]] == setup_cfg("metadata", "description")
+    assert [recipe["about"]["license"]] == setup_cfg("metadata", "license")
 
 
 def test_the_constraints_name_the_tools_of_a_release():
     pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()}
-    names = {line.partition(">=")[0] for line in setup("options.extras_require", "release")}
+    names = {line.partition(">=")[0] for line in setup_cfg("options.extras_require", "release")}
     assert names == {"build", "twine"}
     assert names <= pinned
 
@@ -145,27 +154,31 @@ def test_the_metadata_can_be_uploaded(released):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_it_works_where_nothing_else_is(released, tmp_path):
-    """Install the wheel with its dependencies in a separate environment."""
+    """Install the wheel in a separate environment, first without extras."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     without = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
     environment = {name: value for name, value in os.environ.items() if name not in without}
     environment |= {"RELATION_TF_CACHE": str(tmp_path / "cache")}
 
-    def call(program, *arguments):
+    def call(program, *arguments, code=0):
         answer = subprocess.run(
             [str(folder / "bin" / program), *map(str, arguments)],
             cwd=tmp_path, env=environment, check=False, capture_output=True, text=True,
         )  # fmt: skip
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert answer.returncode == code, answer.stdout + answer.stderr
         return answer.stdout
 
-    call("python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", released[1])
+    install = "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"
+    call("python", *install, released[1])
     (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
     call("python", "-c", SMOKE)
     assert (tmp_path / "report" / "report.html").is_file()
     assert call("relation-tf", "--version").strip() == relation_tf.__version__
-    asked = ("--tasks", "RTE", "--methods", "relation-64", "--seeds", "1", "--set", "epochs=1")
-    call("relation-tf", "run", "demo", *asked)
+    run = "run", "demo", "--tasks", "RTE", "--methods", "relation-64", "--seeds", "1"
+    call("relation-tf", *run, code=2)
+    call("python", *install, f"{released[1]}[tensorflow]")
+    call("python", "-c", LAYER)
+    call("relation-tf", *run, "--set", "epochs=1")
     assert (tmp_path / "runs" / "demo" / "report" / "report.html").is_file()
     assert "check" in call("glue-submit", "--help")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from relation_tf.bench.loading import RUN_FILES, load
 from relation_tf.bench.model_card import write_card
 from relation_tf.bench.models import MODEL, VOCABULARY, Format
 from relation_tf.bench.run_folder import writing
-from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.errors import SuiteError, UnknownNameError, require_package
 from relation_tf.files import expand_home, write_text
 from relation_tf.quiet import errors_only, stderr_to
 
@@ -88,11 +87,7 @@ def export_model(
         raise UnknownNameError("format", format, _FORMATS)
     kind = _FORMATS[format]
     for package in kind.packages:
-        if importlib.util.find_spec(package) is None:
-            raise SuiteError(
-                f"format {format!r} needs the package {package}, which is not installed: "
-                f"pip install 'relation_tf[{kind.extra}]'"
-            )
+        require_package(f"format {format!r}", package, kind.extra)
     out = expand_home(out)
     if out.exists():
         raise SuiteError(f"{out}: exists already. Choose another --out (out=)")

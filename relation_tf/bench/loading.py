@@ -15,13 +15,14 @@ from relation_tf.bench.run_folder import read_config
 from relation_tf.config.faults import first_fault
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError, UnknownNameError, join_names
+from relation_tf.errors import MissingPackageError, SuiteError, UnknownNameError, join_names
 from relation_tf.files import expand_home, read_json
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.training.session import check_tensorflow
 
 if TYPE_CHECKING:
     from relation_tf.bench.trained_model import TrainedModel
@@ -57,6 +58,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
         >>> trained.labels, trained.predict([("It rained .", "The street is wet .")]).shape
         (('0', '1'), (1,))
     """
+    check_tensorflow()
     path = _download(folder) if str(folder).startswith(HUB) else expand_home(folder)
     _check_finished(path)
     with interrupts_delayed():
@@ -170,10 +172,7 @@ def _download(address: str | Path) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise SuiteError(
-            f"{HUB} needs the package huggingface_hub, which is not installed: "
-            "pip install 'relation_tf[hub]'"
-        ) from error
+        raise MissingPackageError(HUB, "huggingface_hub", "hub") from error
     repository = str(address).removeprefix(HUB)
     try:
         return Path(snapshot_download(repository, allow_patterns=[*RUN_FILES, MODEL, VOCABULARY]))

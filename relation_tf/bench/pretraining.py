@@ -152,6 +152,7 @@ def pretrain(
         >>> [run["method"] for run in made.runs], (out / "scores.csv").is_file()
         (['relation'], True)
     """
+    session.check_tensorflow()
     settings = settings or PretrainingSettings()
     load_plugins(plugins)
     requested = _requested(mechanisms, seeds)

@@ -34,7 +34,7 @@ from relation_tf.bench.provenance import COMMIT, commit, software
 from relation_tf.bench.ray_worker import RayWorker
 from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config import RunConfig
-from relation_tf.errors import SuiteError, reason_of
+from relation_tf.errors import MissingPackageError, SuiteError, reason_of
 from relation_tf.files import write_bytes
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import register_executor
@@ -72,10 +72,7 @@ def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOp
     try:
         import ray
     except ImportError:
-        raise SuiteError(
-            "the Ray executor needs the package ray, which is not installed: "
-            "pip install 'relation_tf[ray]'"
-        ) from None
+        raise MissingPackageError("the Ray executor", "ray", "ray") from None
     for group in groups:
         if find_mechanism(group.runs[0].mechanism).input_type == "text":
             raise SuiteError(

@@ -43,7 +43,7 @@ from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.training.pretrained import pretrained_digest
-from relation_tf.training.session import LOG
+from relation_tf.training.session import LOG, check_tensorflow
 
 
 @accepts_options()
@@ -259,6 +259,7 @@ def _load(
     methods: Sequence[Method | type | str] | None,
     plugins: Sequence[str],
 ) -> Suite:
+    check_tensorflow()
     suite = load_suite(suite, settings, plugins)
     if methods is None:
         return suite

@@ -158,10 +158,11 @@ def check_layer(
     import_from_here()
     load_plugins(RunOptions(**options).plugins)
     check_importable(layer)
+    # Before Keras, because it names a missing backend.
+    from relation_tf.networks import check_layer
+
     with loading_quietly():
         import keras
-
-        from relation_tf.networks import check_layer
 
         keras.ops.zeros(1)  # the first use of a device
     try:

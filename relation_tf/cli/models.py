@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from relation_tf.bench.models import Format
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import import_from_here
-from relation_tf.errors import SuiteError
+from relation_tf.errors import require_package
 from relation_tf.interrupts import interrupts_delayed
 
 
@@ -62,11 +61,7 @@ def lm_eval(
 
     Arguments of --model_args: pretrained=DIR, method=NAME, seed=N, batch_size=N, plugins=MODULE.
     """
-    if importlib.util.find_spec("lm_eval") is None:
-        raise SuiteError(
-            "lm-eval needs the package lm_eval, which is not installed: "
-            "pip install 'relation_tf[harness]'"
-        )
+    require_package("lm-eval", "lm_eval", "harness")
     with interrupts_delayed():
         from relation_tf.training.harness import run_lm_eval
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import DataError, join_names, quote, reason_of
+from relation_tf.errors import DataError, join_names, quote, reason_of, require_package
 from relation_tf.tasks.tables import Table, collect_table, text_of
 
 STATE = "state.json"
@@ -42,6 +42,7 @@ def read_arrow(
     Raises:
         DataError: If a file cannot be read, a shard or a column is missing, or a value is no string
             and no number.
+        MissingPackageError: If pyarrow is not installed.
 
     Example:
         >>> import tempfile
@@ -52,6 +53,7 @@ def read_arrow(
         >>> read_arrow(path, ("text", "label")).columns
         {'text': ['yes', 'no'], 'label': ['1', '0']}
     """
+    require_package("a Parquet or Arrow file", "pyarrow", "datasets")
     values: list[list[Any]] = [[] for _ in columns]
     for file in _files(path):
         with _readable(file):

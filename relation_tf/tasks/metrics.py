@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from glue_submit import compute
-from relation_tf.errors import SuiteError
+from relation_tf.errors import MissingPackageError
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks import weighted_metrics as weighted
 
@@ -27,7 +27,7 @@ def bleu(predictions: Any, labels: Any) -> float:
         labels: The reference of each text, `(rows,)`.
 
     Raises:
-        SuiteError: If sacrebleu is not installed.
+        MissingPackageError: If sacrebleu is not installed.
 
     Example:
         >>> round(bleu(["1989-03-03", "2012-03-05"], ["1989-03-03", "2012-03-03"]), 4)
@@ -45,10 +45,7 @@ def _sacrebleu() -> Any:
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:
-        raise SuiteError(
-            "BLEU needs the package sacrebleu, which is not installed: "
-            "pip install 'relation_tf[bleu]'"
-        ) from error
+        raise MissingPackageError("BLEU", "sacrebleu", "bleu") from error
     return BLEU
 
 
@@ -59,7 +56,7 @@ def check_installed(metrics: Container[str]) -> None:
         metrics: Names of metrics.
 
     Raises:
-        SuiteError: The message names the package and how to install it.
+        MissingPackageError: If one is not.
 
     Example:
         >>> check_installed(["accuracy"])

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from relation_tf.errors import DataError, did_you_mean
+from relation_tf.errors import DataError, did_you_mean, require_package
 from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
@@ -97,12 +97,14 @@ def download(name: str, folder: Path | None = None) -> Path:
     Raises:
         DataError: If TFDS does not have the task, cannot download it, or the prepared folder is
             incomplete.
+        MissingPackageError: If TFDS is not installed.
     """
     if name not in PREPARED:
         hint = "" if name in TASKS else did_you_mean(name, PREPARED)
         raise DataError(
             f"task {name}: not available in TFDS. Available: {', '.join(PREPARED)}.{hint}"
         )
+    _check_installed()
     prepared, root = PREPARED[name], folder_of(folder)
     for set_name in (prepared.name, *prepared.apart.values()):
         path = root / set_name / prepared.version
@@ -139,6 +141,10 @@ def _ask(urls: Collection[str]) -> None:
             requests.head(url, timeout=_SECONDS_TO_ANSWER)
             return
     raise ConnectionError(f"no answer from {', '.join(hosts)}")
+
+
+def _check_installed() -> None:
+    require_package("TFDS", "tensorflow_datasets", "tensorflow")
 
 
 def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
@@ -191,6 +197,7 @@ def _splits_of(folder: Path) -> list[str]:
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Read a prepared task. TFDS has already skipped malformed lines."""
+    _check_installed()
     prepared = PREPARED[task.name]
     splits = {split: _split(task, prepared, split, folder) for split, folder in files.items()}
     return TaskText(task, splits)

@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from relation_tf.errors import DataError, OptionError, SuiteError, reason_of
+from relation_tf.errors import DataError, MissingPackageError, OptionError, SuiteError, reason_of
 from relation_tf.files import expand_home, replacing
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import errors_only
@@ -114,10 +114,7 @@ def _model_class(name: str) -> Any:
         with interrupts_delayed():
             from gensim.models import FastText, Word2Vec
     except ImportError as error:
-        raise SuiteError(
-            "word vectors need the package gensim, which is not installed: "
-            "pip install 'relation_tf[vectors]'"
-        ) from error
+        raise MissingPackageError("training word vectors", "gensim", "vectors") from error
     return FastText if name == "fasttext" else Word2Vec
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, require_package
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.system import peak_memory
@@ -26,6 +26,15 @@ LOG = "tensorflow.log"
 
 _peaks: list[int] = []  # peaks of the run before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
+
+
+def check_tensorflow() -> None:
+    """Check that TensorFlow is installed; layers, statistics and reports work without it.
+
+    Raises:
+        MissingPackageError: If it is not.
+    """
+    require_package("training or loading a model", "tensorflow", "tensorflow")
 
 
 def start_tensorflow(
@@ -46,8 +55,9 @@ def start_tensorflow(
         The replicas that train a network.
 
     Raises:
-        SuiteError: If the devices are missing.
+        SuiteError: If TensorFlow is not installed or the devices are missing.
     """
+    check_tensorflow()
     first = "relation_tf.training.task_trainer" not in sys.modules
     with stderr_to(log), interrupts_delayed():
         replicas = _replicas(threads, distribution)

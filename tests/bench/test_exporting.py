@@ -198,7 +198,7 @@ def test_what_cannot_be_exported_is_refused(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if "onnx" in name else find(name)
     )
-    with pytest.raises(SuiteError, match=r"onnx, which is not .* 'relation_tf\[onnx\]'"):
+    with pytest.raises(SuiteError, match=r"onnx, which is not .* 'relation-tf\[onnx\]'"):
         export_model(runs["CoLA"], tmp_path / "out", "onnx")
 
 

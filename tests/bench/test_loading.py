@@ -460,7 +460,7 @@ def test_models_of_the_hub(hub, run, small_glue, monkeypatch):
 
 def test_a_missing_client_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(SuiteError, match=r"pip install 'relation_tf\[hub\]'"):
+    with pytest.raises(SuiteError, match=r"pip install 'relation-tf\[hub\]'"):
         relation_tf.load("hf://user/model")
 
 

@@ -29,7 +29,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation_tf[ray]'")
+        pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation-tf[ray]'")
         from ray.cluster_utils import Cluster
 
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -208,7 +208,7 @@ def test_other_versions_on_a_node_are_refused(on_ray, suite, monkeypatch):
     ],
 )
 def test_a_cluster_that_cannot_be_reached(tmp_path, small_glue, suite, address, expected):
-    pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation_tf[ray]'")
+    pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation-tf[ray]'")
     with pytest.raises(SuiteError, match=expected):
         run_suite(suite(), tmp_path, data=small_glue, quiet=True, executor="ray", address=address)
 
@@ -217,7 +217,7 @@ def test_ray_is_not_installed(tmp_path, small_glue, suite, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     options = {"data": small_glue, "quiet": True, "executor": "ray", "address": "127.0.0.1:1"}
     with pytest.raises(
-        SuiteError, match=r"which is not installed: pip install 'relation_tf\[ray\]'"
+        SuiteError, match=r"which is not installed: pip install 'relation-tf\[ray\]'"
     ):
         run_suite(suite(), tmp_path, **options)
 

@@ -108,7 +108,7 @@ def test_bleu_without_its_package_is_refused_before_training(suite, monkeypatch,
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)  # as if not installed
     tasks = {"tasks": ["reversal", "dates"], "method": [GRU]}
     scored = suite(**tasks, overrides={"dates": {"metrics": ["bleu"]}})
-    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation_tf\[bleu\]'"):
+    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation-tf\[bleu\]'"):
         run_suite(scored, tmp_path / "out", quiet=True)
     assert not (tmp_path / "out").exists()
 

@@ -355,6 +355,6 @@ def test_a_missing_package_is_an_error_before_the_first_run(tmp_path, suite, mon
         run_suite(suite(), tmp_path / "out", track="wandb")
     assert str(error.value) == (
         "--track wandb needs the package wandb, which is not installed: "
-        "pip install 'relation_tf[wandb]'"
+        "pip install 'relation-tf[wandb]'"
     )
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,7 @@ from relation_tf.tasks import GLUE, CustomTask, TaskGroup, find_source, load_tas
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.official import shortfalls, unscored
 
-datasets = pytest.importorskip("datasets", reason="pip install 'relation_tf[datasets]'")
+datasets = pytest.importorskip("datasets", reason="pip install 'relation-tf[datasets]'")
 
 
 @pytest.fixture(autouse=True)

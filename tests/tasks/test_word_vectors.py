@@ -185,5 +185,5 @@ def test_refusals(gensim, text, tmp_path):
 
 def test_without_gensim(text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation_tf\[vectors\]'"):
+    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation-tf\[vectors\]'"):
         train_vectors(tmp_path / "v.txt", [text], quiet=True)

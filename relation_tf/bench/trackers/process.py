@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,7 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.trackers.base import Tracker
-from relation_tf.errors import SuiteError
+from relation_tf.errors import require_package
 
 if TYPE_CHECKING:
     from relation_tf.config import RunConfig
@@ -42,14 +41,9 @@ class ToolFactory:
         """Check that the package is installed; W&B's folder of runs also has its name.
 
         Raises:
-            SuiteError: The message names the extra.
+            MissingPackageError: If it is not.
         """
-        spec = importlib.util.find_spec(self.package)
-        if spec is None or spec.origin is None:
-            raise SuiteError(
-                f"--track {self.package} needs the package {self.package}, which is not installed: "
-                f"pip install 'relation_tf[{self.package}]'"
-            )
+        require_package(f"--track {self.package}", self.package, self.package)
 
 
 class ToolProcess(Tracker):

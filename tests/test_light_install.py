@@ -1,0 +1,153 @@
+"""Tests of an installation without extras: no TensorFlow; for reports, not even Keras."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.errors import MissingPackageError
+from relation_tf.tasks.arrow import read_arrow
+from tests.bench.finished_runs import write_finished
+from tests.test_release import setup_cfg
+from tests.test_system import SCORES
+
+ROOT = Path(__file__).resolve().parents[1]
+OF_RUNS = {
+    name.partition(">")[0].replace("-", "_")
+    for name in setup_cfg("options.extras_require", "tensorflow")
+}
+# Python then finds no such packages, as if they were not installed.
+HIDE = """
+import sys
+from importlib.machinery import PathFinder
+hidden = {hidden!r}
+class Installed(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *rest):
+        return None if name.partition(".")[0] in hidden else super().find_spec(name, *rest)
+    @staticmethod
+    def find_distributions(*of):
+        found = PathFinder.find_distributions(*of)
+        return (each for each in found if each.name.replace("-", "_") not in hidden)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Installed
+"""
+COMMAND = "from relation_tf.cli import main; main()"
+LAYERS = """
+import numpy as np
+import relation_tf
+from relation_tf.networks import sequence_classifier
+from relation_tf.optimizers import Adam
+from tests.layers.cases import MIXERS
+assert relation_tf.layers.Relation in MIXERS
+for mixer in (relation_tf.layers.Relation, relation_tf.layers.Mamba2):
+    assert mixer(4)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 4)
+model = sequence_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
+model.compile(Adam(), "sparse_categorical_crossentropy")
+model.fit(np.ones((4, 5), "int32"), np.ones(4, "int32"), verbose=0)
+"""
+
+
+def python(
+    folder: Path,
+    program: str,
+    *arguments: str,
+    hidden: set[str] = OF_RUNS,
+    backend: str = "tensorflow",
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with arguments where some packages are not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", HIDE.format(hidden=hidden) + program, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": backend},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(suite, tmp_path):
+    """Return a folder with a table of scores and the runs of a suite."""
+    (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
+    runs = RunFolder(tmp_path / "runs")
+    runs.open(suite(tasks=["CoLA"]))
+    for config in suite(tasks=["CoLA"]).runs():
+        write_finished(runs.start(config), config)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "report"),
+    [
+        (("compare", "scores.csv", "--out", "compared"), "compared"),
+        (("compare", "scores.csv", "--reference", "CNN", "--margin", "0.1"), "comparison"),
+        (("report", "runs"), "runs/report"),
+    ],
+    ids=["compare", "compare with a reference", "report"],
+)
+def test_reports_need_no_keras(folder, arguments, report):
+    hidden = OF_RUNS | {"keras", "jax", "torch"}
+    answer = python(folder, COMMAND, *arguments, hidden=hidden)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    for name in ("report.html", "report.md", "report.tex", "scores.csv"):
+        assert (folder / report / name).is_file()
+
+
+@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)])
+def test_layers_and_networks_on_another_backend(tmp_path, backend):
+    pytest.importorskip(backend, reason=f"pip install '.[{backend}]' brings the backend")
+    hidden = OF_RUNS | {"jax", "torch"} - {backend}
+    answer = python(tmp_path, LAYERS, hidden=hidden, backend=backend)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run demo", "training or loading a model needs the package tensorflow"),
+        ("plan demo", "training or loading a model needs the package tensorflow"),
+        ("pretrain scores.csv", "training or loading a model needs the package tensorflow"),
+        (
+            "export runs/runs/CoLA/relation-8/seed-1 --out exported",
+            "training or loading a model needs the package tensorflow",
+        ),
+        ("check-layer relation", "the backend of Keras needs the package tensorflow"),
+        ("diagnose relation", "the backend of Keras needs the package tensorflow"),
+        ("download RTE", "TFDS needs the package tensorflow_datasets"),
+    ],
+)
+def test_commands_name_what_to_install(folder, arguments, said):
+    before = sorted(folder.rglob("*"))
+    answer = python(folder, COMMAND, *arguments.split())
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(
+        f"relation-tf: {said}, which is not installed: pip install 'relation-tf[tensorflow]'"
+    )
+    assert answer.stderr.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_the_backend_of_keras_is_named(tmp_path):
+    program = """
+try:
+    from relation_tf.layers import Relation
+except ImportError as error:
+    print(error)
+"""
+    answer = python(tmp_path, program)
+    assert (answer.stdout, answer.stderr) == (
+        "the backend of Keras needs the package tensorflow, which is not installed: "
+        "pip install 'relation-tf[tensorflow]', or set KERAS_BACKEND to jax or torch\n",
+        "",
+    )
+
+
+def test_parquet_names_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'relation-tf\[datasets\]'"):
+        read_arrow(tmp_path / "train.parquet", ["text"])
