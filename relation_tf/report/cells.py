@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from relation_tf.report.blocks import Cell
 from relation_tf.report.comparisons import SCORE, rows_of
@@ -21,33 +20,33 @@ def mean_cells(context: ReportContext) -> dict[tuple[str, str], Cell]:
     """Return means by method and column, without methods that have no finished run."""
     scores, summary = context.scores, context.summary
     by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
-    highest, lowest = by_score.max(), by_score.min()
-    collapsed = context.collapsed.groupby(["method", "task"]).size()
+    highest, lowest = by_score.max().to_dict(), by_score.min().to_dict()
+    collapsed = context.collapsed.groupby(["method", "task"]).size().to_dict()
+    by_cell: dict[tuple[str, str], list[Any]] = {}
+    for row in rows_of(summary):
+        by_cell.setdefault((row.method, row.task), []).append(row)
     cells = {}
-    key: Any
-    for key, group in summary.groupby(["task", "method"], sort=False):
-        task, method = key
-        own = group[group["metric"] == SCORE].iloc[0]
-        metrics = group[group["metric"] != SCORE]
+    for (method, task), rows in by_cell.items():
+        own = next(row for row in rows if row.metric == SCORE)
         best = lowest if task in scores.lower_is_better else highest
-        mean, sd = _shown(scores, task, group if metrics.empty else metrics)
+        mean, sd = _shown(scores, task, [row for row in rows if row is not own] or rows)
         lost, dagger = collapsed_note(collapsed.get((method, task), 0))
-        fewer = [f"n = {own['n']}"] if own["n"] != scores.seeds else []
+        fewer = [f"n = {own.n}"] if own.n != scores.seeds else []
         cells[method, task] = Cell(
             mean,
-            bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
-            letters=str(own["letters"]),
-            deviation=sd if own["n"] > 1 else "",
+            bold=lowest[task] < highest[task] and math.isclose(own.mean, best[task]),
+            letters=str(own.letters),
+            deviation=sd if own.n > 1 else "",
             notes=[*fewer, *lost],
             paper_note=", ".join([*fewer, *dagger]),
         )
     return cells
 
 
-def _shown(scores: Scores, task: str, rows: pd.DataFrame) -> tuple[str, str]:
+def _shown(scores: Scores, task: str, rows: Sequence[Any]) -> tuple[str, str]:
     """Return the means and the deviations of a task's metrics."""
     means, deviations = [], []
-    for row in rows_of(rows):
+    for row in rows:
         factor, digits = scores.factor(task), scores.digits(task)
         points = factor if row.metric == SCORE else find_metric(row.metric).points
         if points != factor:  # a metric that is not part of the score

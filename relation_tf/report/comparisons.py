@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
@@ -30,6 +32,7 @@ _PAIR_COLUMNS = [
     *("effect_size", "effect_low", "effect_high"),
     *("significant", "better", "verdict", "ahead", "higher_is_better"),
 ]
+_DIFFERENCES = ["difference", "difference_low", "difference_high"]
 
 
 def letters_of(result: PairwiseResult) -> dict[str, str]:
@@ -54,8 +57,7 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
         factor: Factor of the differences, 100 for points.
     """
     pairs = _unscaled(result).copy()
-    columns = ["difference", "difference_low", "difference_high"]
-    pairs[columns] = factor * pairs[columns]
+    pairs[_DIFFERENCES] = factor * pairs[_DIFFERENCES]
     return pairs
 
 
@@ -233,15 +235,25 @@ def all_pvalues(
     """
     if not comparisons:
         return pd.DataFrame(columns=["task", *_PAIR_COLUMNS])
-    tables = {}
-    for number, (task, result) in enumerate(comparisons.items()):
+    tables = []
+    for number, result in enumerate(comparisons.values()):
         advance("intervals of tasks", number, len(comparisons))
-        tables[task] = pairs_of(result, factor(task))
-    return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
+        tables.append(_unscaled(result))
+    pairs = pd.concat(tables, ignore_index=True)
+    sizes = [len(table) for table in tables]
+    factors = np.repeat([factor(task) for task in comparisons], sizes)
+    pairs[_DIFFERENCES] = pairs[_DIFFERENCES].mul(factors, axis=0)
+    pairs.insert(0, "task", np.repeat(np.array([*comparisons], dtype=object), sizes))
+    return pairs
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Iterate over rows with columns as attributes; typed Any."""
-    texts = table.columns[[isinstance(kind, pd.StringDtype) for kind in table.dtypes]]
-    # Iteration over arrays of text is slow.
-    return table.astype(dict.fromkeys(texts, object)).itertuples(index=False)
+    # Lists are much faster than `itertuples` over arrays of text, and for few rows.
+    columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
+    return map(_row_type(tuple(map(str, table.columns)))._make, zip(*columns, strict=True))
+
+
+@functools.cache
+def _row_type(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns, rename=True)

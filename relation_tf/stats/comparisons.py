@@ -238,13 +238,12 @@ class PairwiseResult(Shown):
 
     def _table(self, *attributes: str) -> pd.DataFrame:
         """Return attributes as columns, with one row per pair."""
-        table = name_pairs(list(self.samples), self.control is not None)
-        for name in attributes:
-            values = getattr(self, name).to_numpy()
-            table[name] = (
-                values if self.control is not None else values[np.triu_indices_from(values, 1)]
-            )
-        return table
+        named = name_pairs(list(self.samples), self.control is not None)
+        columns = {name: getattr(self, name).to_numpy() for name in attributes}
+        if self.control is None:
+            upper = np.triu_indices(len(self.samples), 1)
+            columns = {name: values[upper] for name, values in columns.items()}
+        return named.assign(**columns)
 
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
         if not sign:

@@ -21,7 +21,7 @@ from relation_tf.report.blocks import (
     pair_table,
 )
 from relation_tf.report.context import ReportContext
-from relation_tf.report.limits import most_significant
+from relation_tf.report.limits import MOST_PANELS, most_significant, shown_of
 from relation_tf.report.pictures.significance import differences
 from relation_tf.stats import WelchResult
 
@@ -105,7 +105,13 @@ def _intervals(context: ReportContext) -> str:
 def _figure(context: ReportContext) -> Sequence[Block]:
     """Return the differences of all pairs as a figure; nothing if the test has no differences."""
     table = context.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
-    pairs = {task: table[table["task"] == task] for task in context.comparisons}
-    picture = differences(pairs, context.look, unit=context.scores.unit)
+    by_task = dict(iter(table.groupby("task", sort=False)))
+    tasks = [*context.comparisons][:MOST_PANELS]
+    picture = differences(
+        {task: by_task[task] for task in tasks}, context.look, unit=context.scores.unit
+    )
     note = "The same differences as a figure, in the unit of the table of scores."
+    if len(tasks) < len(context.comparisons):
+        shown = shown_of(len(tasks), len(context.comparisons), "tasks")
+        note += f" Shown: {shown}. All are in pvalues.csv."
     return figure_with_note(picture, note)

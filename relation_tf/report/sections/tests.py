@@ -19,10 +19,12 @@ from relation_tf.report.blocks import (
     Section,
     Span,
     Table,
+    file_links,
     plural,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
+from relation_tf.report.limits import MOST_ITEMS, shown_of
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_pvalue, pvalue_only
@@ -45,7 +47,7 @@ class Tests(Section):
         return [
             *([Paragraph(design)] if design else []),
             Paragraph([*_procedure(context)]),
-            *(_task(task, test, context) for task, test in context.comparisons.items()),
+            *_tasks(context),
         ]
 
 
@@ -88,9 +90,18 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         yield "."
 
 
-def _task(task: str, test: PairwiseResult, context: ReportContext) -> Folded:
+def _tasks(context: ReportContext) -> Iterator[Block]:
+    """Yield the details of each task; of very many, those of the first."""
+    pairs = dict(iter(context.pvalues.groupby("task", sort=False)))
+    for task, test in [*context.comparisons.items()][:MOST_ITEMS]:
+        yield _task(task, test, pairs[task], context)
+    if len(context.comparisons) > MOST_ITEMS:
+        shown = shown_of(MOST_ITEMS, len(context.comparisons), "tasks")
+        yield Paragraph([f"Shown: {shown}. All are in ", *file_links(["pvalues"]), "."], "note")
+
+
+def _task(task: str, test: PairwiseResult, pairs: pd.DataFrame, context: ReportContext) -> Folded:
     alpha = context.scores.alpha
-    pairs = context.pvalues[context.pvalues["task"] == task]
     assert test.kruskal is not None  # a test of one task has it
     kruskal = format_pvalue(test.kruskal.pvalue, alpha)
     attainable = pvalue_only(test.attainable_pvalue, alpha)
