@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
 from relation_tf.config.method import NAME_PATTERN, Method
-from relation_tf.config.sweep import combination_name
+from relation_tf.config.sweep import check_sweep
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
@@ -291,7 +291,7 @@ def check(suite: Suite) -> None:
                 _check_rule(rule, about, suite, method)
     _check_layout(facts)
     _check_families(facts)
-    _check_sweep(facts)
+    check_sweep(suite, MAX_RUNS)
 
 
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
@@ -460,39 +460,4 @@ def _check_families(facts: SuiteFacts) -> None:
                 raise ValueError(
                     f"key {key!r}: must be a method of each family, or the mechanism of one. "
                     f"Received: {name!r}, not in {family.name}.{did_you_mean(name, known)}"
-                )
-
-
-def _check_sweep(facts: SuiteFacts) -> None:
-    suite, sweep = facts.suite, facts.suite.sweep
-    if sweep is None:
-        return
-    if both := {*sweep.seeds} & {*suite.seeds}:
-        raise ValueError(
-            "key 'sweep.seeds': must differ from the seeds of the suite. "
-            f"Received: {min(both)} in both"
-        )
-    combinations = [combination_name(each) for each in sweep.combinations()]
-    names = [f"{name}-{end}" for name in facts.names for end in combinations]
-    for name in (*names, f"{suite.name}-sweep"):
-        if not re.fullmatch(NAME_PATTERN, name):
-            raise ValueError(
-                "key 'sweep': must give names of at most 80 letters, digits, '.', '_' and '-'. "
-                f"Received: {name!r}"
-            )
-    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
-    if runs > MAX_RUNS:
-        raise ValueError(f"key 'sweep': must have at most {MAX_RUNS:,} runs. Received: {runs:,}")
-    for key in sweep.values:
-        for method in facts.methods:
-            if key in method.overrides:
-                raise ValueError(
-                    f"key {key!r} of method {method.name}: must not be set with sweep.{key}, which "
-                    f"tunes it. Received: {method.overrides[key]!r:.80}"
-                )
-        for task, own in suite.overrides.items():
-            if getattr(own, key, None) is not None:
-                raise ValueError(
-                    f"key 'overrides.{task}.{key}': must not be set with sweep.{key}, which tunes "
-                    f"it. Received: {getattr(own, key)!r:.80}"
                 )
