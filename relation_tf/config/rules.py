@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import NAME_PATTERN, Method
+from relation_tf.config.method import NAME_PATTERN, TRANSFERRED, Method
 from relation_tf.config.sweep import check_sweep
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.task import Task
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -34,6 +35,9 @@ class SuiteFacts:
         self.tasks = {name: suite.find_task(name) for name in suite.tasks}
         self.learned = suite.learned()
         self.group = next((name for name, task in self.tasks.items() if task.members), None)
+        self.untransferable = next(
+            (name for name, task in self.tasks.items() if not _can_transfer(task)), None
+        )
         self.alone = next((name for name, task in self.tasks.items() if not task.members), None)
         timed = next((task for task in self.learned if task.timed), None)
         self.timed = timed and timed.name
@@ -82,6 +86,12 @@ def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
     return {key: _DEFAULTS[key] for key in keys}
 
 
+def _can_transfer(task: Task) -> bool:
+    """Return False for a group of two tasks, of texts and pairs, or with unlabelled test rows."""
+    forms = {len(each.inputs) for each in task.members}
+    return not task.members or (len(task.members) > 2 and len(forms) == 1 and not task.answered)
+
+
 def _writes(method: Method) -> bool:
     return find_mechanism(method.mechanism).output_type == "sequence"
 
@@ -107,6 +117,17 @@ _RULES = (
         "a rule without required metrics for the group {}",
     ),
     Rule(lambda f, m: f.alone, {"sharing": ("shared",)}, "for {}, which is not a group"),
+    Rule(
+        lambda f, m: f.untransferable,
+        {"sharing": ("shared", "shared-private", "adversarial")},
+        "for the group {}: a transfer needs three or more tasks with equal numbers of texts and "
+        "labelled test rows",
+    ),
+    Rule(
+        lambda f, m: m.sharing in TRANSFERRED and m.sharing,
+        {**_defaults("callbacks", "time_limit"), "save_models": (False,), "sweep": _NONE},
+        "with sharing = '{}', whose runs train several networks",
+    ),
     Rule(
         lambda f, m: f.timed,
         {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
