@@ -209,7 +209,10 @@ def _trainer_class(config: RunConfig) -> Any:
     from relation_tf.training.layer_timing import LayerTimer
     from relation_tf.training.step_timing import StepTimer
     from relation_tf.training.task_trainer import TaskTrainer
+    from relation_tf.training.transfer_trainer import TransferTrainer
 
+    if config.transfers:
+        return TransferTrainer
     timers = {"decoding": StepTimer, "training": LayerTimer}
     return timers.get(find_task(config.entry).timed, TaskTrainer)
 

@@ -210,7 +210,7 @@ class SuitePlan:
         """Yield what the hours include."""
         if self.pending and not self.suite.timed:
             groups = Counter((run.task, run.method) for run in self.pending)
-            each = " (custom layers: for each seed)"
+            each = " (custom layers and transfer: for each seed)"
             again = not all(self.costs[group].compiled_once for group in groups)
             yield (
                 f"Included: {_seconds(self.start)} s to start TensorFlow, "

@@ -34,7 +34,9 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 
 
-Sharing = Literal["shared", "shared-private", "adversarial"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
+TRANSFERRED = ("single-channel", "bi-channel")
+"""Sharing with layers that are trained on the other tasks of a group and then frozen."""
 EncoderWeights = Literal["random", "pretrained", "frozen"]
 
 
@@ -75,7 +77,9 @@ class Method(BaseModel):
         sharing: Layers that the tasks of a group share, see
             `relation_tf.networks.multi_task_networks`: `"shared"` all but the heads;
             `"shared-private"` a shared part next to a private part for each task; `"adversarial"`
-            the same, with a shared part that is trained so that the task cannot be predicted.
+            the same, with a shared part that is trained so that the task cannot be predicted;
+            `"single-channel"` the shared part of `"adversarial"`, trained on the other tasks of the
+            group and frozen; `"bi-channel"` the same next to a new private part.
         feature_projection: If True, classify with the part of the sentence vector that is
             orthogonal to the vector of a second branch, which learns the features that all classes
             share (FP-Net), see `relation_tf.networks.feature_projection`.

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import NAME_PATTERN, Method
-from relation_tf.config.sweep import combination_name
+from relation_tf.config.method import NAME_PATTERN, TRANSFERRED, Method
+from relation_tf.config.sweep import check_sweep
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.task import Task
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -34,6 +35,9 @@ class SuiteFacts:
         self.tasks = {name: suite.find_task(name) for name in suite.tasks}
         self.learned = suite.learned()
         self.group = next((name for name, task in self.tasks.items() if task.members), None)
+        self.untransferable = next(
+            (name for name, task in self.tasks.items() if not _can_transfer(task)), None
+        )
         self.alone = next((name for name, task in self.tasks.items() if not task.members), None)
         timed = next((task for task in self.learned if task.timed), None)
         self.timed = timed and timed.name
@@ -82,6 +86,12 @@ def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
     return {key: _DEFAULTS[key] for key in keys}
 
 
+def _can_transfer(task: Task) -> bool:
+    """Return False for a group of two tasks, of texts and pairs, or with unlabelled test rows."""
+    forms = {len(each.inputs) for each in task.members}
+    return not task.members or (len(task.members) > 2 and len(forms) == 1 and not task.answered)
+
+
 def _writes(method: Method) -> bool:
     return find_mechanism(method.mechanism).output_type == "sequence"
 
@@ -107,6 +117,17 @@ _RULES = (
         "a rule without required metrics for the group {}",
     ),
     Rule(lambda f, m: f.alone, {"sharing": ("shared",)}, "for {}, which is not a group"),
+    Rule(
+        lambda f, m: f.untransferable,
+        {"sharing": ("shared", "shared-private", "adversarial")},
+        "for the group {}: a transfer needs three or more tasks with equal numbers of texts and "
+        "labelled test rows",
+    ),
+    Rule(
+        lambda f, m: m.sharing in TRANSFERRED and m.sharing,
+        {**_defaults("callbacks", "time_limit"), "save_models": (False,), "sweep": _NONE},
+        "with sharing = '{}', whose runs train several networks",
+    ),
     Rule(
         lambda f, m: f.timed,
         {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
@@ -291,7 +312,7 @@ def check(suite: Suite) -> None:
                 _check_rule(rule, about, suite, method)
     _check_layout(facts)
     _check_families(facts)
-    _check_sweep(facts)
+    check_sweep(suite, MAX_RUNS)
 
 
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
@@ -460,39 +481,4 @@ def _check_families(facts: SuiteFacts) -> None:
                 raise ValueError(
                     f"key {key!r}: must be a method of each family, or the mechanism of one. "
                     f"Received: {name!r}, not in {family.name}.{did_you_mean(name, known)}"
-                )
-
-
-def _check_sweep(facts: SuiteFacts) -> None:
-    suite, sweep = facts.suite, facts.suite.sweep
-    if sweep is None:
-        return
-    if both := {*sweep.seeds} & {*suite.seeds}:
-        raise ValueError(
-            "key 'sweep.seeds': must differ from the seeds of the suite. "
-            f"Received: {min(both)} in both"
-        )
-    combinations = [combination_name(each) for each in sweep.combinations()]
-    names = [f"{name}-{end}" for name in facts.names for end in combinations]
-    for name in (*names, f"{suite.name}-sweep"):
-        if not re.fullmatch(NAME_PATTERN, name):
-            raise ValueError(
-                "key 'sweep': must give names of at most 80 letters, digits, '.', '_' and '-'. "
-                f"Received: {name!r}"
-            )
-    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
-    if runs > MAX_RUNS:
-        raise ValueError(f"key 'sweep': must have at most {MAX_RUNS:,} runs. Received: {runs:,}")
-    for key in sweep.values:
-        for method in facts.methods:
-            if key in method.overrides:
-                raise ValueError(
-                    f"key {key!r} of method {method.name}: must not be set with sweep.{key}, which "
-                    f"tunes it. Received: {method.overrides[key]!r:.80}"
-                )
-        for task, own in suite.overrides.items():
-            if getattr(own, key, None) is not None:
-                raise ValueError(
-                    f"key 'overrides.{task}.{key}': must not be set with sweep.{key}, which tunes "
-                    f"it. Received: {getattr(own, key)!r:.80}"
                 )

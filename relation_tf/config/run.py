@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from relation_tf.config.method import EncoderWeights, Name, Sharing
+from relation_tf.config.method import TRANSFERRED, EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, RandomSource, TrainingSettings
 from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_mechanism
@@ -78,9 +78,15 @@ class RunConfig(TrainingSettings):
         """If True, one compiled network serves all seeds of a task and a method.
 
         False if seeds have other rows, or custom layers or callbacks, which may change more than
-        the variables.
+        the variables, or if a run has several networks.
         """
-        return self.has_built_in_layer and "split" not in self.vary and not self.callbacks
+        alike = self.has_built_in_layer and "split" not in self.vary and not self.callbacks
+        return alike and not self.transfers
+
+    @property
+    def transfers(self) -> bool:
+        """If True, each task of the group gets layers that were trained on the other tasks."""
+        return self.sharing in TRANSFERRED
 
     @property
     def entry(self) -> Entry:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from relation_tf.config.method import NAME_PATTERN
 from relation_tf.config.training import TrainingSettings
 from relation_tf.errors import did_you_mean, join_names
+
+if TYPE_CHECKING:
+    from relation_tf.config.suite import Suite
 
 SWEPT = (
     "learning_rate", "learning_rate_schedule", "weight_decay", "optimizer", "dropout", "batch_size",
@@ -106,3 +111,47 @@ def _check_setting(key: str, value: Any) -> None:
 def combination_name(settings: dict[str, Any]) -> str:
     """Return settings as the end of a method's name, such as `"0.001-adam"`."""
     return "-".join(str(value).lower() for value in settings.values()).replace("+", "")
+
+
+def check_sweep(suite: Suite, max_runs: int) -> None:
+    """Check the sweep of a suite, if it has one.
+
+    Args:
+        suite: The suite.
+        max_runs: Maximum number of runs.
+
+    Raises:
+        ValueError: For the first fault, with the key, the value and the allowed values.
+    """
+    sweep, methods = suite.sweep, suite.methods()
+    if sweep is None:
+        return
+    if both := {*sweep.seeds} & {*suite.seeds}:
+        raise ValueError(
+            "key 'sweep.seeds': must differ from the seeds of the suite. "
+            f"Received: {min(both)} in both"
+        )
+    combinations = [combination_name(each) for each in sweep.combinations()]
+    names = [f"{method.name}-{end}" for method in methods for end in combinations]
+    for name in (*names, f"{suite.name}-sweep"):
+        if not re.fullmatch(NAME_PATTERN, name):
+            raise ValueError(
+                "key 'sweep': must give names of at most 80 letters, digits, '.', '_' and '-'. "
+                f"Received: {name!r}"
+            )
+    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
+    if runs > max_runs:
+        raise ValueError(f"key 'sweep': must have at most {max_runs:,} runs. Received: {runs:,}")
+    for key in sweep.values:
+        for method in methods:
+            if key in method.overrides:
+                raise ValueError(
+                    f"key {key!r} of method {method.name}: must not be set with sweep.{key}, which "
+                    f"tunes it. Received: {method.overrides[key]!r:.80}"
+                )
+        for task, own in suite.overrides.items():
+            if getattr(own, key, None) is not None:
+                raise ValueError(
+                    f"key 'overrides.{task}.{key}': must not be set with sweep.{key}, which tunes "
+                    f"it. Received: {getattr(own, key)!r:.80}"
+                )

@@ -153,7 +153,8 @@ class TrainingSettings(BaseModel):
         schedule_options: Other arguments of the schedule, by name.
         weight_decay: Decoupled weight decay, by default none.
         adversary_weight: Weight of the adversarial loss, which removes task information from the
-            shared part of a group's network (`sharing = "adversarial"`).
+            shared part of a group's network (`sharing = "adversarial"`, `"single-channel"` and
+            `"bi-channel"`).
         orthogonality_weight: Weight of the penalty on common features of shared and private parts.
         reversal_weight: Factor of the reversed gradient into the common features of methods with
             `feature_projection`.

@@ -10,7 +10,7 @@ from .layer_check.check import check_layer
 from .layer_check.report import LayerCheck, LayerReport
 from .layer_probe import LayerProbe, probe_layer
 from .mechanisms import find_mechanism, make_layer
-from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
+from .multi_task import Sharing, TaskHead, as_one, frozen_layers, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 from .token_classifier import token_classifier
 from .transformer_decoder import transformer_encoder_decoder
@@ -31,6 +31,7 @@ __all__ = [
     "encoder",
     "exact_match",
     "find_mechanism",
+    "frozen_layers",
     "greedy_decode",
     "language_model",
     "make_layer",

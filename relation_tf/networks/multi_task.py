@@ -14,7 +14,7 @@ from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.feature_projection import GradientReversal
 
-Sharing = Literal["shared", "shared-private", "adversarial"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
 
 
 class TaskHead(NamedTuple):
@@ -53,7 +53,10 @@ def multi_task_networks(
     - `"adversarial"`: the same `v`, with two additional training losses. The first is the loss of a
       discriminator of tasks, `adversary_weight * cross_entropy(softmax(U s + c), k)`, with a
       reversed gradient for `s`. The second is `orthogonality_weight * mean((S^T P)^2)`; the rows of
-      `S` and `P` are the shared and private vectors of a batch, centred and scaled to length 1.
+      `S` and `P` are the shared and private vectors of a batch, centred and scaled to length 1;
+    - `"single-channel"`: as `"shared"`, with `s` and `E` frozen: their weights are those of other
+      tasks, see `frozen_layers`;
+    - `"bi-channel"`: as `"shared-private"`, with `s` and `E` frozen.
 
     `feature_projection=True` needs `"shared"`: the tasks share both branches.
 
@@ -61,7 +64,7 @@ def multi_task_networks(
         mechanism: As in `sequence_classifier`.
         vocabulary_size: Number of token ids, including 0 (padding), shared by all tasks.
         heads: The tasks.
-        sharing: `"shared"`, `"shared-private"` or `"adversarial"`.
+        sharing: One of the names above.
         config: Settings of the networks, with `contextual=None`. Default: `NetworkConfig()`.
         adversary_weight: Weight of the discriminator's loss.
         orthogonality_weight: Weight of the orthogonality penalty.
@@ -83,8 +86,9 @@ def multi_task_networks(
         (True, True)
 
     References:
-        Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification" (ACL);
-        the penalty has the form of Bousmalis et al. 2016, "Domain Separation Networks".
+        Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification" (ACL),
+        with the channels in section 5.5; the penalty has the form of Bousmalis et al. 2016,
+        "Domain Separation Networks".
     """
     one_of("sharing", sharing, get_args(Sharing))
     names = [head.name for head in heads]
@@ -100,7 +104,7 @@ def multi_task_networks(
         )
     if config.feature_projection and sharing != "shared":
         raise ValueError(
-            "`feature_projection` must be False with private layers. "
+            "`feature_projection` must be False with private or frozen layers. "
             f"Received: feature_projection=True, sharing={sharing!r}"
         )
     shared = TextEncoder(mechanism, vocabulary_size, config)
@@ -109,7 +113,7 @@ def multi_task_networks(
     for number, head in enumerate(heads):
         texts = shared.inputs(head.inputs, f"_{head.name}")
         output = f"output_{head.name}"
-        if sharing == "shared":
+        if sharing in ("shared", "single-channel"):
             answer = shared.answers(texts, output, head.num_classes)
         else:
             vector = shared.vector(texts)
@@ -128,7 +132,27 @@ def multi_task_networks(
             vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, own])
             answer = shared.answer(output, head.num_classes)(vector)
         models.append(keras.Model(texts[0] if len(texts) == 1 else texts, answer))
+    if sharing in ("single-channel", "bi-channel"):
+        for layer in (*vars(shared).values(), *shared.layers.values()):
+            if isinstance(layer, keras.layers.Layer):
+                layer.trainable = False
     return models
+
+
+def frozen_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """Return the layers with frozen weights, such as those of `"single-channel"`.
+
+    Example:
+        >>> from relation_tf.networks import TaskHead, multi_task_networks
+        >>> others = [TaskHead("books"), TaskHead("music")]
+        >>> source, _ = multi_task_networks("relation", 1000, others, "adversarial")
+        >>> (toys,) = multi_task_networks("relation", 1000, [TaskHead("toys")], "single-channel")
+        >>> for layer in frozen_layers(toys):
+        ...     layer.set_weights(source.get_layer(layer.name).get_weights())
+        >>> [layer.name for layer in frozen_layers(toys)]
+        ['embedding', 'mechanism', 'hidden']
+    """
+    return [layer for layer in model.layers if layer.weights and not layer.trainable]
 
 
 def as_one(models: Sequence[keras.Model]) -> keras.Model:

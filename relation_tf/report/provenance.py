@@ -50,7 +50,7 @@ def settings(results: Results) -> dict[str, str]:
                 "published", "layout", "control", "reference", "margin", "families",
                 "sweep", "tuned"}  # fmt: skip
     left_out |= {key for each in results.suite.tuned for key in each.settings}
-    if all(method.sharing != "adversarial" for method in results.suite.method):
+    if {method.sharing for method in results.suite.method} <= {"shared", "shared-private"}:
         left_out |= {"adversary_weight", "orthogonality_weight"}
     if not any(method.feature_projection for method in results.suite.method):
         left_out |= {"reversal_weight"}

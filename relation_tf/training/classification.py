@@ -106,13 +106,8 @@ class TaskSteps:
             split: The split.
             name: Name of the score, by default the first scored one, for validation rows.
         """
-        task, labels = self.task.task, self.labels(split)
-        name = name or next(iter(task.scored))
-        if not np.isfinite(outputs).all():
-            # A diverged network has no predictions.
-            return {metric: METRICS[metric].worst for metric in task.metrics_of(name)}
-        true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
-        return score(task, name, words_of(task, outputs), true)
+        task = self.task.task
+        return score_outputs(task, outputs, self.labels(split), name or next(iter(task.scored)))
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
@@ -150,6 +145,24 @@ class TaskSteps:
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
+def score_outputs(
+    task: Task, outputs: np.ndarray, labels: np.ndarray, name: str
+) -> dict[str, float]:
+    """Return the metrics of the outputs of a network.
+
+    Args:
+        task: The task.
+        outputs: Probabilities `(rows, classes)`, or scores `(rows,)` of a regression.
+        labels: Label of each row.
+        name: Name of the score.
+    """
+    if not np.isfinite(outputs).all():
+        # A diverged network has no predictions.
+        return {metric: METRICS[metric].worst for metric in task.metrics_of(name)}
+    true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
+    return score(task, name, words_of(task, outputs), true)
 
 
 def _cross_entropy(labels: Any, outputs: Any) -> Any:

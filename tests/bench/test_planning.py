@@ -143,7 +143,7 @@ def test_custom_layers_are_compiled_for_each_seed():
         assert plan.hours == pytest.approx(((6 + seconds + 50) / 3600,) * 2)
         (line,) = (each for each in str(plan).splitlines() if each.startswith("Included: "))
         assert f"6 s to start TensorFlow, {words}ile networks" in line
-        assert ("(custom layers: for each seed)" in line) is not once
+        assert ("(custom layers and transfer: for each seed)" in line) is not once
     own = runs[0].model_copy(update={"mechanism": "my:Layer"})
     assert (runs[0].shares_network, own.shares_network) == (True, False)
 

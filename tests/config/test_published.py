@@ -63,7 +63,8 @@ METHODS = {
     "fcsr-table3": LOWER,
     "fcsr-table4": LOWER,
     "fcsr-table5": {"CNN": "cnn-shared", "SP-MTL": "lstm-shared-private",
-                    "ASP-MTL": "lstm-adversarial", "Transformer": "transformer-shared",
+                    "ASP-MTL": "lstm-adversarial", "ASP-MTL-SC": "lstm-single-channel",
+                    "ASP-MTL-BC": "lstm-bi-channel", "Transformer": "transformer-shared",
                     "S-LSTM": "s-lstm-shared", "FCSR": "fcsr-shared"},
 }  # fmt: skip
 METRICS = {

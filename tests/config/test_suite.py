@@ -262,6 +262,7 @@ SIZES = {"method": [{"mechanism": name, "units": [8, 9]} for name in ("relation"
 SAVED = {"mechanism": "saved-model:x", "name": "saved"}
 READS_TEXT = {"tokens": "text", "method": [SAVED]}
 TWO = {"tasks": ["two"], "group": [GROUP]}
+THREE = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["MR", "CR", "SUBJ"]}]}
 TIMED = {"tasks": ["decode-128"]}
 WRITTEN = {"tasks": ["dates"], "method": [{"mechanism": "gru-encoder-decoder"}]}
 TUNED = {"tokens": "wordpiece", "pretrained": "DIR", "method": [{"mechanism": "encoder"}]}
@@ -340,6 +341,16 @@ def of(**method):
         (TWO | of(size=500), "key 'size' of method contextualizer-0.5K: must not be set for the g"),
         (TWO | {"tasks": ["two", "WNLI"]} | of(sharing="adversarial"),
          "key 'sharing' of method contextualizer-64-adversarial: must be 'shared' for WNLI, whic"),
+        (TWO | of(sharing="single-channel"),
+         "must be 'shared' or 'shared-private' or 'adversarial' for the group two: a transfer ne"),
+        (THREE | {"group": [{"name": "three", "tasks": ["CoLA", "SST-2", "WNLI"]}]}
+         | of(sharing="bi-channel"), "for the group three: a transfer needs three or more tasks"),
+        (THREE | of(sharing="bi-channel") | {"save_models": True},
+         "key 'save_models': must be false with sharing = 'bi-channel', whose runs train several"),
+        (THREE | of(sharing="bi-channel") | {"time_limit": 9.0},
+         "key 'time_limit': must not be set with sharing = 'bi-channel', whose runs train several"),
+        (THREE | of(sharing="bi-channel") | {"sweep": {"dropout": [0.1, 0.2]}},
+         "key 'sweep': must not be set with sharing = 'bi-channel', whose runs train several"),
         (TWO | of(sharing="adversarial", feature_projection=True),
          "key 'feature_projection' of method contextualizer-64-adversarial-projected: must be"),
         ({"tasks": ["STS-B"]} | of(feature_projection=True),

@@ -221,7 +221,7 @@ def test_networks_without_projection_have_one_branch():
             lambda: multi_task_networks(
                 "fcsr", 12, [TaskHead("a")], "adversarial", **SMALL, feature_projection=True
             ),
-            "`feature_projection` must be False with private layers",
+            "`feature_projection` must be False with private or frozen layers",
         ),
         (
             lambda: make(contextual=keras.layers.Identity(name="frozen")),

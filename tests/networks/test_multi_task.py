@@ -9,6 +9,7 @@ from relation_tf.networks import (
     TaskHead,
     as_one,
     count_parameters,
+    frozen_layers,
     multi_task_networks,
     pair_regressor,
     sequence_classifier,
@@ -19,6 +20,7 @@ from tests.backends import BACKEND, array, close, started, vjp
 HEADS = [TaskHead("books"), TaskHead("nli", inputs=2, num_classes=3),
          TaskHead("alike", inputs=2, num_classes=None)]  # fmt: skip
 SHARINGS = ["shared", "shared-private", "adversarial"]
+FROZEN = ["single-channel", "bi-channel"]
 SMALL = {"embedding_dim": 5, "units": 4, "dropout": 0.0, "options": {"dropout": 0.0}}
 reads_losses = pytest.mark.skipif(
     BACKEND == "jax", reason="on JAX only the trainer gets the loss of a layer"
@@ -36,7 +38,7 @@ def own_names(model):
     return {layer.name for layer in model.layers if layer.trainable_variables}
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", [*SHARINGS, *FROZEN])
 def test_each_task_has_its_own_output(sharing):
     books, nli, alike = make(sharing)
     assert books(IDS).shape == (3, 2)
@@ -76,6 +78,29 @@ def test_shared_and_private_layers(sharing):
     assert own_names(books) == expected | private | {"hidden", "output_books"}
     one = as_one([books, nli])
     assert len({id(v) for v in one.variables}) == len(one.variables)
+
+
+@pytest.mark.parametrize("sharing", FROZEN)
+@pytest.mark.parametrize("options", [{}, {"positions": "learned", "max_length": 9}])
+def test_frozen_layers(sharing, options):
+    (books,) = make(sharing, HEADS[:1], **options)
+    frozen = {layer.name for layer in frozen_layers(books)}
+    learned = {"position_embedding"} if options else set()
+    assert frozen == {"embedding", "mechanism", "hidden"} | learned
+    private = {f"books_{name}" for name in ("mechanism", "hidden", *learned)}
+    assert own_names(books) == {"output_books"} | (private if sharing == "bi-channel" else set())
+    assert not frozen_layers(make("adversarial")[0])
+
+
+def test_a_single_channel_is_the_shared_network():
+    """Its outputs depend on the shared features alone: all weights are those of `"shared"`."""
+    (alone,), (shared,) = make("single-channel", HEADS[:1]), make("shared", HEADS[:1])
+    paths = [[weight.path for weight in model.weights] for model in (alone, shared)]
+    assert sorted(paths[0]) == sorted(paths[1])
+    values = {weight.path: array(weight) for weight in shared.weights}
+    for weight in alone.weights:
+        weight.assign(values[weight.path])
+    close(alone(IDS), array(shared(IDS)))
 
 
 def test_a_step_of_one_task_moves_no_other_head():
@@ -181,7 +206,7 @@ def test_padding_changes_nothing():
         close(model([wide, wide] if pair else wide), array(model([IDS, IDS] if pair else IDS)))
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", [*SHARINGS, *FROZEN])
 def test_a_saved_network_is_the_same(tmp_path, sharing):
     books, *_ = make(sharing)
     books.save(tmp_path / "books.keras")

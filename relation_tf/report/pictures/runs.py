@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from relation_tf.bench.results import Results
+from relation_tf.config.method import TRANSFERRED
 from relation_tf.report.pictures.drawing import (
     Panel,
     Picture,
@@ -162,7 +163,12 @@ def _swarm(values: np.ndarray, width: float) -> np.ndarray:
 def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]:
     panels = []
     for task in results.suite.tasks:
-        runs = [run for run in results.runs if run["task"] == task]
+        # The epochs of a transfer are those of several trainings.
+        runs = [
+            run
+            for run in results.runs
+            if run["task"] == task and run["config"].get("sharing") not in TRANSFERRED
+        ]
         if runs and not results.suite.timed:
             metrics = results.suite.find_task(task).metrics[:1]  # empty for some groups
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"

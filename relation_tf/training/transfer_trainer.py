@@ -1,0 +1,268 @@
+"""Train shared layers on the other tasks of a group, then each task with these layers frozen."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from relation_tf import networks
+from relation_tf.config.run import RunConfig
+from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.glove import Vectors
+from relation_tf.tasks.task import Task, joined
+from relation_tf.training.building import build_networks
+from relation_tf.training.checkpoint import (
+    Checkpoint,
+    State,
+    TrainingCheckpoint,
+    number_of,
+    numbered,
+)
+from relation_tf.training.classification import score_outputs
+from relation_tf.training.replicas import Replicas
+from relation_tf.training.stopping import Stop
+from relation_tf.training.task_trainer import TaskTrainer
+from relation_tf.training.trainer import (
+    Estimate,
+    ProgressCallback,
+    SuiteTrainer,
+    TrainingResult,
+    check_backend,
+)
+
+
+class TransferTrainer(SuiteTrainer):
+    """Trainer of the transfer models of Liu, Qiu and Huang 2017, section 5.5.
+
+    A run has two trainings for each task of the group, with the settings and the seed of the run.
+    The first one trains the networks of `sharing = "adversarial"` on all other tasks. The second
+    one trains a new network on the task; its embedding and its shared encoder are those of the
+    first one, frozen. The vocabulary is that of the group: words of this task alone keep their
+    initial vectors.
+
+    Args:
+        config: A run of the group and the method.
+        task: The group.
+        vectors: Word vectors for the embedding.
+        quietly: Context manager that hides XLA's output during compilation.
+        replicas: The devices that share each step.
+
+    Attributes:
+        model: Network of the first task.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        task: EncodedTask,
+        vectors: Vectors | None = None,
+        quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+        replicas: Replicas | None = None,
+    ) -> None:
+        check_backend()
+        self.config, self.task, self.vectors = config, task, vectors
+        self.replicas = replicas or Replicas()
+        self._quietly = quietly
+        # Custom layers may print messages for their author.
+        self._hidden = quietly if config.has_built_in_layer else contextlib.nullcontext
+        super().__init__(self._build(config.seed_of("init")), replicas=replicas)
+
+    @classmethod
+    def check(cls, config: RunConfig) -> None:
+        """Build a small network of a run's method, its optimizer and its stopping rule."""
+        TaskTrainer.check(config)
+
+    @property
+    def reusable(self) -> bool:
+        """False, because each run builds its networks."""
+        return False
+
+    @property
+    def tokens(self) -> None:
+        """None, because epochs of different trainings have different rows."""
+        return
+
+    def run(
+        self,
+        seed: int,
+        on_progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> TrainingResult:
+        """Train for each task, first on the other tasks, then on the task, and predict its rows.
+
+        Epochs are counted over all trainings; `training` in the history is the number of the
+        training, odd on the other tasks.
+        """
+        self.compile_seconds = 0.0
+        tasks = self.task.task.members
+        ended, first = _ended_trainings(checkpoint)
+        for number in range(first, 2 * len(tasks) + 1):
+            keras.backend.clear_session()  # frees the memory of the previous training
+            ended, trained = self._train(number, ended, seed, on_progress, checkpoint)
+        scored = self.task.task.scored
+        outputs = dict(zip(scored, ended.carried, strict=True))
+        return TrainingResult(
+            history=self._history(ended),
+            seconds=self._seconds(ended),
+            stop=Stop(f"{2 * len(tasks)} trainings ended", len(ended.history)),
+            predictions={(scored[name], name): own for name, own in outputs.items()},
+            metrics={name: self._score(name, own) for name, own in outputs.items()},
+            padding=trained.padding,
+            resumed=ended.resumed,
+        )
+
+    def estimate(self) -> Estimate:
+        """Measure both trainings of the first task; those of others cost the same per token."""
+        first, count = self.task.task.members[0], len(self.task.task.members)
+        source, target = self._source(first), self._target(first)
+        target.shared = self._shared(first, source.model)
+        of_source, of_target = source.estimate(), target.estimate()
+        rows = [part.tokens for part in (*source.parts, *target.parts)]
+        on_others = of_source.epoch * (count - 1) * sum(rows) / sum(rows[:-1])
+        self.compile_seconds = count * (source.compile_seconds + target.compile_seconds)
+        return Estimate(
+            on_others + of_target.epoch * sum(rows) / rows[-1],
+            count * (of_source.once + of_target.once),
+            count * of_target.prediction_bytes,
+        )
+
+    def _build(self, seed: int) -> keras.Model:
+        return self._network(self.task.task.members[0], seed)
+
+    def _network(self, task: Task, seed: int) -> keras.Model:
+        with self.replicas.scope():
+            models = build_networks(self.config, self._only([task]), seed, vectors=self.vectors)
+        return networks.as_one(models)
+
+    def _train(
+        self,
+        number: int,
+        ended: State,
+        seed: int,
+        on_progress: ProgressCallback | None,
+        checkpoint: Checkpoint | None,
+    ) -> tuple[State, TrainingResult]:
+        """Train once and return the state after it.
+
+        It carries the outputs for the ended tasks and, before a training with frozen weights,
+        these weights.
+        """
+        tasks = self.task.task.members
+        index, on_task = divmod(number - 1, 2)
+        task = tasks[index]
+        outputs = sum(len(each.scored) for each in tasks[:index])
+        with self._hidden():
+            trainer = self._target(task) if on_task else self._source(task)
+        if isinstance(trainer, _FrozenTrainer):
+            trainer.shared = ended.carried[outputs:]
+
+        def progress(epoch: int, row: Any) -> None:
+            if on_progress is not None:
+                on_progress(len(ended.history) + epoch, row)
+
+        own = None if checkpoint is None else TrainingCheckpoint(checkpoint, number, ended)
+        trained = trainer.run(seed, progress, own)
+        self.compile_seconds += trainer.compile_seconds
+        new = [*trained.predictions.values()] if on_task else self._shared(task, trainer.model)
+        after = replace(
+            ended,
+            history=[*ended.history, *numbered(trained.history, number)],
+            seconds=ended.seconds + trained.seconds["total"],
+            carried=[*ended.carried[:outputs], *new],
+        )
+        return after, trained
+
+    def _source(self, task: Task) -> TaskTrainer:
+        """Return the trainer of the shared layers, which does not have the rows of the task."""
+        config = self.config.model_copy(update={"sharing": "adversarial"})
+        others = [each for each in self.task.task.members if each is not task]
+        return TaskTrainer(config, self._only(others), self.vectors, self._quietly, self.replicas)
+
+    def _target(self, task: Task) -> _FrozenTrainer:
+        own = self._only([task])
+        return _FrozenTrainer(self.config, own, self.vectors, self._quietly, self.replicas)
+
+    def _only(self, tasks: Sequence[Task]) -> EncodedTask:
+        """Return the group with some of its tasks and only their rows."""
+        whole = self.task.task
+        own = tuple(whole.split_of(task, "") for task in tasks)
+        splits = {name: rows for name, rows in self.task.splits.items() if name.startswith(own)}
+        return replace(self.task, task=joined(whole.name, tasks), splits=splits)
+
+    def _shared(self, task: Task, source: keras.Model) -> list[np.ndarray]:
+        """Return the weights of a network for the layers that are frozen for a task."""
+        frozen = networks.frozen_layers(self._network(task, self.config.seed_of("init")))
+        layers = [source.get_layer(layer.name) for layer in frozen]
+        return [np.array(weight) for layer in layers for weight in layer.get_weights()]
+
+    def _score(self, name: str, outputs: np.ndarray) -> dict[str, float]:
+        whole = self.task.task
+        labels = self.task.splits[whole.scored[name]].labels
+        assert labels is not None  # of a scored split
+        return score_outputs(whole.of(name), outputs, labels, name)
+
+    def _history(self, ended: State) -> list[dict[str, float]]:
+        """Return the columns that all trainings have."""
+        metrics = [f"val_{metric}" for metric in self.task.task.metrics]
+        columns = ("training", "loss", "val_loss", *metrics, *_TIMES.values())
+        return [
+            {"epoch": epoch, **{column: row[column] for column in columns}}
+            for epoch, row in enumerate(ended.history, 1)
+        ]
+
+    def _seconds(self, ended: State) -> dict[str, float]:
+        """Return the sums of all trainings, and an epoch and a batch on the other tasks."""
+        tasks = self.task.members
+        steps = sum(-(-len(own.splits["train"]) // self.config.batch_size) for own in tasks)
+        on_others = [row["seconds"] for row in ended.history if row["training"] % 2]
+        epoch = statistics.median_high(on_others)
+        return {
+            **{name: sum(row[key] for row in ended.history) for name, key in _TIMES.items()},
+            "total": ended.seconds,
+            "epoch": epoch,
+            "batch": epoch / (steps * (len(tasks) - 1) / len(tasks)),
+        }
+
+
+_TIMES = {"training": "seconds", "input": "input_seconds", "evaluation": "evaluation_seconds"}
+
+
+class _FrozenTrainer(TaskTrainer):
+    """Trainer of a network with frozen layers.
+
+    Attributes:
+        shared: Weights of these layers.
+    """
+
+    shared: Sequence[np.ndarray] = ()
+
+    def _build(self, seed: int) -> keras.Model:
+        model = super()._build(seed)
+        frozen = [weight for layer in networks.frozen_layers(model) for weight in layer.weights]
+        for weight, value in zip(frozen, self.shared, strict=True):
+            weight.assign(value)
+        return model
+
+
+def _ended_trainings(checkpoint: Checkpoint | None) -> tuple[State, int]:
+    """Return the state after the ended trainings of a run, and the number of the next one."""
+    saved = None if checkpoint is None else checkpoint.read()
+    if saved is None:
+        return State([], 0.0, {}, []), 1
+    number = number_of(saved)
+    ended = State(
+        history=[row for row in saved.history if row["training"] < number],
+        seconds=saved.seconds,
+        rule={},
+        variables=[],
+        resumed=[*saved.resumed, len(saved.history)],
+        carried=saved.carried,
+    )
+    return ended, number

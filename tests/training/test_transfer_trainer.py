@@ -1,0 +1,192 @@
+"""Transfer of shared layers to one task of a group from the other tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relation_tf.bench import plan_suite, read_results, run_suite
+from relation_tf.config import Suite
+from relation_tf.report import make_report
+from relation_tf.tasks import CustomTask, load_task
+from relation_tf.training.checkpoint import Checkpoint
+
+pytestmark = pytest.mark.tensorflow
+
+TASKS = ("books", "music", "toys")
+SHARED = {"embedding", "mechanism"}
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """Return a folder with reviews of three kinds."""
+    folder = tmp_path_factory.mktemp("reviews")
+    words = {"pos": ("good", "fine", "loved"), "neg": ("bad", "poor", "hated")}
+    draws = np.random.default_rng(0)
+    for task in TASKS:
+        (folder / task).mkdir()
+        for split, count in (("train", 24), ("test", 9)):
+            labels = [("neg", "pos")[row % 2] for row in range(count)]
+            texts = [f"{task} {' '.join(draws.choice(words[label], 3))}" for label in labels]
+            lines = ["text,label", *map(",".join, zip(texts, labels, strict=True)), ""]
+            (folder / task / f"{split}.csv").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def make_suite(*sharings, **changes):
+    tasks = [
+        CustomTask(
+            name=name,
+            inputs=["text"],
+            label="label",
+            labels=["neg", "pos"],
+            files={split: f"{name}/{split}.csv" for split in ("train", "test")},
+        )
+        for name in TASKS
+    ]
+    values = {
+        "name": "transfer",
+        "task": tasks,
+        "group": [{"name": "reviews", "tasks": [*TASKS]}],
+        "tasks": ["reviews"],
+        "seeds": [1],
+        "epochs": 2,
+        "batch_size": 8,
+        "embedding_dim": 6,
+        "network": "plain",
+        "dropout": 0.2,
+        "learning_rate": 0.02,
+        "stopping": "early_stopping",
+        "method": [{"mechanism": "lstm", "units": 4, "sharing": each} for each in sharings],
+    }
+    return Suite(**(values | changes))
+
+
+@pytest.fixture
+def make(reviews):
+    """Return a function that makes the trainer of a method, and its task."""
+    from relation_tf.training.transfer_trainer import TransferTrainer
+
+    def made(sharing="single-channel", change=lambda task: task):
+        config = make_suite(sharing).runs()[0]
+        task = change(load_task(config.entry, data=reviews))
+        return TransferTrainer(config, task)
+
+    return made
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Return a list of the task and the weights of each training, filled when it ends."""
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    run, ended = TaskTrainer.run, []
+
+    def recorded(trainer, *arguments):
+        result = run(trainer, *arguments)
+        weights = {each.name: each.get_weights() for each in trainer.model.layers if each.weights}
+        ended.append((trainer.task, weights))
+        return result
+
+    monkeypatch.setattr(TaskTrainer, "run", recorded)
+    return ended
+
+
+def same(some, others):
+    return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
+
+
+def outcome(trained):
+    """Return the results of a run without its times."""
+    history = [
+        {key: value for key, value in row.items() if "seconds" not in key}
+        for row in trained.history
+    ]
+    predictions = {key: own.tolist() for key, own in trained.predictions.items()}
+    return history, predictions, trained.metrics
+
+
+@pytest.mark.slow
+def test_shared_layers_are_trained_on_the_other_tasks_and_frozen(make, trainings):
+    trained = make("bi-channel").run(1)
+    names = [[each.name for each in task.task.members] for task, _ in trainings]
+    assert names == [
+        ["music", "toys"], ["books"], ["books", "toys"], ["music"], ["books", "music"], ["toys"],
+    ]  # fmt: skip
+    for (name,), (_, source), (_, target) in zip(
+        names[1::2], trainings[::2], trainings[1::2], strict=True
+    ):
+        assert not [layer for layer in source if name in layer]
+        assert target.keys() == SHARED | {f"output_{name}", f"{name}_mechanism"}
+        assert all(same(source[layer], target[layer]) for layer in SHARED)
+    for task, _ in trainings:
+        prefixes = {split.partition(":")[0] for split in task.splits}
+        assert prefixes == {each.name for each in task.task.members}
+    assert trained.metrics.keys() == {*TASKS}
+    assert [row["training"] for row in trained.history] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    assert [row["epoch"] for row in trained.history] == [*range(1, 13)]
+
+
+@pytest.mark.slow
+def test_shared_layers_do_not_depend_on_the_rows_of_their_task(make):
+    def flipped(task):
+        """Return the tasks with the wrong labels of toys."""
+        toys = [split for split in task.splits if split.startswith("toys:")]
+        own = {split: task.splits[split] for split in toys}
+        wrong = {split: replace(rows, labels=1 - rows.labels) for split, rows in own.items()}
+        return replace(task, splits={**task.splits, **wrong})
+
+    def shared(made, number):
+        task = made.task.task.members[number]
+        source = made._source(task)
+        source.run(1)
+        return made._shared(task, source.model)
+
+    before, after = make(), make(change=flipped)
+    assert same(shared(before, 2), shared(after, 2))
+    assert not same(shared(before, 0), shared(after, 0))
+
+
+@pytest.mark.slow
+def test_a_run_is_the_same_after_interruptions(make, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0.0)
+    made = make("bi-channel")
+    expected = outcome(made.run(1))
+
+    def interrupted_at(last):
+        def on_progress(epoch, row):
+            if epoch == last:
+                raise KeyboardInterrupt
+
+        return on_progress
+
+    for last in (4, 5, 10):
+        with pytest.raises(KeyboardInterrupt):
+            made.run(1, interrupted_at(last), checkpoint)
+    resumed = made.run(1, None, checkpoint)
+    assert resumed.resumed == [3, 9]
+    assert outcome(resumed) == expected
+
+
+@pytest.mark.slow
+def test_a_suite_of_transfers(reviews, tmp_path):
+    suite = make_suite("adversarial", "single-channel")
+    plan = plan_suite(suite, tmp_path, data=reviews, quiet=True)
+    seconds = {method: cost.most for (_, method), cost in plan.costs.items()}
+    assert seconds.keys() == {"lstm-4-adversarial", "lstm-4-single-channel"}
+    assert all(value > 0 for value in seconds.values())
+    assert [cost.compiled_once for cost in plan.costs.values()] == [True, False]
+    results = run_suite(suite, tmp_path, data=reviews, quiet=True)
+    assert not results.failures
+    parameters = {run["method"]: run["parameters"]["total"] for run in results.runs}
+    assert parameters["lstm-4-single-channel"] == (4 + 1) * 2
+    for run in read_results(tmp_path).runs:
+        assert run["metrics"].keys() == {*TASKS}
+    assert "sharing single-channel" in make_report(results).markdown()
+
+
+def test_a_transfer_compiles_its_networks_for_each_seed():
+    runs = make_suite("adversarial", "bi-channel").runs()
+    assert [run.shares_network for run in runs] == [True, False]
