@@ -121,3 +121,19 @@ def network(small_glue, suite):
         return TaskTrainer(config, load_task(name, data=small_glue)), config
 
     return make
+
+
+@pytest.fixture
+def scored_folder(suite, tmp_path):
+    """Return a folder with a table of scores, scores.csv, and the runs of a suite, runs."""
+    from relation_tf.bench.run_folder import RunFolder
+    from tests.bench.finished_runs import write_finished
+
+    scores = [f"MR,{name},{seed},.{seed}" for name in ("CNN", "GRU") for seed in (1, 2, 3)]
+    table = "\n".join(["task,method,seed,score", *scores, ""])
+    (tmp_path / "scores.csv").write_text(table, encoding="utf-8")
+    runs = RunFolder(tmp_path / "runs")
+    runs.open(suite(tasks=["CoLA"]))
+    for config in suite(tasks=["CoLA"]).runs():
+        write_finished(runs.start(config), config)
+    return tmp_path

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import MissingPackageError
 from relation_tf.tasks.arrow import read_arrow
-from tests.bench.finished_runs import write_finished
+from tests.programs import Answer, python
 from tests.test_release import setup_cfg
-from tests.test_system import SCORES
 
-ROOT = Path(__file__).resolve().parents[1]
 OF_RUNS = {
     name.partition(">")[0].replace("-", "_")
     for name in setup_cfg("options.extras_require", "tensorflow")
@@ -52,33 +46,12 @@ model.fit(np.ones((4, 5), "int32"), np.ones(4, "int32"), verbose=0)
 """
 
 
-def python(
-    folder: Path,
-    program: str,
-    *arguments: str,
-    hidden: set[str] = OF_RUNS,
-    backend: str = "tensorflow",
-) -> subprocess.CompletedProcess[str]:
+def without(
+    hidden: set[str], folder: Path, program: str, *arguments: str, backend: str = "tensorflow"
+) -> Answer:
     """Run a program with arguments where some packages are not installed."""
-    return subprocess.run(
-        [sys.executable, "-c", HIDE.format(hidden=hidden) + program, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": backend},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture
-def folder(suite, tmp_path):
-    """Return a folder with a table of scores and the runs of a suite."""
-    (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
-    runs = RunFolder(tmp_path / "runs")
-    runs.open(suite(tasks=["CoLA"]))
-    for config in suite(tasks=["CoLA"]).runs():
-        write_finished(runs.start(config), config)
-    return tmp_path
+    hide = HIDE.format(hidden=hidden)
+    return python(hide + program, folder, *arguments, KERAS_BACKEND=backend)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +63,19 @@ def folder(suite, tmp_path):
     ],
     ids=["compare", "compare with a reference", "report"],
 )
-def test_reports_need_no_keras(folder, arguments, report):
+def test_reports_need_no_keras(scored_folder, arguments, report):
     hidden = OF_RUNS | {"keras", "jax", "torch"}
-    answer = python(folder, COMMAND, *arguments, hidden=hidden)
+    answer = without(hidden, scored_folder, COMMAND, *arguments)
     assert (answer.returncode, answer.stderr) == (0, "")
     for name in ("report.html", "report.md", "report.tex", "scores.csv"):
-        assert (folder / report / name).is_file()
+        assert (scored_folder / report / name).is_file()
 
 
 @pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)])
 def test_layers_and_networks_on_another_backend(tmp_path, backend):
     pytest.importorskip(backend, reason=f"pip install '.[{backend}]' brings the backend")
     hidden = OF_RUNS | {"jax", "torch"} - {backend}
-    answer = python(tmp_path, LAYERS, hidden=hidden, backend=backend)
+    answer = without(hidden, tmp_path, LAYERS, backend=backend)
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
@@ -121,15 +94,15 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
         ("download RTE", "TFDS needs the package tensorflow_datasets"),
     ],
 )
-def test_commands_name_what_to_install(folder, arguments, said):
-    before = sorted(folder.rglob("*"))
-    answer = python(folder, COMMAND, *arguments.split())
+def test_commands_name_what_to_install(scored_folder, arguments, said):
+    before = sorted(scored_folder.rglob("*"))
+    answer = without(OF_RUNS, scored_folder, COMMAND, *arguments.split())
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith(
         f"relation-tf: {said}, which is not installed: pip install 'relation-tf[tensorflow]'"
     )
     assert answer.stderr.count("\n") == 1
-    assert sorted(folder.rglob("*")) == before
+    assert sorted(scored_folder.rglob("*")) == before
 
 
 def test_the_backend_of_keras_is_named(tmp_path):
@@ -139,7 +112,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    answer = python(tmp_path, program)
+    answer = without(OF_RUNS, tmp_path, program)
     assert (answer.stdout, answer.stderr) == (
         "the backend of Keras needs the package tensorflow, which is not installed: "
         "pip install 'relation-tf[tensorflow]', or set KERAS_BACKEND to jax or torch\n",

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +14,8 @@ from relation_tf.bench import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.report import make_report
 from tests.bench.finished_runs import write_finished
+from tests.programs import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted([*(ROOT / "relation_tf").rglob("*.py"), *(ROOT / "glue_submit").rglob("*.py")])
 MODULES = {
     "crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "readline", "resource",
@@ -72,17 +69,10 @@ assert Relation(4)(np.ones((2, 3, 5), "float32")).shape == (2, 3, 4)
 session._STATUS = session._STATUS / "none"  # as there is no /proc
 assert peaks()["peak_memory_mib"] is None
 """
-SCORES = "task,method,seed,score\n" + "".join(
-    f"MR,{name},{seed},.{seed}\n" for name in ("CNN", "GRU") for seed in (1, 2, 3)
-)
 
 
 def run(program: str, folder: Path) -> None:
-    answer = subprocess.run(
-        [sys.executable, "-c", HIDE + program],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    answer = python(HIDE + program, folder)
     assert answer.returncode == 0, answer.stderr
 
 
@@ -103,15 +93,10 @@ def test_two_modules_use_what_windows_lacks():
     assert users == {"relation_tf/system.py", "glue_submit/files.py"}
 
 
-def test_compare_and_report_without_them(suite, tmp_path):
-    (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
-    folder = RunFolder(tmp_path / "runs")
-    folder.open(suite(tasks=["CoLA"]))
-    for config in suite(tasks=["CoLA"]).runs():
-        write_finished(folder.start(config), config)
-    run(WITHOUT_KERAS, tmp_path)
-    assert (tmp_path / "compared" / "report.html").is_file()
-    assert (tmp_path / "runs" / "report" / "report.html").is_file()
+def test_compare_and_report_without_them(scored_folder):
+    run(WITHOUT_KERAS, scored_folder)
+    assert (scored_folder / "compared" / "report.html").is_file()
+    assert (scored_folder / "runs" / "report" / "report.html").is_file()
 
 
 @pytest.mark.slow

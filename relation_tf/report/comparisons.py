@@ -42,29 +42,10 @@ def letters_of(result: PairwiseResult) -> dict[str, str]:
     return {str(name): letters for name, letters in result.letters().items()}
 
 
-def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
-    """Return the pairs of a result with all columns of a report.
-
-    In addition to `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b minus a, as
-    `PairwiseResult.estimand` says, with the simultaneous interval from `difference_low` to
-    `difference_high`; NaN for procedures without intervals), `effect_low` and `effect_high` (the
-    interval of the effect size), `ahead` (the method with better ranks, in a test of means with the
-    better mean, significant or not; empty if they are equal), and `higher_is_better` (if False, a
-    positive statistic, difference or effect size means that b is worse).
-
-    Args:
-        result: The test of a task.
-        factor: Factor of the differences, 100 for points.
-    """
-    pairs = _unscaled(result).copy()
-    pairs[_DIFFERENCES] = factor * pairs[_DIFFERENCES]
-    return pairs
-
-
 _PAIRS: WeakKeyDictionary[PairwiseResult, pd.DataFrame] = WeakKeyDictionary()
 
 
-def _unscaled(result: PairwiseResult) -> pd.DataFrame:
+def _pairs_of(result: PairwiseResult) -> pd.DataFrame:
     """Return the pairs with differences in the unit of the scores; computed once per result."""
     if result not in _PAIRS:
         _PAIRS[result] = _all_columns(result)
@@ -227,7 +208,14 @@ def summarize(
 def all_pvalues(
     comparisons: Mapping[str, PairwiseResult], factor: Callable[[str], float] = lambda task: 1.0
 ) -> pd.DataFrame:
-    """Return the pairs of methods on each task, see `pairs_of`.
+    """Return the pairs of methods on each task with all columns of a report.
+
+    In addition to `task` and `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b
+    minus a, as `PairwiseResult.estimand` says, with the simultaneous interval from `difference_low`
+    to `difference_high`; NaN for procedures without intervals), `effect_low` and `effect_high` (the
+    interval of the effect size), `ahead` (the method with better ranks, in a test of means with the
+    better mean, significant or not; empty if they are equal), and `higher_is_better` (if False, a
+    positive statistic, difference or effect size means that b is worse).
 
     Args:
         comparisons: The test of each task, from `compare`.
@@ -238,7 +226,7 @@ def all_pvalues(
     tables = []
     for number, result in enumerate(comparisons.values()):
         advance("intervals of tasks", number, len(comparisons))
-        tables.append(_unscaled(result))
+        tables.append(_pairs_of(result))
     pairs = pd.concat(tables, ignore_index=True)
     sizes = [len(table) for table in tables]
     factors = np.repeat([factor(task) for task in comparisons], sizes)

@@ -13,7 +13,6 @@ from relation_tf.report.comparisons import (
     all_pvalues,
     compare,
     letters_of,
-    pairs_of,
     summarize,
     wins,
 )
@@ -256,13 +255,24 @@ def test_other_procedures_have_their_intervals_on_the_page(suite_of, fabricate, 
 def test_welch_is_ahead_by_means_not_by_ranks(suite_of, fabricate):
     """One run of 10 against seeds that are a little higher: mean and ranks disagree."""
     scores = {"a": [0.4, 0.4, 0.4, 0.4, 0.9], "b": [0.41, 0.41, 0.41, 0.41, 0.42]}
-    table = pairs_of(welch(scores))
+    table = all_pvalues({"CoLA": welch(scores)})
     assert table["effect_size"].item() > 0
     assert table["difference"].item() < 0
     assert table["ahead"].item() == "a"
-    assert pairs_of(steel_dwass(scores))["ahead"].item() == "b"
+    assert all_pvalues({"CoLA": steel_dwass(scores)})["ahead"].item() == "b"
     suite = suite_of(tasks=["CoLA"], method=TWO, test="welch")
     own = dict(zip(("baseline", "relation"), scores.values(), strict=True))
     report = make_report(fabricate(suite, lambda config, *_: own[config.method][config.seed - 1]))
     assert "(by means)" in report.markdown()
     assert "| baseline | relation | ▼" in report.markdown()
+
+
+def test_differences_are_scaled_by_task():
+    tests = {name: steel_dwass({"a": [1, 2, 3, 4], "b": [6, 7, 8, 9]}) for name in ("x", "y")}
+    table = all_pvalues(tests, {"x": 1.0, "y": 100.0}.__getitem__).set_index("task")
+    columns = ["difference", "difference_low", "difference_high"]
+    assert table.loc["x", "difference"] == 5
+    assert (table.loc["y", columns] == 100 * table.loc["x", columns]).all()
+    same = [name for name in table.columns if name not in columns]
+    assert table.loc["y", same].equals(table.loc["x", same].rename("y"))
+    assert all_pvalues(tests)["difference"].tolist() == [5, 5]
