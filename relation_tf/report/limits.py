@@ -26,23 +26,19 @@ MOST_PANELS = 60  # of a figure
 MOST_ITEMS = 60  # of a list, and collapsed parts of a section
 
 
-def limited(blocks: Iterable[Block], where: str = "the CSV files") -> list[Block]:
+def limited(blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks of a section with at most as much as a page can show.
 
     What is left out is named in a note after the block.
-
-    Args:
-        blocks: The blocks.
-        where: Place of the complete tables.
     """
     shown: list[Block] = []
     folded = 0
     for block in blocks:
         folded += isinstance(block, Folded)
         if not isinstance(block, Folded) or folded <= MOST_ITEMS:
-            shown += _limited(block, where)
+            shown += _limited(block)
     if folded > MOST_ITEMS:
-        shown.append(_note(shown_of(MOST_ITEMS, folded, "parts"), where))
+        shown.append(_note(shown_of(MOST_ITEMS, folded, "parts")))
     return shown
 
 
@@ -79,25 +75,25 @@ def shown_of(shown: int, total: int, noun: str) -> str:
     return f"the first {shown:,} of {total:,} {noun}"
 
 
-def _limited(block: Block, where: str) -> Iterator[Block]:
+def _limited(block: Block) -> Iterator[Block]:
     if isinstance(block, Table):
-        yield from _limited_table(block, where)
+        yield from _limited_table(block)
     elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
         total = len(block.picture.panels)
         yield replace(
             block, picture=replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
         )
-        yield _note(shown_of(MOST_PANELS, total, "panels"), where)
+        yield _note(shown_of(MOST_PANELS, total, "panels"))
     elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
         more = f"{len(block.items) - MOST_ITEMS:,} more are not shown here."
         yield replace(block, items=[*block.items[:MOST_ITEMS], more])
     elif isinstance(block, Folded):
-        yield replace(block, blocks=limited(block.blocks, where))
+        yield replace(block, blocks=limited(block.blocks))
     else:
         yield block
 
 
-def _limited_table(table: Table, where: str) -> Iterator[Block]:
+def _limited_table(table: Table) -> Iterator[Block]:
     total = sum(map(len, table.groups.values()))
     notes = []
     if total > MOST_ROWS:
@@ -112,7 +108,7 @@ def _limited_table(table: Table, where: str) -> Iterator[Block]:
         table = replace(table, paper=replace(table.paper, details=details))
     yield table
     if notes:
-        yield _note(" and ".join(notes), where)
+        yield _note(" and ".join(notes))
 
 
 def _first_rows(table: Table) -> dict[str, Sequence[Row]] | Sequence[Row]:
@@ -138,5 +134,5 @@ def _first_columns(table: Table) -> Table:
     return replace(table, columns=table.columns[:MOST_COLUMNS], rows=rows)
 
 
-def _note(what: str, where: str) -> Paragraph:
-    return Paragraph(f"Shown: {what}. All are in {where}.", "note")
+def _note(what: str) -> Paragraph:
+    return Paragraph(f"Shown: {what}. All are in the CSV files.", "note")

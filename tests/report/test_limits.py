@@ -9,6 +9,7 @@ import pytest
 from relation_tf.report import compare, limits
 from relation_tf.report.blocks import Bullets, Column, Folded, Paper, Paragraph, Row, Table
 from relation_tf.report.limits import limited, most_significant
+from relation_tf.stats import null_distribution
 
 
 def table(num_rows, num_columns=2, **options):
@@ -105,3 +106,13 @@ def test_a_report_says_what_it_does_not_show(many_tasks, tmp_path):
     scores = pd.read_csv(folder / "scores.csv")
     assert scores["task"].nunique() == 65
     assert len(pd.read_csv(folder / "pvalues.csv")) == 65
+
+
+def test_a_report_states_its_number_of_permutations(table_of, monkeypatch):
+    monkeypatch.setattr(null_distribution, "_BUDGET", 30_000_000)
+    rng = np.random.default_rng(0)
+    samples = {f"m{i}": [*rng.normal(size=6)] for i in range(8)}
+    report = compare(table_of({"x": samples, "y": samples}))
+    (number,) = {test.null.permutations for test in report.context.comparisons.values()}
+    assert 2_000 < number < null_distribution.PERMUTATIONS
+    assert f"else from {number:,} random ones" in report.markdown()

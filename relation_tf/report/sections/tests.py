@@ -75,7 +75,7 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     if context.pvalues["asymptotic_pvalue"].notna().any():
         yield (
             "p comes from all permutations of the scores among the methods if there are at most "
-            f"{MAX_ARRANGEMENTS:,} of them, else from {PERMUTATIONS:,} random ones. "
+            f"{MAX_ARRANGEMENTS:,} of them, else from {_random(context)} random ones. "
             "The asymptotic p is for comparison with published work only. "
         )
         positive = f"{scores.procedure.symbol}, the difference and Cliff's delta are"
@@ -88,6 +88,14 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         yield " There are too many pairs to list here: see "
         yield Span("pvalues.csv", "link", "pvalues.csv")
         yield "."
+
+
+def _random(context: ReportContext) -> str:
+    """Return the number of random permutations; designs of tasks can differ."""
+    nulls = [test.null for test in context.comparisons.values() if test.null is not None]
+    used = {null.permutations for null in nulls if null.method == "monte-carlo"} or {PERMUTATIONS}
+    fewest, most = min(used), max(used)
+    return f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
 
 def _tasks(context: ReportContext) -> Iterator[Block]:
