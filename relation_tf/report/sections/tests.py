@@ -105,7 +105,7 @@ def _tasks(context: ReportContext) -> Iterator[Block]:
         yield _task(task, test, pairs[task], context)
     if len(context.comparisons) > MOST_ITEMS:
         shown = shown_of(MOST_ITEMS, len(context.comparisons), "tasks")
-        yield Paragraph([f"Shown: {shown}. All are in ", *file_links(["pvalues"]), "."], "note")
+        yield Paragraph([f"Shown: {shown}. All are in ", *file_links(["pvalues"])], "note")
 
 
 def _task(task: str, test: PairwiseResult, pairs: pd.DataFrame, context: ReportContext) -> Folded:
