@@ -7,7 +7,7 @@ import itertools
 import pytest
 from scipy.integrate import dblquad, quad
 
-from relation_tf.stats import attainable_pvalue, seeds_needed, what_can_be_shown
+from relation_tf.stats import attainable_pvalue, design, seeds_needed, what_can_be_shown
 from relation_tf.stats.design import format_pvalue
 
 # Five seeds, 2 to 10 methods; then the seeds needed for .05.
@@ -160,3 +160,11 @@ def test_out_of_range(call, message):
 
 def test_a_pvalue_at_the_level_has_few_digits():
     assert format_pvalue(0.05 - 1e-17) == format_pvalue(0.05 + 1e-12) == "p = .050"
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 3), (5, 1), (20, 5), (50, 12)])
+def test_many_methods_use_an_integral_that_equals_the_sums(monkeypatch, k, n):
+    exact = design._any_pair_disjoint(k, n), design._one_disjoint(n, 6, k)
+    monkeypatch.setattr(design, "_MOST_EXPANDED", 0)
+    integral = design._any_pair_disjoint(k, n), design._one_disjoint(n, 6, k)
+    assert integral == pytest.approx(exact, abs=1e-10)
