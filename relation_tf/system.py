@@ -1,15 +1,18 @@
-"""Modules and functions that only some operating systems have. Imports nothing of the package.
+"""Modules and functions that only some operating systems have. Imports only `errors`.
 
 What Windows lacks is used here, and in `glue_submit.files`, which locks temporary files.
 """
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+
+from relation_tf.errors import SuiteError
 
 try:
     import resource
@@ -29,6 +32,71 @@ def peak_memory() -> int | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def address_space_limit() -> int | None:
+    """Return the limit of this process's address space in MiB (`ulimit -v`); None without one.
+
+    Example:
+        >>> limit = address_space_limit()
+        >>> limit is None or limit > 0
+        True
+    """
+    if resource is None:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit // 2**20
+
+
+def require_address_space(program: str, least: int) -> None:
+    """Check the limit of the address space; libraries abort or wait forever if it is too low.
+
+    Args:
+        program: What needs it.
+        least: The least number of MiB.
+
+    Raises:
+        SuiteError: If the limit is lower.
+
+    Example:
+        >>> require_address_space("a program", least=1)
+    """
+    limit = address_space_limit()
+    if limit is not None and limit < least:
+        raise SuiteError(
+            f"not enough memory: {program} needs an address space of {least:,} MiB, and the limit "
+            f"(ulimit -v) is {limit:,} MiB"
+        )
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Return True if an error, or an error that caused it, is a lack of memory.
+
+    Besides a `MemoryError`, this can be a library that cannot be loaded or a thread that cannot be
+    started.
+
+    Example:
+        >>> lacks_memory(MemoryError()), lacks_memory(OSError(2, "No such file or directory"))
+        (True, False)
+    """
+    while error is not None:
+        if (
+            isinstance(error, MemoryError)
+            or getattr(error, "errno", None) == errno.ENOMEM
+            or (isinstance(error, ImportError | RuntimeError) and _says_memory(str(error)))
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _says_memory(message: str) -> bool:
+    """Return True for messages of the dynamic linker, of Python and of TensorFlow."""
+    said = (
+        "failed to map segment", "cannot allocate memory", "can't start new thread",
+        "out of memory", "std::bad_alloc",
+    )  # fmt: skip
+    return any(each in message.lower() for each in said)
 
 
 @contextmanager

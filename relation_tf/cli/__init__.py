@@ -6,12 +6,13 @@ import signal
 import sys
 
 from relation_tf.interrupts import Terminated, interrupts_delayed, interrupts_kept
+from relation_tf.system import lacks_memory
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM."""
+    """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM, 2 without memory."""
     try:
         with interrupts_kept():
             with interrupts_delayed():
@@ -21,6 +22,11 @@ def main() -> None:
         sys.exit(_ended("Terminated.", signal.SIGTERM))
     except KeyboardInterrupt:
         sys.exit(_ended("Interrupted.", signal.SIGINT))
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        _say("relation-tf: not enough memory.")
+        sys.exit(2)
     finally:
         # The result is known: Ctrl-C while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -28,6 +34,10 @@ def main() -> None:
 
 def _ended(said: str, number: signal.Signals) -> int:
     """Print how the command ended; return its exit code."""
-    with contextlib.suppress(OSError):  # a closed terminal or pipe
-        print(said, file=sys.stderr)
+    _say(said)
     return 128 + number
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # a closed terminal or pipe
+        print(line, file=sys.stderr)

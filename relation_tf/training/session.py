@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from relation_tf.errors import SuiteError, require_package
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
-from relation_tf.system import peak_memory
+from relation_tf.system import peak_memory, require_address_space
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
 LOG = "tensorflow.log"
 
+_LEAST_ADDRESS_SPACE = 3000  # MiB on two cores; with less, TensorFlow aborts or does not end
+
 _peaks: list[int] = []  # peaks of the run before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
 
 
 def check_tensorflow() -> None:
-    """Check that TensorFlow is installed; layers, statistics and reports work without it.
+    """Check that TensorFlow can start; layers, statistics and reports work without it.
 
     Raises:
-        MissingPackageError: If it is not.
+        MissingPackageError: If it is not installed.
+        SuiteError: If the address space of this process is too small.
     """
     require_package("training or loading a model", "tensorflow", "tensorflow")
+    require_address_space("TensorFlow", _LEAST_ADDRESS_SPACE)
 
 
 def start_tensorflow(

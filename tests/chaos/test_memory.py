@@ -1,0 +1,87 @@
+"""Commands with little memory end with one line and exit code 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relation_tf import cli, system
+from relation_tf.system import lacks_memory
+from tests.programs import python
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+limit = int(sys.argv.pop(1)) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+from relation_tf.cli import main
+main()
+"""
+COMMANDS = ("tasks", "status runs", "report runs", "compare scores.csv", "run demo --out new")
+
+
+@pytest.mark.skipif(system.resource is None, reason="needs the module resource")
+@pytest.mark.parametrize("mebibytes", [300, 600, 2000])
+@pytest.mark.parametrize("command", ["suites", "report runs", "compare scores.csv", "run demo"])
+def test_little_memory(scored_folder: Path, command: str, mebibytes: int) -> None:
+    answer = python(LIMITED, scored_folder, str(mebibytes), *command.split())
+    if mebibytes == 2000 and command != "run demo":
+        assert (answer.returncode, answer.stderr) == (0, "")
+        return
+    assert answer.returncode == 2
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("relation-tf: not enough memory: ")
+    assert line.endswith(f"the limit (ulimit -v) is {mebibytes:,} MiB.")
+
+
+def test_a_small_file_is_read_with_little_memory(tmp_path: Path) -> None:
+    """Reading at most 1 GiB must not reserve 1 GiB."""
+    (tmp_path / "a.txt").write_text("small")
+    program = """
+import resource, sys
+from pathlib import Path
+from glue_submit.files import read_bytes
+resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
+assert read_bytes(Path("a.txt")) == b"small"
+"""
+    if system.resource is None:
+        pytest.skip("needs the module resource")
+    answer = python(program, tmp_path)
+    assert answer.returncode == 0, answer.stderr
+
+
+def _caused_by(cause: Exception) -> Exception:
+    error = ValueError("an import failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (MemoryError(), True),
+        (OSError(12, "Cannot allocate memory"), True),
+        (ImportError("libx.so: failed to map segment from shared object"), True),
+        (RuntimeError("can't start new thread"), True),
+        (_caused_by(MemoryError()), True),
+        (_caused_by(OSError(2, "No such file or directory")), False),
+        (ValueError("out of memory"), False),
+        (ImportError("No module named 'x'"), False),
+    ],
+)
+def test_lack_of_memory(error: Exception, lacks: bool) -> None:
+    assert lacks_memory(error) == lacks
+
+
+def test_an_error_that_lacks_memory_is_one_line(monkeypatch, capsys) -> None:
+    def fail() -> None:
+        raise MemoryError
+
+    from relation_tf.cli import commands
+
+    monkeypatch.setattr(commands, "run_app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "relation-tf: not enough memory.\n"
