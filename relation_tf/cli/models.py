@@ -29,11 +29,11 @@ def export(
     format: Annotated[Format, typer.Option(help="Format of the model.")] = "keras",
     task: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Task of the group that the model was trained on."),
+        typer.Option(metavar="NAME", help="Task to export, for a model of a group of tasks."),
     ] = None,
     unsafe: Annotated[
         bool,
-        typer.Option("--unsafe", help="Load models that can run any code, such as saved models."),
+        typer.Option("--unsafe", help="Load models that can run any code (saved-model:PATH)."),
     ] = False,
 ) -> None:
     """Export the model of a run, with its vocabulary and a model card.

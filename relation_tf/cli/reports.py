@@ -103,7 +103,7 @@ class ComparisonOptions:
     )
     margin: tuple[str, ...] = option(
         (),
-        "How far below --reference a score may be to count as no worse, in the unit of the "
+        "Largest decrease from --reference that counts as no worse, in the unit of the "
         "report. Choose it before training. Repeat it as TASK=SCORE for a task with another unit.",
         "SCORE",
         shown="margins of the suites",
@@ -201,7 +201,7 @@ def predict(folder: Folder, **options: Any) -> None:
     """Predict labels of test sets that were missing or incomplete during training.
 
     Uses the saved weights. `relation-tf run` saves them if a test set is missing or incomplete, or
-    with --save-weights.
+    with --set save_models=true.
     """
     from relation_tf.bench import predict_missing
 

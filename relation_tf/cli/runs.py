@@ -131,7 +131,7 @@ def diagnose(
     ] = None,
     **options: Any,
 ) -> None:
-    """Describe what a layer can do, next to attention, linear attention and a baseline.
+    """Describe what a layer can do, compared with attention, linear attention and a baseline.
 
     Trains them on 20 generated tasks and measures what the layer passes between tokens. Safe to
     interrupt: run the same command again to resume.

@@ -156,7 +156,7 @@ def _unscored(results: Results) -> Iterator[str]:
                 yield (
                     f"{name} is scored in {scored} of {len(runs)} runs: the others had no labels "
                     "of it. `relation-tf predict` scores runs that have their weights "
-                    "(--save-weights)."
+                    "(--set save_models=true)."
                 )
 
 
