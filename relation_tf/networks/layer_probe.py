@@ -113,10 +113,10 @@ class LayerProbe:
         if not self.selective:
             yield "mean", "Each other token has the same effect in every text: a mean."
         if self.reach > _LONG_REACH and self.passed <= self.units:
-            vector = ", one vector" if self.passed == self.units else ""
+            vector = " (one vector)" if self.passed == self.units else ""
             yield (
                 "bottleneck",
-                f"Only {self.passed} values pass from half of a text to the other half{vector}.",
+                f"Only {self.passed} values{vector} pass from one half of a text to the other.",
             )
         if self.padding > _SAME:
             yield "padding", f"Padding changes the outputs, by up to {100 * self.padding:.2g} %."

@@ -116,7 +116,7 @@ def test_sentences() -> None:
     assert str(probe_layer(WrongShift)) == "A token receives only the token 2 places before it."
     four = probe_layer(FourNumbers)
     assert four.passed == 4
-    assert str(four) == "Only 4 values pass from half of a text to the other half."
+    assert str(four) == "Only 4 values pass from one half of a text to the other."
     assert str(probe_layer(Window)).endswith("at most 1 away: a window of 3.")
     assert str(probe_layer("fourier-mixing")) == "No limits were found."
     assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49

@@ -129,6 +129,20 @@ def test_failed_runs_are_counted(before, suite_of, fabricate):
     assert report.context.failures == [("CoLA/relation (after)/seed-1", "DataError: no file")]
 
 
+def test_unfinished_methods_of_two_sources_stay_apart(before, suite_of, fabricate):
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    suite = suite_of(method=TWO)
+    after = fabricate(
+        suite, lambda config, *_: score(config) if config.method == "relation" else None,
+        name="after",
+    )  # fmt: skip
+    report = compare(before, after, labels=["before", "after"])
+    runs = report.tables["runs"]
+    assert not runs.duplicated(["task", "method", "seed"]).any()
+    assert set(runs[runs["status"] == "not done"]["method"]) == {"baseline (after)"}
+    assert report.context.answer[0] == "Preliminary: 30 of 40 runs are done, 10 not done."
+
+
 def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
     score = scored({"baseline": 0.5, "relation": 0.9})
     first, second = (
