@@ -386,7 +386,7 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
 
 
 def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
-    """Add the label of its source to each method that several sources have or ask for."""
+    """Add the label of its source to each method that several sources have or request."""
     names = [
         {*source.scores.methods, *(run.method for run in source.results.asked)}
         if source.results is not None
