@@ -17,7 +17,7 @@ from relation_tf.training.pretrained import WEIGHTS
 RESULT = "result.json"
 FILES = "files"
 DIGEST = "sha256"
-_MAY_BE_DELETED = (MODEL, VOCABULARY, WEIGHTS)
+_MODELS = (MODEL, VOCABULARY, WEIGHTS)
 
 
 def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, ...] = ()) -> None:
@@ -40,7 +40,7 @@ def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, .
     write_json(folder / RESULT, {**content, DIGEST: _digest(content)})
 
 
-def damage(folder: Path) -> str | None:
+def damage(folder: Path, models: bool = True) -> str | None:
     r"""Return which file of a finished run has changed since it was written, and how.
 
     Files without a checksum are not checked: those of runs of earlier versions, and those that were
@@ -48,6 +48,8 @@ def damage(folder: Path) -> str | None:
 
     Args:
         folder: The folder of a run with a `result.json`.
+        models: If False, only the sizes of models and weights are checked: reports do not read
+            them, and reading them can take longer than the report.
 
     Returns:
         A sentence that starts with the path of the file, or None.
@@ -71,19 +73,33 @@ def damage(folder: Path) -> str | None:
     if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
         return f"{folder / RESULT}: damaged: its content has changed since the run"
     for name, recorded in result.get(FILES, {}).items():
-        if name in _MAY_BE_DELETED and not (folder / name).exists():
+        if name in _MODELS and not (folder / name).exists():
             continue
-        if fault := _fault(folder / name, recorded):
+        if fault := _fault(folder / name, recorded, content=models or name not in _MODELS):
             return f"{folder / name}: damaged: {fault}"
     return None
 
 
-def _fault(path: Path, recorded: Mapping[str, Any]) -> str | None:
+def damage_of_model(folder: Path) -> str | None:
+    """Return how the model of a finished run has changed since it was written; None if unknown.
+
+    Args:
+        folder: The folder of a run, or an exported model, whose other files may be missing.
+    """
+    recorded = read_json(folder / RESULT).get(FILES, {})
+    for name in _MODELS:
+        known = name in recorded and (folder / name).exists()
+        if known and (fault := _fault(folder / name, recorded[name], content=True)):
+            return f"{folder / name}: damaged: {fault}"
+    return None
+
+
+def _fault(path: Path, recorded: Mapping[str, Any], content: bool) -> str | None:
     try:
         size = path.stat().st_size
         if size != recorded["bytes"]:
             return f"it had {recorded['bytes']:,} bytes after the run, and has {size:,}"
-        if digest_of(path) != recorded[DIGEST]:
+        if content and digest_of(path) != recorded[DIGEST]:
             return "its content has changed since the run"
     except OSError as error:
         return reason_of(error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from relation_tf import __version__
+from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
@@ -45,7 +46,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
 
     Raises:
         SuiteError: If the folder has no model, its run is not finished or of another version of
-            this package, or a custom layer has changed.
+            this package, its model is damaged, or a custom layer has changed.
 
     Example:
         >>> import tempfile
@@ -118,6 +119,8 @@ def _check_finished(folder: Path) -> None:
             f"{folder}: this run has no {MODEL}. Set save_models = true in the suite, delete the "
             "folder of the run and run the suite again"
         )
+    if fault := damage_of_model(folder):
+        raise SuiteError(f"{fault}; `relation-tf run` trains it again")
     version = str(read_json(folder / "manifest.json").get("versions", {}).get("relation_tf"))
     if _series(version) != _series(__version__):
         raise SuiteError(

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.bench.checksums import write_result
+from relation_tf.bench.checksums import damage_of_model, write_result
 from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL
@@ -150,6 +150,8 @@ class _FinishedRun:
                 missing += [] if there else [name]
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
+        if names and (fault := damage_of_model(self.folder)):
+            return [], fault
         if names and not self.weights.exists():
             return [], f"no {MODEL}: train the run again, with --set save_models=true"
         return names, f"no test file of {', '.join(missing)}" if missing else ""

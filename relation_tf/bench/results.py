@@ -298,7 +298,7 @@ def read_results(folder: str | Path) -> Results:
     suite = run_folder.suite()
     runs, failures = [], []
     for path in run_folder.with_file(RESULT):
-        if (fault := damage(path)) is not None:
+        if (fault := damage(path, models=False)) is not None:
             failures.append((_name(path), f"{fault}; `relation-tf run` runs it again"))
             continue
         try:

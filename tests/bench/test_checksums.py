@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+import relation_tf
 from relation_tf import cli
 from relation_tf.bench import RunFolder, read_results, write_submissions
-from relation_tf.bench.checksums import RESULT, damage, digest_of, write_result
+from relation_tf.bench.checksums import RESULT, damage, damage_of_model, digest_of, write_result
 from relation_tf.config.loading import make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.report import make_report
 from relation_tf.tasks import GLUE
@@ -107,6 +109,37 @@ def test_files_can_be_added_and_weights_deleted(tmp_path: Path) -> None:
     assert not folder.is_done(config)
     (run / "weights.npz").unlink()
     assert folder.is_done(config)
+
+
+@pytest.mark.parametrize("name", ["model.keras", "weights.npz"])
+def test_reports_check_sizes_of_models_and_other_uses_their_content(
+    tmp_path: Path, name: str
+) -> None:
+    folder = finished(tmp_path / "out", "RTE")
+    run = folder.run(folder.suite().runs()[0])
+    (run / name).write_bytes(b"model")
+    write_result(run, read_json(run / RESULT))
+    assert damage_of_model(run) is None
+    flip(run / name)
+    said = f"{run / name}: damaged: its content has changed since the run"
+    assert damage_of_model(run) == damage(run) == said
+    assert not folder.is_done(folder.suite().runs()[0])
+    assert read_results(folder.path).failures == []
+    (run / name).write_bytes(b"models")
+    ((_, fault),) = read_results(folder.path).failures
+    assert "damaged: it had 5 bytes after the run, and has 6" in fault
+
+
+def test_a_damaged_model_is_not_loaded(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "out", "RTE")
+    run = folder.run(folder.suite().runs()[0])
+    versions = {"relation_tf": relation_tf.__version__}
+    write_json(run / "manifest.json", {**read_json(run / "manifest.json"), "versions": versions})
+    (run / "model.keras").write_bytes(b"model")
+    write_result(run, read_json(run / RESULT))
+    flip(run / "model.keras")
+    with pytest.raises(SuiteError, match=r"model\.keras: damaged: its content has changed"):
+        relation_tf.load(run)
 
 
 def test_a_killed_prediction_is_not_damage(tmp_path: Path) -> None:

@@ -21,9 +21,11 @@ import pytest
 
 import relation_tf
 from relation_tf.bench import groups, predict_missing, run_suite
+from relation_tf.bench.checksums import write_result
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError
+from relation_tf.files import read_json
 from relation_tf.tasks import find_source, reversal
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.generated import GENERATED
@@ -285,7 +287,10 @@ def test_folders_without_a_model_are_refused(run, trained, tmp_path):
 
 def test_a_broken_file_is_one_line(run):
     (run / "model.keras").write_bytes(b"broken")
-    with pytest.raises(SuiteError, match=r"model.keras: cannot be loaded") as caught:
+    with pytest.raises(SuiteError, match=r"model\.keras: damaged"):
+        relation_tf.load(run)
+    write_result(run, read_json(run / "result.json"))  # as if it had been written broken
+    with pytest.raises(SuiteError, match=r"model\.keras: cannot be loaded") as caught:
         relation_tf.load(run)
     assert "\n" not in str(caught.value)
 
