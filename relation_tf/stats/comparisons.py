@@ -115,18 +115,24 @@ class PairwiseResult(Shown):
             higher), `pvalue`, `asymptotic_pvalue` (if there is one), `significant`, `better` (the
             better method of a significant pair, else None), and `verdict` in words.
         """
+        columns = self.columns()
+        return pd.DataFrame(columns | {"better": pd.Series(columns["better"], dtype=object)})
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `pairs` as lists and arrays, faster than tables of many results."""
         asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
         shown = ["statistic", "pvalue", *asymptotic, "effect_size", "significant"]
-        columns = {name: self._of_pairs(name) for name in shown}
-        signs = np.where(columns["significant"], self.directions(), 0).tolist()
+        values = {name: self._of_pairs(name) for name in shown}
+        signs = np.where(values["significant"], self.directions(), 0).tolist()
         rows = [(a, b, sign) for (a, b), sign in zip(self._named, signs, strict=True)]
         turned = 1 if self.higher_is_better else -1
-        better = [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows]
-        return self._table(
-            **columns,
-            better=pd.Series(better, dtype=object),
-            verdict=[self._verdict(*row) for row in rows],
-        )
+        return {
+            "a": [a for a, _ in self._named],
+            "b": [b for _, b in self._named],
+            **values,
+            "better": [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows],
+            "verdict": [self._verdict(*row) for row in rows],
+        }
 
     def directions(self) -> FloatArray:
         """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
