@@ -119,7 +119,13 @@ class PairwiseResult(Shown):
         return pd.DataFrame(columns | {"better": pd.Series(columns["better"], dtype=object)})
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of `pairs` as lists and arrays, faster than tables of many results."""
+        """Return the columns of `pairs` as lists and arrays, which are faster than a table.
+
+        Example:
+            >>> from relation_tf.stats import steel_dwass
+            >>> steel_dwass({"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10]}).columns()["better"]
+            ['b']
+        """
         asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
         shown = ["statistic", "pvalue", *asymptotic, "effect_size", "significant"]
         values = {name: self._of_pairs(name) for name in shown}
@@ -337,7 +343,7 @@ def pairwise_result(
         [None, 'c', 'c']
     """
     groups = observed_groups(ranked)
-    names = list(ranked.scores)
+    names = labels(list(ranked.scores))
     unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
     pairs = index_pairs(len(names), control is not None)
     against = control is not None
@@ -377,7 +383,7 @@ def as_kind(found: PairwiseResult, kind: type[Kind], **own: Any) -> Kind:
 
 def table_of_pairs(
     values: ArrayLike,
-    names: Sequence[Hashable],
+    names: Sequence[Hashable] | pd.Index[Any],
     against_first: bool,
     *,
     diagonal: float = 0.0,
@@ -388,7 +394,7 @@ def table_of_pairs(
     Args:
         values: Numbers of all pairs, in the order of `itertools.combinations`, or of the pairs with
             the first method.
-        names: The k methods.
+        names: The k methods, as an index to save time, or as a sequence.
         against_first: If True, only the pairs with the first method are compared.
         diagonal: Value on the diagonal.
         below: Factor of the values below the diagonal: -1 turns the sign, 1 keeps it.

@@ -65,8 +65,10 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     """
     tied = _tied_codes(groups).size > 0
     wins = np.empty((len(pairs), groups[0].shape[1]))
+    together = np.stack(groups, axis=1) if len({*map(len, groups)}) == 1 else None
     for i, rows, others in _blocks(groups, pairs):
-        second = np.stack([groups[j] for j in others], axis=1)  # (n, J, B)
+        # (n, J, B)
+        second = np.stack(groups[others], axis=1) if together is None else together[:, others]
         product = len(groups[i]) * len(second)
         if product > _MOST_COMPARISONS:
             wins[rows] = _net_wins_by_counts(groups[i], second)
@@ -85,23 +87,28 @@ def _count(compared: NDArray[np.bool_], most: int) -> Codes:
     return found
 
 
-def _blocks(groups: Groups, pairs: Pairs) -> Iterator[tuple[int, slice, Sequence[int]]]:
-    """Yield the first group of consecutive pairs, their rows and their second groups.
+def _blocks(groups: Groups, pairs: Pairs) -> Sequence[tuple[int, slice, slice]]:
+    """Return the first group of consecutive pairs, their rows and their second groups.
 
     The second groups are consecutive and have the same size; their comparisons stay in the CPU
     cache.
     """
-    row, number = 0, groups[0].shape[1]
-    numbered = enumerate(pairs)
-    for (i, _, size), own in itertools.groupby(
-        numbered, lambda each: (each[1][0], each[1][1] - each[0], len(groups[each[1][1]]))
-    ):
-        others = [j for _, (_, j) in own]
-        step = max(1, _BLOCK_ELEMENTS // (len(groups[i]) * size * number))
-        for start in range(0, len(others), step):
-            part = others[start : start + step]
-            yield i, slice(row, row + len(part)), part
-            row += len(part)
+    return _plan(tuple(map(len, groups)), tuple(pairs), groups[0].shape[1])
+
+
+@functools.lru_cache(maxsize=256)  # many chunks of arrangements have the same blocks
+def _plan(
+    sizes: tuple[int, ...], pairs: tuple[tuple[int, int], ...], number: int
+) -> Sequence[tuple[int, slice, slice]]:
+    blocks = []
+    keys = ((i, sizes[j], j - row) for row, (i, j) in enumerate(pairs))
+    for (i, size, shift), own in itertools.groupby(enumerate(keys), lambda each: each[1]):
+        rows = [row for row, _ in own]
+        step = max(1, _BLOCK_ELEMENTS // (sizes[i] * size * number))
+        for start in range(rows[0], rows[-1] + 1, step):
+            stop = min(start + step, rows[-1] + 1)
+            blocks.append((i, slice(start, stop), slice(start + shift, stop + shift)))
+    return blocks
 
 
 def _net_wins_by_counts(first: Codes, others: Codes) -> NDArray[np.int64]:
@@ -337,10 +344,9 @@ def tie_sums_of(groups: Groups) -> TieSums:
     def tie_sums(pairs: Pairs) -> FloatArray:
         sums = np.empty((len(pairs), groups[0].shape[1]))
         for i, rows, others in _blocks(groups, pairs):
-            js = slice(others[0], others[-1] + 1)
-            shared = np.einsum("cb,cjb->jb", squares[:, i], counts[:, js])
-            shared += np.einsum("cb,cjb->jb", counts[:, i], squares[:, js])
-            sums[rows] = alone[i] + alone[js] + 3 * shared
+            shared = np.einsum("cb,cjb->jb", squares[:, i], counts[:, others])
+            shared += np.einsum("cb,cjb->jb", counts[:, i], squares[:, others])
+            sums[rows] = alone[i] + alone[others] + 3 * shared
         return sums
 
     return tie_sums
@@ -364,10 +370,10 @@ def _tie_sums_by_scores(groups: Groups, dtype: Any) -> TieSums:
     def tie_sums(pairs: Pairs) -> FloatArray:
         sums = np.empty((len(pairs), groups[0].shape[1]))
         for i, rows, others in _blocks(groups, pairs):
-            equal = groups[i][:, None, None] == np.stack([groups[j] for j in others], axis=1)
-            both = times[i][:, None, None] + np.stack([times[j] for j in others], axis=1)  # a + b
+            equal = groups[i][:, None, None] == np.stack(groups[others], axis=1)
+            both = times[i][:, None, None] + np.stack(times[others], axis=1)  # a + b
             shared = (equal * both).reshape(-1, *both.shape[2:]).sum(axis=0, dtype=dtype)
-            sums[rows] = alone[i] + np.stack([alone[j] for j in others]) + 3.0 * shared
+            sums[rows] = alone[i] + np.stack(alone[others]) + 3.0 * shared
         return sums
 
     return tie_sums

@@ -49,7 +49,7 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def labels(names: Sequence[Hashable]) -> pd.Index[Any]:
+def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:
     """Return names as an index in which a tuple is one label."""
     return pd.Index(names, tupleize_cols=False)
 

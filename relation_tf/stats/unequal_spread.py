@@ -112,8 +112,8 @@ class BrunnerMunzelResult(PairwiseResult):
                 low, high = min(low, 0.0), max(high, 0.0)
             median = float(np.median(np.subtract.outer(second, first)))
             rows.append((median, low, high))
-        difference, low, high = zip(*rows, strict=True)
-        return self._table(difference=difference, low=low, high=high)
+        differences, lows, highs = zip(*rows, strict=True)
+        return self._table(difference=differences, low=lows, high=highs)
 
 
 def brunner_munzel(

@@ -73,8 +73,8 @@ class WelchResult(PairwiseResult):
             half *= 1 if found is None else found.error
             difference = float(second.mean() - first.mean())
             rows.append((difference, difference - half, difference + half))
-        difference, low, high = zip(*rows, strict=True)
-        return self._table(difference=difference, low=low, high=high)
+        differences, lows, highs = zip(*rows, strict=True)
+        return self._table(difference=differences, low=lows, high=highs)
 
 
 def welch(
