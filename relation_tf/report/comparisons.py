@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -42,33 +43,37 @@ def letters_of(result: PairwiseResult) -> dict[str, str]:
     return {str(name): letters for name, letters in result.letters().items()}
 
 
-_PAIRS: WeakKeyDictionary[PairwiseResult, pd.DataFrame] = WeakKeyDictionary()
+# Columns rather than a table for each result: tables of thousands of tasks take long to join.
+_PAIRS: WeakKeyDictionary[PairwiseResult, dict[str, Sequence[Any]]] = WeakKeyDictionary()
 
 
-def _pairs_of(result: PairwiseResult) -> pd.DataFrame:
-    """Return the pairs with differences in the unit of the scores; computed once per result."""
+def _pairs_of(result: PairwiseResult) -> dict[str, Sequence[Any]]:
+    """Return the columns of the pairs, in the unit of the scores; computed once per result."""
     if result not in _PAIRS:
         _PAIRS[result] = _all_columns(result)
     return _PAIRS[result]
 
 
-def _all_columns(result: PairwiseResult) -> pd.DataFrame:
-    pairs, effects = result.pairs(), result.effect_sizes()
-    sizes = {name: len(scores) for name, scores in result.samples.items()}
+def _all_columns(result: PairwiseResult) -> dict[str, Sequence[Any]]:
+    pairs, effects = result.columns(), result.effect_sizes()
+    shifts = None if result.estimand is None else result.confidence_interval()
     towards_b = result.directions() * (1 if result.higher_is_better else -1)
-    pairs = pairs.assign(
-        n_a=pairs["a"].map(sizes),
-        n_b=pairs["b"].map(sizes),
-        effect_low=effects["low"],
-        effect_high=effects["high"],
-        ahead=np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], ""),
-        higher_is_better=result.higher_is_better,
-    )
-    if result.estimand is not None:
-        shifts = result.confidence_interval()
-        pairs["difference"] = shifts["difference"]
-        pairs["difference_low"], pairs["difference_high"] = shifts["low"], shifts["high"]
-    return pairs.reindex(columns=_PAIR_COLUMNS)
+    rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
+    unknown = np.full(len(effects), np.nan)
+    columns = {
+        "asymptotic_pvalue": unknown,
+        **pairs,
+        "n_a": [len(result.samples[name]) for name in pairs["a"]],
+        "n_b": [len(result.samples[name]) for name in pairs["b"]],
+        "difference": unknown if shifts is None else shifts["difference"],
+        "difference_low": unknown if shifts is None else shifts["low"],
+        "difference_high": unknown if shifts is None else shifts["high"],
+        "effect_low": effects["low"],
+        "effect_high": effects["high"],
+        "ahead": [b if sign > 0 else a if sign < 0 else "" for a, b, sign in rows],
+        "higher_is_better": [result.higher_is_better] * len(effects),
+    }
+    return {name: columns[name] for name in _PAIR_COLUMNS}
 
 
 def compare(scores: Scores) -> dict[str, PairwiseResult]:
@@ -227,12 +232,14 @@ def all_pvalues(
     for number, result in enumerate(comparisons.values()):
         advance("intervals of tasks", number, len(comparisons))
         tables.append(_pairs_of(result))
-    pairs = pd.concat(tables, ignore_index=True)
-    sizes = [len(table) for table in tables]
+    sizes = [len(table["a"]) for table in tables]
+    columns: dict[str, Any] = {"task": np.repeat(np.array([*comparisons], dtype=object), sizes)}
+    for name in _PAIR_COLUMNS:
+        columns[name] = [*itertools.chain.from_iterable(table[name] for table in tables)]
     factors = np.repeat([factor(task) for task in comparisons], sizes)
-    pairs[_DIFFERENCES] = pairs[_DIFFERENCES].mul(factors, axis=0)
-    pairs.insert(0, "task", np.repeat(np.array([*comparisons], dtype=object), sizes))
-    return pairs
+    columns |= {name: np.multiply(columns[name], factors) for name in _DIFFERENCES}
+    columns["better"] = pd.Series(columns["better"], dtype=object)
+    return pd.DataFrame(columns)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

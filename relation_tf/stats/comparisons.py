@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import Procedure
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.design import format_level, format_pvalue
-from relation_tf.stats.effect_size import delta_interval
+from relation_tf.stats.effect_size import delta_intervals
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.null_distribution import NullDistribution, NullMethod
-from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups, untied_groups
-from relation_tf.stats.presentation import Shown, count, labels, name_pairs
+from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
+from relation_tf.stats.presentation import Shown, count, labels, name_pairs, pair_names
 from relation_tf.stats.samples import FloatArray, RankedSamples
-from relation_tf.stats.shifts import differences_of, shift_interval
+from relation_tf.stats.shifts import shift_intervals
 from relation_tf.stats.spread import spread_notes
 
 NOT_SIGNIFICANT = "no significant difference"
@@ -116,22 +115,37 @@ class PairwiseResult(Shown):
             higher), `pvalue`, `asymptotic_pvalue` (if there is one), `significant`, `better` (the
             better method of a significant pair, else None), and `verdict` in words.
         """
+        columns = self.columns()
+        return pd.DataFrame(columns | {"better": pd.Series(columns["better"], dtype=object)})
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `pairs` as lists and arrays, which are faster than a table.
+
+        Example:
+            >>> from relation_tf.stats import steel_dwass
+            >>> steel_dwass({"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10]}).columns()["better"]
+            ['b']
+        """
         asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
-        table = self._table("statistic", "pvalue", *asymptotic, "effect_size", "significant")
-        signs = np.where(table["significant"], self.directions(), 0).tolist()
-        rows = list(_rows(table[["a", "b"]].assign(sign=signs)))
+        shown = ["statistic", "pvalue", *asymptotic, "effect_size", "significant"]
+        values = {name: self._of_pairs(name) for name in shown}
+        signs = np.where(values["significant"], self.directions(), 0).tolist()
+        rows = [(a, b, sign) for (a, b), sign in zip(self._named, signs, strict=True)]
         turned = 1 if self.higher_is_better else -1
-        better = [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows]
-        table["better"] = pd.Series(better, dtype=object)
-        table["verdict"] = [self._verdict(*row) for row in rows]
-        return table
+        return {
+            "a": [a for a, _ in self._named],
+            "b": [b for _, b in self._named],
+            **values,
+            "better": [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows],
+            "verdict": [self._verdict(*row) for row in rows],
+        }
 
     def directions(self) -> FloatArray:
         """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
 
         Higher is by ranks, or by means in a test of means.
         """
-        return np.sign(self._table(self._signed)[self._signed].to_numpy(dtype=float))
+        return np.sign(self._of_pairs(self._signed))
 
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
         """Return the effect sizes of the tested pairs with confidence intervals.
@@ -146,15 +160,10 @@ class PairwiseResult(Shown):
             `low` and `high` (its interval, see `cliffs_delta_interval`), and `probability`
             (P(b > a) + P(a = b) / 2, with the interval `(low + 1) / 2` to `(high + 1) / 2`).
         """
-        table = self._table("effect_size").rename(columns={"effect_size": "delta"})
-        sizes = {name: scores.size for name, scores in self.samples.items()}
-        interval = functools.cache(delta_interval)
-        table[["low", "high"]] = [
-            interval(delta, min(sizes[a], sizes[b]), confidence)
-            for a, b, delta in _rows(table[["a", "b", "delta"]])
-        ]
-        table["probability"] = (table["delta"] + 1) / 2
-        return table
+        delta = self._of_pairs("effect_size")
+        fewest = np.array([min(self.samples[a].size, self.samples[b].size) for a, b in self._named])
+        low, high = delta_intervals(delta, fewest, confidence)
+        return self._table(delta=delta, low=low, high=high, probability=(delta + 1) / 2)
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the shift between the methods of each pair.
@@ -198,25 +207,14 @@ class PairwiseResult(Shown):
         if confidence is not None:
             check_probability("confidence", confidence)
         level = self.alpha if confidence is None else 1 - confidence
-        null, worst = self.null, -np.inf if self.higher_is_better else np.inf
-        untied = untied_groups([scores.size for scores in self.samples.values()])
-        table, rows = self._table("pvalue"), []
-
-        @functools.cache  # pairs with the same numbers of scores share the critical value
-        def rejected(deviation: float, scale: float) -> bool:
-            return bool(null.pvalues(np.array(deviation / math.sqrt(scale)), untied) < level)
-
-        for a, b, pvalue in _rows(table):
-            m, n = self.samples[a].size, self.samples[b].size
-
-            def rejects(deviation: float, scale: float = m * n * (m + n + 1) / 12) -> bool:
-                return rejected(deviation, scale)
-
-            differences = differences_of(self.samples[a], self.samples[b], worst)
-            equal = np.ones(differences.size)
-            rows.append(shift_interval(differences, equal, rejects, accepts_zero=pvalue >= level))
-        table[["difference", "low", "high"]] = rows
-        return table.drop(columns="pvalue")
+        sizes = tuple(scores.size for scores in self.samples.values())
+        difference, low, high = shift_intervals(
+            [(self.samples[a], self.samples[b]) for a, b in self._named],
+            functools.partial(self.null.num_rejected, sizes, level=level),
+            accept_zero=self._of_pairs("pvalue") >= level,
+            worst=-np.inf if self.higher_is_better else np.inf,
+        )
+        return self._table(difference=difference, low=low, high=high)
 
     def letters(self) -> pd.Series[str]:
         """Return a compact letter display: methods that do not differ significantly share a letter.
@@ -236,14 +234,19 @@ class PairwiseResult(Shown):
         )
         return letters.str.replace(" ", "")
 
-    def _table(self, *attributes: str) -> pd.DataFrame:
-        """Return attributes as columns, with one row per pair."""
-        named = name_pairs(list(self.samples), self.control is not None)
-        columns = {name: getattr(self, name).to_numpy() for name in attributes}
-        if self.control is None:
-            upper = np.triu_indices(len(self.samples), 1)
-            columns = {name: values[upper] for name, values in columns.items()}
-        return named.assign(**columns)
+    @functools.cached_property
+    def _named(self) -> list[tuple[Hashable, Hashable]]:
+        """Names of the tested pairs."""
+        return pair_names(list(self.samples), self.control is not None)
+
+    def _of_pairs(self, attribute: str) -> NDArray[Any]:
+        """Return the values of an attribute, one per pair."""
+        values: NDArray[Any] = getattr(self, attribute).to_numpy()
+        return values if self.control is not None else values[np.triu_indices(len(self.samples), 1)]
+
+    def _table(self, **columns: Any) -> pd.DataFrame:
+        """Return columns as a table with one row per pair."""
+        return name_pairs(list(self.samples), self.control is not None, **columns)
 
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
         if not sign:
@@ -340,7 +343,7 @@ def pairwise_result(
         [None, 'c', 'c']
     """
     groups = observed_groups(ranked)
-    names = list(ranked.scores)
+    names = labels(list(ranked.scores))
     unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
     pairs = index_pairs(len(names), control is not None)
     against = control is not None
@@ -380,7 +383,7 @@ def as_kind(found: PairwiseResult, kind: type[Kind], **own: Any) -> Kind:
 
 def table_of_pairs(
     values: ArrayLike,
-    names: Sequence[Hashable],
+    names: Sequence[Hashable] | pd.Index[Any],
     against_first: bool,
     *,
     diagonal: float = 0.0,
@@ -391,7 +394,7 @@ def table_of_pairs(
     Args:
         values: Numbers of all pairs, in the order of `itertools.combinations`, or of the pairs with
             the first method.
-        names: The k methods.
+        names: The k methods, as an index to save time, or as a sequence.
         against_first: If True, only the pairs with the first method are compared.
         diagonal: Value on the diagonal.
         below: Factor of the values below the diagonal: -1 turns the sign, 1 keeps it.
@@ -416,11 +419,6 @@ def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> b
     """
     # Tolerance: ties between other methods change p slightly.
     return bool(pvalues.min() < 0.999 * attainable - 5 * error)
-
-
-def _rows(table: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Iterate over rows; lists are much faster than arrays of text."""
-    return zip(*(table[name].tolist() for name in table), strict=True)
 
 
 def _seeds(fewest: int, most: int) -> str:

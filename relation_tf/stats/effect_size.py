@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.pairwise import dominance, observed_groups
-from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.samples import FloatArray, rank_samples
 from relation_tf.stats.summary import Interval
 
 
@@ -86,24 +84,28 @@ def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) 
         E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference,
         Journal of the American Statistical Association 22, 209-212.
     """
-    return delta_interval(cliffs_delta(a, b), min(np.size(a), np.size(b)), confidence)
+    fewest = np.array(min(np.size(a), np.size(b)))
+    low, high = delta_intervals(np.array(cliffs_delta(a, b)), fewest, confidence)
+    return Interval(float(low), float(high))
 
 
-def delta_interval(delta: float, fewest: int, confidence: float = 0.95) -> Interval:
-    """Compute the interval of `cliffs_delta_interval` from an estimate of delta.
+def delta_intervals(
+    delta: FloatArray, fewest: NDArray[np.intp], confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the intervals of `cliffs_delta_interval` from estimates of delta.
 
     Args:
-        delta: Cliff's delta.
-        fewest: Number of scores of the method with fewer scores.
+        delta: Cliff's delta of each pair.
+        fewest: Number of scores of the method with fewer scores, for each pair.
         confidence: Coverage, between 0 and 1.
 
     Returns:
-        Lower and upper end.
+        Lower and upper ends.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     check_probability("confidence", confidence)
-    z2 = float(norm.isf((1 - confidence) / 2)) ** 2
-    half = math.sqrt(z2 * (fewest * (1 - delta**2) + z2))
+    z2 = float(ndtri((1 - confidence) / 2)) ** 2
+    half = np.sqrt(z2 * (fewest * (1 - delta**2) + z2))
     low, high = ((fewest * delta + side * half) / (fewest + z2) for side in (-1, 1))
-    return Interval(max(low, -1.0), min(high, 1.0))
+    return np.maximum(low, -1.0), np.minimum(high, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 import numbers
 from collections import Counter
@@ -99,19 +100,26 @@ class NullDistribution:
         Returns:
             Number of values, up to half of m n; as many of the largest values are rejected.
         """
-        groups, deviation = untied_groups(sizes), math.sqrt(m * n * (m + n + 1) / 12)
-
-        def accepted(wins: int) -> bool:
-            statistic = np.array((m * n / 2 - wins) / deviation)
-            return bool(self.pvalues(statistic, groups) >= level)
-
-        return bisect.bisect_left(range((m * n + 1) // 2), True, key=accepted)
+        return _num_rejected(self, tuple(sizes), m, n, level)
 
     def standard_error(self, pvalue: float) -> float:
         """Return the standard error of a p from random arrangements, else 0."""
         if self.method != "monte-carlo":
             return 0.0
         return math.sqrt(pvalue * (1 - pvalue) / self.permutations)
+
+
+@functools.lru_cache(maxsize=256)  # tasks with the same numbers of scores share it
+def _num_rejected(
+    null: NullDistribution, sizes: tuple[int, ...], m: int, n: int, level: float
+) -> int:
+    groups, deviation = untied_groups(sizes), math.sqrt(m * n * (m + n + 1) / 12)
+
+    def accepted(wins: int) -> bool:
+        statistic = np.array((m * n / 2 - wins) / deviation)
+        return bool(null.pvalues(statistic, groups) >= level)
+
+    return bisect.bisect_left(range((m * n + 1) // 2), True, key=accepted)
 
 
 def affordable_permutations(tasks: Sequence[Sequence[int]], pairs: Pairs) -> int:

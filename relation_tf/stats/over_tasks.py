@@ -282,7 +282,7 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
     methods = list(dict.fromkeys(name for test in tests.values() for name in test.samples))
     counts = {pair: [0, 0, 0] for pair in itertools.combinations(methods, 2)}
     for test in tests.values():
-        pairs = test.pairs()
+        pairs = test.columns()
         for a, b, better in zip(pairs["a"], pairs["b"], pairs["better"], strict=True):
             key = (a, b) if (a, b) in counts else (b, a)
             counts[key][1 if better is None else 0 if better == key[0] else 2] += 1

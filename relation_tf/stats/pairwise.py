@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ ROUNDING = 1e-9  # closer statistics are equal
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]
 Pairs: TypeAlias = Sequence[tuple[int, int]]
+TieSums: TypeAlias = "Callable[[Pairs], FloatArray | float]"
 
 
 def index_pairs(num_groups: int, against_first: bool = False) -> Pairs:
@@ -64,8 +65,10 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     """
     tied = _tied_codes(groups).size > 0
     wins = np.empty((len(pairs), groups[0].shape[1]))
+    together = np.stack(groups, axis=1) if len({*map(len, groups)}) == 1 else None
     for i, rows, others in _blocks(groups, pairs):
-        second = np.stack([groups[j] for j in others], axis=1)  # (n, J, B)
+        # (n, J, B)
+        second = np.stack(groups[others], axis=1) if together is None else together[:, others]
         product = len(groups[i]) * len(second)
         if product > _MOST_COMPARISONS:
             wins[rows] = _net_wins_by_counts(groups[i], second)
@@ -84,19 +87,28 @@ def _count(compared: NDArray[np.bool_], most: int) -> Codes:
     return found
 
 
-def _blocks(groups: Groups, pairs: Pairs) -> Iterator[tuple[int, slice, Sequence[int]]]:
-    """Yield the first group of consecutive pairs, their rows and their second groups.
+def _blocks(groups: Groups, pairs: Pairs) -> Sequence[tuple[int, slice, slice]]:
+    """Return the first group of consecutive pairs, their rows and their second groups.
 
-    The second groups have the same size, and their comparisons stay in the CPU cache.
+    The second groups are consecutive and have the same size; their comparisons stay in the CPU
+    cache.
     """
-    row, number = 0, groups[0].shape[1]
-    for (i, size), own in itertools.groupby(pairs, lambda pair: (pair[0], len(groups[pair[1]]))):
-        others = [j for _, j in own]
-        step = max(1, _BLOCK_ELEMENTS // (len(groups[i]) * size * number))
-        for start in range(0, len(others), step):
-            part = others[start : start + step]
-            yield i, slice(row, row + len(part)), part
-            row += len(part)
+    return _plan(tuple(map(len, groups)), tuple(pairs), groups[0].shape[1])
+
+
+@functools.lru_cache(maxsize=256)  # many chunks of arrangements have the same blocks
+def _plan(
+    sizes: tuple[int, ...], pairs: tuple[tuple[int, int], ...], number: int
+) -> Sequence[tuple[int, slice, slice]]:
+    blocks = []
+    keys = ((i, sizes[j], j - row) for row, (i, j) in enumerate(pairs))
+    for (i, size, shift), own in itertools.groupby(enumerate(keys), lambda each: each[1]):
+        rows = [row for row, _ in own]
+        step = max(1, _BLOCK_ELEMENTS // (sizes[i] * size * number))
+        for start in range(rows[0], rows[-1] + 1, step):
+            stop = min(start + step, rows[-1] + 1)
+            blocks.append((i, slice(start, stop), slice(start + shift, stop + shift)))
+    return blocks
 
 
 def _net_wins_by_counts(first: Codes, others: Codes) -> NDArray[np.int64]:
@@ -119,7 +131,7 @@ def dominance(groups: Groups, pairs: Pairs) -> FloatArray:
     return net_wins(groups, pairs) / _products(groups, pairs)
 
 
-def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
+def standardized_wins(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> FloatArray:
     """Return the Mann-Whitney U of each pair, standardized given the ties between the two groups.
 
     `(U - n_i n_j / 2) / sqrt(V)`, positive where the second group is higher; 0 if V is zero (all
@@ -128,26 +140,28 @@ def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     Args:
         groups: k groups of shape `(n_i, B)`.
         pairs: P pairs of group indices.
+        tie_sums: Result of `tie_sums_of`, if it is known.
 
     Returns:
         Standardized statistics, shape `(P, B)`.
     """
-    return standardize(net_wins(groups, pairs) / 2, null_variances(groups, pairs))
+    return standardize(net_wins(groups, pairs) / 2, null_variances(groups, pairs, tie_sums))
 
 
-def null_variances(groups: Groups, pairs: Pairs) -> FloatArray:
+def null_variances(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> FloatArray:
     """Return the variance of the Mann-Whitney U of each pair given the ties between its groups.
 
     Args:
         groups: k groups of shape `(n_i, B)`.
         pairs: P pairs of group indices.
+        tie_sums: Result of `tie_sums_of`, if it is known.
 
     Returns:
         Variances, shape `(P, B)`, or `(P, 1)` if no two scores are tied.
     """
     sizes = np.array([len(group) for group in groups], dtype=float)
     total = sizes[np.array(pairs)].sum(axis=1, keepdims=True)
-    untied = total**3 - total - _tie_sums(groups, pairs)
+    untied = total**3 - total - (tie_sums or tie_sums_of(groups))(pairs)
     return _products(groups, pairs) / (12 * total * (total - 1)) * untied
 
 
@@ -217,7 +231,8 @@ def _largest(groups: Groups, pairs: Pairs) -> FloatArray:
     """Return the largest absolute statistic of all pairs in each arrangement, shape `(B,)`."""
     step = max(1, _BLOCK_ELEMENTS // groups[0].shape[1])
     parts = (pairs[start : start + step] for start in range(0, len(pairs), step))
-    found = [np.abs(standardized_wins(groups, part)).max(axis=0) for part in parts]
+    tie_sums = tie_sums_of(groups)
+    found = [np.abs(standardized_wins(groups, part, tie_sums)).max(axis=0) for part in parts]
     largest: FloatArray = np.max(found, axis=0)
     return largest
 
@@ -243,7 +258,9 @@ def shuffled_groups(
     pool: Codes, sizes: Sequence[int], number: int, rng: np.random.Generator
 ) -> Groups:
     """Return random arrangements of pooled scores: k groups of shape `(n_i, number)`."""
-    return _split(rng.permuted(np.tile(pool, (number, 1)), axis=1), sizes)
+    # NumPy permutes numbers of 8 bytes fastest.
+    drawn = rng.permuted(np.tile(pool.astype(np.int64), (number, 1)), axis=1)
+    return _split(drawn.astype(pool.dtype), sizes)
 
 
 def _split(codes: Codes, sizes: Sequence[int]) -> Groups:
@@ -307,22 +324,32 @@ def arrangements(sizes: Sequence[int], numbers: NDArray[np.intp]) -> Codes:
     return labels.T
 
 
-def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
-    """Return the sum of `t^3 - t` over the distinct scores of each pair, with t occurrences."""
+def tie_sums_of(groups: Groups) -> TieSums:
+    """Return a function from pairs to the sum of `t^3 - t` over their distinct scores.
+
+    t is the number of occurrences of a score in the two groups. With a and b occurrences in one
+    group each, `t^3 - t` is `a^3 - a + b^3 - b + 3 a b (a + b)`.
+    """
     tied = _tied_codes(groups)
     if tied.size == 0:
-        return 0.0
-    largest = max(len(groups[i]) + len(groups[j]) for i, j in pairs)
-    dtype = np.min_scalar_type(largest**3)  # small types are faster
-    if tied.size > max(len(groups[i]) * len(groups[j]) for i, j in pairs):
-        return _tie_sums_by_scores(groups, pairs, dtype)
-    counts = [_occurrences(group, tied, dtype) for group in groups]
-    sums = np.empty((len(pairs), groups[0].shape[1]))
-    for i, rows, others in _blocks(groups, pairs):
-        second = np.stack([counts[j] for j in others], axis=1)
-        both = counts[i][:, None] + second  # (codes, J, B)
-        sums[rows] = (both * (both * both - 1)).sum(axis=0, dtype=dtype)
-    return sums
+        return lambda pairs: 0.0
+    *_, second, first = sorted(map(len, groups))
+    dtype = np.min_scalar_type((first + second) ** 3)  # small types are faster
+    if tied.size > 4 * first * second:
+        return _tie_sums_by_scores(groups, dtype)
+    counts = np.stack([_occurrences(group, tied, dtype) for group in groups], axis=1)
+    squares = counts * counts  # (codes, k, B)
+    alone = (counts * (squares - 1)).sum(axis=0, dtype=dtype)
+
+    def tie_sums(pairs: Pairs) -> FloatArray:
+        sums = np.empty((len(pairs), groups[0].shape[1]))
+        for i, rows, others in _blocks(groups, pairs):
+            shared = np.einsum("cb,cjb->jb", squares[:, i], counts[:, others])
+            shared += np.einsum("cb,cjb->jb", counts[:, i], squares[:, others])
+            sums[rows] = alone[i] + alone[others] + 3 * shared
+        return sums
+
+    return tie_sums
 
 
 def _occurrences(group: Codes, codes: Codes, dtype: Any) -> Codes:
@@ -335,20 +362,21 @@ def _occurrences(group: Codes, codes: Codes, dtype: Any) -> Codes:
     return found[codes].astype(dtype)
 
 
-def _tie_sums_by_scores(groups: Groups, pairs: Pairs, dtype: Any) -> FloatArray:
-    """Return the tie sums of small groups with many distinct scores.
-
-    With a and b occurrences in the two groups, `t^3 - t` is `a^3 - a + b^3 - b + 3 a b (a + b)`.
-    """
+def _tie_sums_by_scores(groups: Groups, dtype: Any) -> TieSums:
+    """Return the function of `tie_sums_of` for small groups with many distinct scores."""
     times = [(group[:, None] == group).sum(axis=0, dtype=dtype) for group in groups]
     alone = [(a * a - 1).sum(axis=0, dtype=np.float64) for a in times]
-    sums = np.empty((len(pairs), groups[0].shape[1]))
-    for i, rows, others in _blocks(groups, pairs):
-        equal = groups[i][:, None, None] == np.stack([groups[j] for j in others], axis=1)
-        both = times[i][:, None, None] + np.stack([times[j] for j in others], axis=1)  # a + b
-        shared = (equal * both).reshape(-1, *both.shape[2:]).sum(axis=0, dtype=dtype)
-        sums[rows] = alone[i] + np.stack([alone[j] for j in others]) + 3.0 * shared
-    return sums
+
+    def tie_sums(pairs: Pairs) -> FloatArray:
+        sums = np.empty((len(pairs), groups[0].shape[1]))
+        for i, rows, others in _blocks(groups, pairs):
+            equal = groups[i][:, None, None] == np.stack(groups[others], axis=1)
+            both = times[i][:, None, None] + np.stack(times[others], axis=1)  # a + b
+            shared = (equal * both).reshape(-1, *both.shape[2:]).sum(axis=0, dtype=dtype)
+            sums[rows] = alone[i] + np.stack(alone[others]) + 3.0 * shared
+        return sums
+
+    return tie_sums
 
 
 def _tied_codes(groups: Groups) -> Codes:

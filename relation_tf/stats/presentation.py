@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 _FORMATS: dict[str, Callable[[Any], str]] = {
@@ -49,17 +49,30 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def labels(names: Sequence[Hashable]) -> pd.Index[Any]:
+def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:
     """Return names as an index in which a tuple is one label."""
     return pd.Index(names, tupleize_cols=False)
 
 
-def name_pairs(names: Sequence[Hashable], against_first: bool = False) -> pd.DataFrame:
-    """Return columns `a` and `b` of all pairs, or only of those with the first name."""
-    first, second = np.triu_indices(len(names), 1)
-    shown = slice(len(names) - 1 if against_first else None)
-    index = labels(names)
-    return pd.DataFrame({"a": index[first[shown]], "b": index[second[shown]]})
+def pair_names(
+    names: Sequence[Hashable], against_first: bool = False
+) -> list[tuple[Hashable, Hashable]]:
+    """Return all pairs of names, or only those with the first name."""
+    return [*itertools.combinations(names, 2)][: len(names) - 1 if against_first else None]
+
+
+def name_pairs(
+    names: Sequence[Hashable], against_first: bool = False, **columns: Any
+) -> pd.DataFrame:
+    """Return columns `a` and `b` of all pairs, or only of those with the first name.
+
+    Args:
+        names: The names.
+        against_first: If True, only pairs with the first name.
+        **columns: More columns; adding them to a table later is many times slower.
+    """
+    pairs = pair_names(names, against_first)
+    return pd.DataFrame({"a": [a for a, _ in pairs], "b": [b for _, b in pairs], **columns})
 
 
 def two_digits(value: float) -> str:

@@ -96,7 +96,7 @@ class StratifiedResult(PairwiseResult):
         if confidence is not None:
             check_probability("confidence", confidence)
         level = self.alpha if confidence is None else 1 - confidence
-        table, null = self._table("pvalue"), self.null
+        null = self.null
         assert null is not None
         untied = [untied_groups([x.size for x in own.values()]) for own in self.tasks.values()]
         kind: PvalueMethod = "asymptotic" if null.method == "asymptotic" else "auto"
@@ -107,15 +107,15 @@ class StratifiedResult(PairwiseResult):
         def rejected(statistic: float) -> bool:
             return bool(stratified_pvalues(null, np.array([statistic]), untied)[0] < level)
 
-        for a, b, pvalue in table.itertuples(index=False):
+        for (a, b), pvalue in zip(self._named, self._of_pairs("pvalue"), strict=True):
             differences, weights, variance = self._differences(a, b)
 
             def rejects(deviation: float, scale: float = math.sqrt(variance)) -> bool:
                 return rejected(deviation / scale)
 
             rows.append(shift_interval(differences, weights, rejects, accepts_zero=pvalue >= level))
-        table[["difference", "low", "high"]] = rows
-        return table.drop(columns="pvalue")
+        difference, low, high = zip(*rows, strict=True)
+        return self._table(difference=difference, low=low, high=high)
 
     def _differences(self, a: Hashable, b: Hashable) -> tuple[FloatArray, FloatArray, float]:
         """Return all differences, their weights, and the variance of their weight above 0."""

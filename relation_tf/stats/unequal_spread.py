@@ -100,21 +100,20 @@ class BrunnerMunzelResult(PairwiseResult):
             a b  difference  low  high
             a b         5.0  3.0   7.5
         """
-        table = self._table("pvalue")
-        level = level_of_each(self, confidence, len(table))
+        level = level_of_each(self, confidence, len(self._named))
         rows = []
-        for a, b, pvalue in table.itertuples(index=False):
+        for (a, b), pvalue in zip(self._named, self._of_pairs("pvalue"), strict=True):
             first, second = self.samples[a], self.samples[b]
             if not np.isfinite([*first, *second]).all():
                 rows.append((np.nan, -math.inf, math.inf))
                 continue
             low, high = _accepted_shifts(first, second, level, self.permutations, self.seed)
-            if pvalue >= level * len(table):  # ties can make the test accept 0 only
+            if pvalue >= level * len(self._named):  # ties can make the test accept 0 only
                 low, high = min(low, 0.0), max(high, 0.0)
             median = float(np.median(np.subtract.outer(second, first)))
             rows.append((median, low, high))
-        table[["difference", "low", "high"]] = rows
-        return table.drop(columns="pvalue")
+        differences, lows, highs = zip(*rows, strict=True)
+        return self._table(difference=differences, low=lows, high=highs)
 
 
 def brunner_munzel(

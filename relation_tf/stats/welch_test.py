@@ -14,7 +14,6 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.comparisons import Estimand, PairwiseResult, as_kind, pairwise_result
 from relation_tf.stats.pairwise import index_pairs
-from relation_tf.stats.presentation import name_pairs
 from relation_tf.stats.samples import (
     FloatArray,
     Samples,
@@ -65,18 +64,17 @@ class WelchResult(PairwiseResult):
         """
         from scipy.special import stdtrit
 
-        table = name_pairs(list(self.samples), self.control is not None)
-        level = level_of_each(self, confidence, len(table))
+        level = level_of_each(self, confidence, len(self._named))
         rows = []
-        for a, b in table.itertuples(index=False):
+        for a, b in self._named:
             first, second = self.samples[a], self.samples[b]
             found = _welch(first, second)
             half = math.inf if found is None else float(-stdtrit(found.freedom, level / 2))
             half *= 1 if found is None else found.error
             difference = float(second.mean() - first.mean())
             rows.append((difference, difference - half, difference + half))
-        table[["difference", "low", "high"]] = rows
-        return table
+        differences, lows, highs = zip(*rows, strict=True)
+        return self._table(difference=differences, low=lows, high=highs)
 
 
 def welch(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, somersd
 
 from relation_tf.stats import cliffs_delta, cliffs_delta_interval
-from relation_tf.stats.effect_size import delta_interval
+from relation_tf.stats.effect_size import delta_intervals
 
 SCORES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
@@ -100,7 +100,8 @@ COVERAGE = {
 def test_coverage_with_five_seeds(scores):
     simulations, n = 40_000, 5
     rng = np.random.default_rng(0)
-    ends = np.array([delta_interval(2 * wins / n**2 - 1, n) for wins in range(n**2 + 1)])
+    deltas = 2 * np.arange(n**2 + 1) / n**2 - 1
+    ends = np.stack(delta_intervals(deltas, np.full(deltas.size, n)), axis=1)
     a, b = scores(rng, 1_000_000)
     measured = []
     for delta in DELTAS:

@@ -27,6 +27,7 @@ from relation_tf.stats.samples import rank_samples
 GROUPS = st.lists(
     st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=2, max_size=5
 )  # mostly tied
+MANY = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=1), min_size=14, max_size=18)
 UNTIED = st.permutations(range(12)).map(lambda order: [order[:3], order[3:7], order[7:]])
 
 
@@ -47,7 +48,7 @@ def naive_statistic(first, second):
 
 @pytest.mark.parametrize("against_first", [False, True])
 @settings(deadline=None, max_examples=50)
-@given(groups=GROUPS | UNTIED)
+@given(groups=GROUPS | MANY | UNTIED)
 def test_statistics_match_the_formulas(against_first, groups):
     pairs = index_pairs(len(groups), against_first)
     wins = net_wins(observed(groups), pairs)[:, 0]
