@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import gc
 import signal
 import sys
 
@@ -22,8 +23,11 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(_ended("Interrupted.", signal.SIGINT))
     finally:
-        # The result is known: Ctrl-C while Python ends must not change the exit code.
+        # The result is known: signals while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        atexit.register(signal.signal, signal.SIGTERM, signal.SIG_IGN)
+        # Python would search TensorFlow's half a million objects for garbage, for seconds.
+        atexit.register(gc.freeze)
 
 
 def _ended(said: str, number: signal.Signals) -> int:
