@@ -27,7 +27,7 @@ _Handlers = dict[signal.Signals, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Signal:
-    number: int
+    number: signal.Signals
 
 
 _received: list[_Signal] = []
@@ -136,7 +136,7 @@ def _in_main_thread() -> bool:
 def _record(number: int, frame: FrameType | None) -> None:
     if _received:
         raise _error()
-    delayed = _Signal(number)
+    delayed = _Signal(signal.Signals(number))
     _received.append(delayed)
     # `threading.Thread` takes a lock, which the interrupted code may hold.
     _thread.start_new_thread(_end_delay, (delayed,))
@@ -151,7 +151,7 @@ def _end_delay(delayed: _Signal) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    _received.append(_Signal(number))
+    _received.append(_Signal(signal.Signals(number)))
     raise _error()
 
 
