@@ -68,14 +68,14 @@ class Place:
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
         """Start a command, and wait until Python has imported the command line."""
-        variables = {"PYTHONPATH": ROOT, "RELATION_TF_CACHE": "cache", "TMPDIR": "temporary"}
-        environment = {key: str(self.folder / path) for key, path in variables.items()}
-        environment["PYTHONUNBUFFERED"] = "1"
+        places = {"PYTHONPATH": ROOT, "RELATION_TF_CACHE": "cache", "TMPDIR": "temporary"}
+        variables = {key: str(self.folder / path) for key, path in places.items()}
+        variables["PYTHONUNBUFFERED"] = "1"
         with (self.folder / "printed").open("wb") as printed:
             process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *command.split()],
-                cwd=self.folder, env=os.environ | environment, stdout=printed, stderr=subprocess.STDOUT,
-                start_new_session=True,
+                cwd=self.folder, env=os.environ | variables, start_new_session=True,
+                stdout=printed, stderr=subprocess.STDOUT,
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )  # fmt: skip
         while "started\n" not in self.printed():
