@@ -54,8 +54,8 @@ name = "shared"
 [[method]]
 mechanism = "relation"
 units = 16
-name = "transfer"
-sharing = "single-channel"
+name = "private"
+sharing = "shared-private"
 """
 SWEEP = """
 tasks = ["WNLI"]
