@@ -120,7 +120,8 @@ def test_killed_at_random_moments(tmp_path: Path, suite: str) -> None:
     subprocess.run(command(tmp_path, whole), check=True, stdout=subprocess.DEVNULL)
     moments = random.Random(KILLS)
     kills = resumed = finished = 0
-    while kills < KILLS or not finished:
+    complete = False
+    while kills < KILLS or not complete:
         process = subprocess.Popen(
             command(tmp_path, killed), stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -132,12 +133,13 @@ def test_killed_at_random_moments(tmp_path: Path, suite: str) -> None:
                 kills += 1
         if process.wait() == -signal.SIGKILL:
             resumed += bool(times(killed, "state.npz"))
+            complete = False
             print(f"kill {kills}: {len(times(killed, 'result.json'))} finished runs", flush=True)
             continue
         assert process.returncode == 0
         assert run_files(killed) == run_files(whole)
         assert not list(killed.rglob("*.tmp"))
         shutil.rmtree(killed)
-        finished += 1
+        finished, complete = finished + 1, True
     assert resumed
     print(f"{kills} kills, {resumed} with a checkpoint; {finished} finished folders are equal")

@@ -140,9 +140,9 @@ def test_signals_at_random_moments(place: Place, name: str) -> None:
     began = time.monotonic()
     assert place.start(command).wait() == 0, place.printed()
     seconds = time.monotonic() - began
-    whole, finished = place.results(), 0
+    whole, finished, complete = place.results(), 0, False
     place.clear()
-    while len(ends) < count or not finished:
+    while len(ends) < count or not complete:
         fresh = not any((place.folder / path).exists() for path in WRITTEN)
         began, moment = time.monotonic(), moments.uniform(0, seconds)
         process = place.start(command)
@@ -158,6 +158,7 @@ def test_signals_at_random_moments(place: Place, name: str) -> None:
             if process.returncode != 0:  # it had not ended
                 wait_for_the_group(process.pid)
                 ends.append(time.monotonic() - sent)
+                complete = False
                 said = f"{name}: {way} {len(ends)} after {moment:.2f} of {seconds:.2f} s"
                 print(f"{said}: ended after {ends[-1]:.2f} s", flush=True)
                 assert process.returncode == 128 + WAYS[way], place.printed()
@@ -168,7 +169,7 @@ def test_signals_at_random_moments(place: Place, name: str) -> None:
             assert place.printed() == printed
         assert process.returncode == 0, place.printed()
         assert place.results() == whole
-        finished += 1
+        finished, complete = finished + 1, True
         place.clear()
         if fresh:
             seconds = took
