@@ -2,23 +2,35 @@
 
 A `KeyboardInterrupt` inside a layer, a trace or an import can become a `TypeError` or disappear.
 Inside `interrupts_delayed`, a signal only sets a flag; `check_interrupts` between the steps, or the
-end of the block, raises the `KeyboardInterrupt`. SIGTERM, which schedulers and `kill` send, raises
+end of the block, raises the `KeyboardInterrupt`, at the latest after 5 s: on a busy machine, the
+import of TensorFlow takes longer. SIGTERM, which schedulers and `kill` send, raises
 `Terminated` inside `interrupts_kept`; elsewhere it ends the process, as in every Python program.
 """
 
 from __future__ import annotations
 
+import _thread
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+_DELAY, _REPEAT = 5.0, 0.5  # seconds of the longest delay, and until the next attempt
+
 _Handlers = dict[signal.Signals, Any]
 
-_received: list[int] = []
+
+@dataclass(frozen=True, eq=False)
+class _Signal:
+    number: signal.Signals
+
+
+_received: list[_Signal] = []
 
 
 class Terminated(KeyboardInterrupt):
@@ -29,8 +41,8 @@ class Terminated(KeyboardInterrupt):
 def interrupts_delayed() -> Iterator[None]:
     """Delay Ctrl-C to the next `check_interrupts`, at the latest to the end of the block.
 
-    A second Ctrl-C raises immediately, for code that does not end. A block inside another one ends
-    without raising. Has no effect in other threads, and where the system handles Ctrl-C.
+    A second Ctrl-C raises immediately, and so does the first one after 5 s. A block inside another
+    one ends without raising. Has no effect in other threads, and where the system handles Ctrl-C.
     """
     before = _own_handlers() if _in_main_thread() else {}
     if not before or _record in before.values():
@@ -46,7 +58,7 @@ def interrupts_delayed() -> Iterator[None]:
         _handle(before)
         if _received:
             # Also if the block ended with an error: Ctrl-C may be its cause.
-            number = _received[0]
+            number = _received[0].number
             _received.clear()
             signal.raise_signal(number)
 
@@ -124,14 +136,25 @@ def _in_main_thread() -> bool:
 def _record(number: int, frame: FrameType | None) -> None:
     if _received:
         raise _error()
-    _received.append(number)
+    delayed = _Signal(signal.Signals(number))
+    _received.append(delayed)
+    # `threading.Thread` takes a lock, which the interrupted code may hold.
+    _thread.start_new_thread(_end_delay, (delayed,))
+
+
+def _end_delay(delayed: _Signal) -> None:
+    """After the longest delay, repeat a signal until the block ends: one can disappear."""
+    time.sleep(_DELAY)
+    while delayed in _received and _record in _own_handlers().values():
+        _thread.interrupt_main(delayed.number)
+        time.sleep(_REPEAT)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    _received.append(number)
+    _received.append(_Signal(signal.Signals(number)))
     raise _error()
 
 
 def _error() -> KeyboardInterrupt:
     """Return the error of the first signal that was received."""
-    return Terminated() if _received[0] == signal.SIGTERM else KeyboardInterrupt()
+    return Terminated() if _received[0].number == signal.SIGTERM else KeyboardInterrupt()

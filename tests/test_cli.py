@@ -25,6 +25,7 @@ from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.tasks import miniglue
+from tests.programs import python
 
 SUITE = """
 name = "small"
@@ -219,6 +220,22 @@ def test_an_interrupted_run_ends_with_how_to_resume(call, tmp_path, monkeypatch,
     )
     ended = {signal.SIGINT: "Interrupted.", signal.SIGTERM: "Terminated."}
     assert error.splitlines()[-1] == ended[number]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_ends_changes_nothing(tmp_path, number):
+    """The exit code is that of the command; there is no search for garbage, which takes long."""
+    program = f"""
+import atexit, gc, signal
+atexit.register(lambda: print("frozen", gc.get_freeze_count() > 0))
+atexit.register(signal.raise_signal, {number:d})  # functions run in the opposite order
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from relation_tf import cli
+cli.main()
+"""
+    ended = python(program, tmp_path, "--version")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[-1] == "frozen True"
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import gc
 import signal
 import sys
 
@@ -28,8 +29,11 @@ def main() -> None:
         _say("relation-tf: not enough memory.")
         sys.exit(2)
     finally:
-        # The result is known: Ctrl-C while Python ends must not change the exit code.
+        # The result is known: signals while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        atexit.register(signal.signal, signal.SIGTERM, signal.SIG_IGN)
+        # Python would search TensorFlow's half a million objects for garbage, for seconds.
+        atexit.register(gc.freeze)
 
 
 def _ended(said: str, number: signal.Signals) -> int:

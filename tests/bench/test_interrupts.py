@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import random
-import re
-import shutil
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import keras
 import pytest
@@ -145,71 +137,3 @@ def test_pretraining(place, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         pretrain([tmp_path / "a.txt"], tmp_path / "out", [layer], [1], settings, quiet=True)
     assert not list(tmp_path.rglob("error.json"))
-
-
-SUITE = """
-name = "pressed"
-source = "miniglue"
-tasks = ["WNLI"]
-seeds = 1
-epochs = 1
-embedding_dim = 4
-
-[[method]]
-mechanism = "relation"
-units = 4
-
-[[method]]
-mechanism = "bilstm"
-units = 4
-"""
-# Python itself handles Ctrl-C until the module is imported.
-PROGRAM = "from relation_tf import cli; print('started', flush=True); cli.main()"
-PRESSES = int(os.environ.get("RELATION_TF_PRESSES", "6"))
-
-
-def start(folder, jobs):
-    """Start a run in a new folder, and wait until Python has started."""
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    with (folder / "printed").open("wb") as printed:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "run", "s.toml", "--out", "out", "--jobs", str(jobs)],
-            cwd=folder, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
-    while "started\n" not in (folder / "printed").read_text():
-        assert process.poll() is None
-        time.sleep(0.01)
-    return process
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(60 * (PRESSES + 10))
-def test_presses_at_random_moments(tmp_path):
-    """From the start of the command to the last run; `RELATION_TF_PRESSES=100` for more."""
-    (tmp_path / "s.toml").write_text(SUITE)
-    moments, pressed = random.Random(PRESSES), 0
-    seconds = {}
-    for jobs in (1, 2):
-        began = time.monotonic()
-        assert start(tmp_path, jobs).wait() == 0, (tmp_path / "printed").read_text()
-        seconds[jobs] = time.monotonic() - began
-    while pressed < PRESSES:
-        jobs = 2 if pressed % 4 == 3 else 1
-        process = start(tmp_path, jobs)
-        moment = moments.uniform(0, 0.9 * seconds[jobs])
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(moment)
-        if "report: " in (tmp_path / "printed").read_text():  # the machine was faster than before
-            assert process.wait() == 0
-            seconds[jobs] = moment
-            continue
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait()
-        printed = (tmp_path / "printed").read_text()
-        pressed += 1
-        print(f"press {pressed} after {moment:.2f} s: exit code {process.returncode}")
-        assert process.returncode == 130, printed
-        assert not re.search("Traceback|Exception ignored|failed", printed), printed
-        assert not list(tmp_path.glob("out/**/error.json"))

@@ -17,7 +17,7 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.provenance import software
 from relation_tf.bench.ray_cluster import keep
 from relation_tf.errors import SuiteError
-from tests.bench.test_interruption import files
+from tests.bench.kept_files import run_files
 
 BASELINE = {"mechanism": "baseline", "units": 8}
 RELATION = {"mechanism": "relation", "units": 8}
@@ -133,7 +133,7 @@ def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
     assert sum(map(len, resumed)) == 2
     assert len(results.runs) == 8
     assert len(results.failures) == 4
-    assert files(out) == files(local)
+    assert run_files(out) == run_files(local)
     assert manifests(out) == manifests(local)
     assert (out / "tensorflow.log").exists()
 
