@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
+from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, SOURCES
 
@@ -83,6 +85,30 @@ def all_runs(results: Results) -> pd.DataFrame:
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
         rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
     return pd.DataFrame(rows)
+
+
+def read_runs(folder: Path) -> pd.DataFrame:
+    """Return the runs of a report's folder; empty if it has none, or a file without costs.
+
+    Args:
+        folder: The folder, with `runs.csv`.
+
+    Raises:
+        SuiteError: If the file cannot be read.
+    """
+    file = folder / "runs.csv"
+    if not file.exists():
+        return pd.DataFrame()
+    try:
+        runs = pd.read_csv(file, dtype={"task": str, "method": str})
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    if not {"task", "method", "seed", "status", *COSTS} <= {*runs.columns}:
+        return pd.DataFrame()
+    for column in COSTS:
+        if runs[column].dtype.kind not in "if":
+            raise SuiteError(f"{file}: must have numbers in column {column!r}")
+    return runs
 
 
 def _training_rows(manifest: Mapping[str, Any]) -> int:

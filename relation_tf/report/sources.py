@@ -25,8 +25,8 @@ from relation_tf.bench.run_folder import suites_inside
 from relation_tf.config.faults import first_fault
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.files import LARGEST, read_json
-from relation_tf.report.runs import COSTS
-from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
+from relation_tf.report.runs import COSTS, read_runs
+from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
@@ -150,7 +150,7 @@ def read_source(
         paths=[path],
         pretraining=pretraining,
         manifests=manifests,
-        runs=_with_costs(read.failed) if file == path else _read_runs(path),
+        runs=_with_costs(read.failed) if file == path else read_runs(path),
         notes=read.notes,
         judged_by_name=frozenset() if reported else scores.lower_is_better,
     )
@@ -159,27 +159,6 @@ def read_source(
 def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     """Return the failed runs of a table in the form of a report's runs."""
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
-
-
-def _read_runs(folder: Path) -> pd.DataFrame:
-    """Return the runs of a report's folder; empty if it has none, or a file without costs.
-
-    Raises:
-        SuiteError: If the file cannot be read.
-    """
-    file = folder / "runs.csv"
-    if not file.exists():
-        return pd.DataFrame()
-    try:
-        runs = pd.read_csv(file, dtype={"task": str, "method": str})
-    except (OSError, ValueError) as error:
-        raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
-    if not {*KEY, "status", *COSTS} <= {*runs.columns}:
-        return pd.DataFrame()
-    for column in COSTS:
-        if runs[column].dtype.kind not in "if":
-            raise SuiteError(f"{file}: must have numbers in column {column!r}")
-    return runs
 
 
 def _source_of_runs(label: str, results: Results) -> LoadedScores:

@@ -14,7 +14,7 @@ from scipy import stats
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.runs import all_runs
+from relation_tf.report.runs import all_runs, read_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
 from relation_tf.stats.spread import error_of_sum
@@ -67,7 +67,8 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
     """Return the costs of methods in timed suites, by text length.
 
     Args:
-        sources: Folders of the suites, or their results; at most one of each kind.
+        sources: Folders of the suites, their results, or folders with `suite.toml` and `runs.csv`
+            of their reports; at most one of each kind.
         methods: The methods to look for, by name.
 
     Returns:
@@ -108,7 +109,9 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
 
 def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object]]:
     suite = results.suite
-    runs = all_runs(results)
+    runs = all_runs(results) if results.runs else read_runs(results.folder)
+    if runs.empty:
+        return
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
     for measure in MEASURES[suite.timed] if len(done) else ():
         for (task, method), own in done.groupby(["task", "method"], sort=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,17 @@ def test_methods_that_are_no_worse_and_cheaper_are_named(scored: Path, timed: Pa
     assert "- peak memory of a training pass, MiB: none\n" in text
     assert "- state size, KiB: linear and relation\n" in text
     assert "Costs: suite made-up, 48 runs, on A processor." in text
+
+
+def test_costs_of_a_report_are_those_of_its_runs(scored: Path, timed: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    make_report(timed).write(copied)
+    shutil.copy(timed / "suite.toml", copied)
+    names = ["attention", "relation"]
+    pd.testing.assert_frame_equal(read_costs([copied], names), read_costs([timed], names))
+    (copied / "runs.csv").unlink()
+    with pytest.raises(SuiteError, match="no finished run of a compared method"):
+        read_costs([copied], names)
 
 
 def test_cheaper_methods_can_depend_on_the_length(scored: Path, timed: Path) -> None:
