@@ -19,7 +19,6 @@ except ImportError:  # Windows: files of killed processes stay
 
 
 LARGEST = 2**30  # bytes of a file that is read as a whole: 1 GiB
-_PART = 2**24  # bytes read at a time
 
 
 def read_bytes(path: Path, most: int = LARGEST) -> bytes:
@@ -34,14 +33,14 @@ def read_bytes(path: Path, most: int = LARGEST) -> bytes:
             end.
     """
     refuse_device(path)
-    content = bytearray()
     with path.open("rb") as file:
-        # In parts: `read(most)` would reserve that much memory for a small file too.
-        while part := file.read(_PART):
-            content += part
-            if len(content) > most:
-                raise OSError(errno.EFBIG, f"larger than {most / 2**20:,.0f} MiB", str(path))
-    return bytes(content)
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(min(size, most) + 1)  # `read(most)` would reserve that much memory
+        if len(content) > size:  # a pipe
+            content += file.read(most)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {most / 2**20:,.0f} MiB", str(path))
+    return content
 
 
 def refuse_device(path: Path) -> None:

@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-_DELAY, _REPEAT = 5.0, 0.5  # seconds of the longest delay, and until the next attempt
+_DELAY = 5.0  # seconds of the longest delay, and until the next attempt
 
 _Handlers = dict[signal.Signals, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Signal:
     number: signal.Signals
+    raised: bool = False  # by `check_interrupts` or the end of the block, or about to be
 
 
 _received: list[_Signal] = []
@@ -55,6 +56,8 @@ def interrupts_delayed() -> Iterator[None]:
     try:
         yield
     finally:
+        for delayed in _received:
+            delayed.raised = True
         _handle(before)
         if _received:
             # Also if the block ended with an error: Ctrl-C may be its cause.
@@ -114,6 +117,7 @@ def check_interrupts() -> None:
         KeyboardInterrupt: In a block of `interrupts_delayed` that has received Ctrl-C.
     """
     if _received and _record in _own_handlers().values():
+        _received[0].raised = True
         raise _error()
 
 
@@ -143,11 +147,14 @@ def _record(number: int, frame: FrameType | None) -> None:
 
 
 def _end_delay(delayed: _Signal) -> None:
-    """After the longest delay, repeat a signal until the block ends: one can disappear."""
+    """After the longest delay, repeat a signal until it is raised: one can disappear."""
     time.sleep(_DELAY)
-    while delayed in _received and _record in _own_handlers().values():
-        _thread.interrupt_main(delayed.number)
-        time.sleep(_REPEAT)
+    while delayed in _received and not delayed.raised:
+        if hasattr(signal, "pthread_kill"):  # also ends a waiting system call
+            signal.pthread_kill(threading.main_thread().ident or 0, delayed.number)
+        else:
+            _thread.interrupt_main(delayed.number)
+        time.sleep(_DELAY)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

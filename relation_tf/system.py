@@ -6,6 +6,7 @@ What Windows lacks is used here, and in `glue_submit.files`, which locks tempora
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def require_address_space(program: str, least: int) -> None:
 
     Args:
         program: What needs it.
-        least: The least number of MiB.
+        least: The least number of MiB on two cores. OpenBLAS reserves 16 MiB for each further one.
 
     Raises:
         SuiteError: If the limit is lower.
@@ -62,6 +63,7 @@ def require_address_space(program: str, least: int) -> None:
         >>> require_address_space("a program", least=1)
     """
     limit = address_space_limit()
+    least += 16 * max(0, (os.cpu_count() or 1) - 2)
     if limit is not None and limit < least:
         raise SuiteError(
             f"not enough memory: {program} needs an address space of {least:,} MiB, and the limit "

@@ -100,13 +100,30 @@ def test_a_long_block_is_interrupted(monkeypatch, number):
             signal.raise_signal(number)
             for part in ("first", "second"):
                 with contextlib.suppress(*[KeyboardInterrupt] * (part == "first")):
-                    for _ in range(1000):
-                        time.sleep(0.01)
+                    time.sleep(100)
                     done.append(part)
 
     with pytest.raises(Terminated if number == signal.SIGTERM else KeyboardInterrupt):
         command()
     assert not done
+
+
+def test_what_cleans_up_is_not_interrupted_again(monkeypatch):
+    monkeypatch.setattr(interrupts, "_DELAY", 0.01)
+    done = []
+
+    @interrupts_delayed()
+    def steps():
+        press()
+        try:
+            check_interrupts()
+        finally:
+            time.sleep(0.1)
+            done.append("cleaned up")
+
+    with pytest.raises(KeyboardInterrupt):
+        steps()
+    assert done == ["cleaned up"]
 
 
 def test_a_block_that_has_ended_is_not_interrupted_again(monkeypatch):

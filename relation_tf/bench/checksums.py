@@ -65,14 +65,10 @@ def damage(folder: Path, models: bool = True) -> str | None:
         ...     before, damage(folder).removeprefix(str(folder))
         (None, '/history.csv: damaged: its content has changed since the run')
     """
-    try:
-        result = read_json(folder / RESULT)
-    except SuiteError as error:
-        return str(error)
-    content = {key: value for key, value in result.items() if key != DIGEST}
-    if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
-        return f"{folder / RESULT}: damaged: its content has changed since the run"
-    for name, recorded in result.get(FILES, {}).items():
+    files, fault = _recorded(folder)
+    if fault is not None:
+        return fault
+    for name, recorded in files.items():
         if name in _MODELS and not (folder / name).exists():
             continue
         if fault := _fault(folder / name, recorded, content=models or name not in _MODELS):
@@ -86,12 +82,26 @@ def damage_of_model(folder: Path) -> str | None:
     Args:
         folder: The folder of a run, or an exported model, whose other files may be missing.
     """
-    recorded = read_json(folder / RESULT).get(FILES, {})
+    files, fault = _recorded(folder)
+    if fault is not None:
+        return fault
     for name in _MODELS:
-        known = name in recorded and (folder / name).exists()
-        if known and (fault := _fault(folder / name, recorded[name], content=True)):
+        known = name in files and (folder / name).exists()
+        if known and (fault := _fault(folder / name, files[name], content=True)):
             return f"{folder / name}: damaged: {fault}"
     return None
+
+
+def _recorded(folder: Path) -> tuple[Mapping[str, Any], str | None]:
+    """Return the recorded sizes and digests by name, and the fault of `result.json`."""
+    try:
+        result = read_json(folder / RESULT)
+    except SuiteError as error:
+        return {}, str(error)
+    content = {key: value for key, value in result.items() if key != DIGEST}
+    if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
+        return {}, f"{folder / RESULT}: damaged: its content has changed since the run"
+    return result.get(FILES, {}), None
 
 
 def _fault(path: Path, recorded: Mapping[str, Any], content: bool) -> str | None:

@@ -49,7 +49,8 @@ def options(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-    require_address_space("relation-tf", _LEAST_ADDRESS_SPACE)
+    if {"-h", "--help"}.isdisjoint(sys.argv):
+        require_address_space("relation-tf", _LEAST_ADDRESS_SPACE)
 
 
 def complain(message: str) -> int:

@@ -265,6 +265,7 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
     check_folder(folder)
     with interrupts_delayed(), progress_shown():
         report = make_report(results, costs)
+    with interrupts_delayed(), progress_shown():  # the delay of Ctrl-C starts with the first file
         _print_report(report, folder)
     return report
 

@@ -387,12 +387,7 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
 
 def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
     """Add the label of its source to each method that several sources have or request."""
-    names = [
-        {*source.scores.methods, *(run.method for run in source.results.asked)}
-        if source.results is not None
-        else {*source.scores.methods}
-        for source in sources
-    ]
+    names = [{*source.scores.methods, *source.requested()} for source in sources]
     times = Counter(name for own in names for name in own)
     return [
         source.renamed({name: f"{name} ({source.label})" for name in own if times[name] > 1})

@@ -109,17 +109,18 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
 
 def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object]]:
     suite = results.suite
-    runs = all_runs(results) if results.runs else read_runs(results.folder)
+    measures = MEASURES[suite.timed]
+    runs = all_runs(results) if results.runs else _read(results.folder, measures)
     if runs.empty:
         return
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
-    for measure in MEASURES[suite.timed] if len(done) else ():
+    for measure in measures if len(done) else ():
         for (task, method), own in done.groupby(["task", "method"], sort=False):
             values = own[measure.column].dropna() * measure.factor
             if len(values):
                 yield {
                     "suite": suite.name,
-                    "processor": " and ".join(dict.fromkeys(own["processor"])),
+                    "processor": " and ".join(dict.fromkeys(own["processor"].dropna())),
                     "measure": measure.name,
                     "label": measure.label,
                     "tokens": length_of(suite.find_task(str(task))),
@@ -130,6 +131,15 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
                     "runs": len(values),
                     "more_is_better": measure.more_is_better,
                 }
+
+
+def _read(folder: Path, measures: Sequence[Measure]) -> pd.DataFrame:
+    """Return the runs of a report on a timed suite; empty if it has none."""
+    runs = read_runs(folder)
+    for column in (measure.column for measure in measures if len(runs)):
+        if column not in runs or runs[column].dtype.kind not in "if":
+            raise SuiteError(f"{folder / 'runs.csv'}: must have numbers in column {column!r}")
+    return runs
 
 
 def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:

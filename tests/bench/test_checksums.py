@@ -140,6 +140,9 @@ def test_a_damaged_model_is_not_loaded(tmp_path: Path) -> None:
     flip(run / "model.keras")
     with pytest.raises(SuiteError, match=r"model\.keras: damaged: its content has changed"):
         relation_tf.load(run)
+    write_json(run / RESULT, {**read_json(run / RESULT), "files": {"model.keras": {}}})
+    with pytest.raises(SuiteError, match=r"result\.json: damaged: its content has changed"):
+        relation_tf.load(run)
 
 
 def test_a_killed_prediction_is_not_damage(tmp_path: Path) -> None:

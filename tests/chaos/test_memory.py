@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from relation_tf import cli, system
+from relation_tf.errors import SuiteError
 from relation_tf.system import lacks_memory
 from tests.programs import python
 
@@ -18,21 +19,36 @@ resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 from relation_tf.cli import main
 main()
 """
-COMMANDS = ("tasks", "status runs", "report runs", "compare scores.csv", "run demo --out new")
 
 
 @pytest.mark.skipif(system.resource is None, reason="needs the module resource")
-@pytest.mark.parametrize("mebibytes", [300, 600, 2000])
+@pytest.mark.parametrize("mebibytes", [300, 600, 2900])
 @pytest.mark.parametrize("command", ["suites", "report runs", "compare scores.csv", "run demo"])
 def test_little_memory(scored_folder: Path, command: str, mebibytes: int) -> None:
     answer = python(LIMITED, scored_folder, str(mebibytes), *command.split())
-    if mebibytes == 2000 and command != "run demo":
+    if mebibytes == 2900 and command != "run demo":
         assert (answer.returncode, answer.stderr) == (0, "")
         return
     assert answer.returncode == 2
     (line,) = answer.stderr.splitlines()
     assert line.startswith("relation-tf: not enough memory: ")
     assert line.endswith(f"the limit (ulimit -v) is {mebibytes:,} MiB.")
+
+
+def test_help_needs_little_memory(tmp_path: Path) -> None:
+    if system.resource is None:
+        pytest.skip("needs the module resource")
+    answer = python(LIMITED, tmp_path, "600", "run", "--help")
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_more_cores_need_more_memory(monkeypatch) -> None:
+    monkeypatch.setattr(system, "address_space_limit", lambda: 1000)
+    monkeypatch.setattr(system.os, "cpu_count", lambda: 2)
+    system.require_address_space("this", 1000)
+    monkeypatch.setattr(system.os, "cpu_count", lambda: 32)
+    with pytest.raises(SuiteError, match="needs an address space of 1,480 MiB"):
+        system.require_address_space("this", 1000)
 
 
 def test_a_small_file_is_read_with_little_memory(tmp_path: Path) -> None:

@@ -143,6 +143,26 @@ def test_unfinished_methods_of_two_sources_stay_apart(before, suite_of, fabricat
     assert report.context.answer[0] == "Preliminary: 30 of 40 runs are done, 10 not done."
 
 
+def test_failed_methods_of_two_reports_stay_apart(before, suite_of, fabricate, tmp_path):
+    """The failed runs of one report must not count against a method of the other."""
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    after = fabricate(
+        suite_of(method=TWO), lambda run, *_: score(run) if run.method == "baseline" else None,
+        name="after",
+    )  # fmt: skip
+    folders = []
+    for source in (before, after):
+        folders.append(tmp_path / f"report-{len(folders)}")
+        make_report(source).write(folders[-1])
+    runs = pd.read_csv(folders[1] / "runs.csv")
+    runs.loc[runs["method"] == "relation", "status"] = "failed"
+    runs.to_csv(folders[1] / "runs.csv", index=False)
+    context = compare(*folders, labels=["before", "after"]).context
+    assert set(context.scores.methods) == {
+        "baseline (before)", "baseline (after)", "relation (before)"
+    }  # fmt: skip
+
+
 def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
     score = scored({"baseline": 0.5, "relation": 0.9})
     first, second = (

@@ -70,6 +70,11 @@ def test_costs_of_a_report_are_those_of_its_runs(scored: Path, timed: Path, tmp_
     shutil.copy(timed / "suite.toml", copied)
     names = ["attention", "relation"]
     pd.testing.assert_frame_equal(read_costs([copied], names), read_costs([timed], names))
+    runs = pd.read_csv(copied / "runs.csv")
+    for broken in (runs.assign(pass_mib="much"), runs.drop(columns="pass_mib")):
+        broken.to_csv(copied / "runs.csv", index=False)
+        with pytest.raises(SuiteError, match=r"runs\.csv: must have numbers in column 'pass_mib'"):
+            read_costs([copied], names)
     (copied / "runs.csv").unlink()
     with pytest.raises(SuiteError, match="no finished run of a compared method"):
         read_costs([copied], names)
