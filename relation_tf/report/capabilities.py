@@ -10,15 +10,13 @@ import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.learned import NEEDED, chance_of, diagnostic_of, share_of
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SOLVED, AT_CHANCE = 0.95, 0.10
 """Share of the distance from chance to a perfect score: at least, and at most."""
-
-NEEDED = 0.5
-"""Share that the reference needs, so that its task has verdicts."""
 
 
 @dataclass(frozen=True)
@@ -122,19 +120,18 @@ def capabilities(
     """
     states = _states(runs)
     means = scores.table.groupby(["task", "method"], sort=False, observed=True)["score"].mean()
-    owners = {name: task for task in DIAGNOSTICS for name in DIAGNOSTICS[task].scored}
     rows, further = [], []
     for name in scores.own_tasks:
-        task = owners.get(name)
+        task = diagnostic_of(name)
         if task is None:
             continue
-        chance = scores.factor(name) * _chance(task, name)
+        chance = scores.factor(name) * chance_of(name)
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
         for method in scores.methods:
             if (name, method) not in means:
                 continue
             score = scores.factor(name) * float(means[name, method])
-            share = (score - chance) / (scores.factor(name) - chance)
+            share = share_of(float(means[name, method]), name)
             row = {
                 "task": name, "method": method, "score": score, "chance": chance, "share": share,
                 "level": "solved" if share >= SOLVED
@@ -149,10 +146,7 @@ def capabilities(
     if not rows:
         return None
     reference = None if verdicts is None else verdicts.reference
-    found = Capabilities(pd.DataFrame(rows), pd.DataFrame(further), reference)
-    unlearned = found.table["task"].isin(found.not_learned)
-    found.table.loc[unlearned, "verdict"] = ""
-    return found
+    return Capabilities(pd.DataFrame(rows), pd.DataFrame(further), reference)
 
 
 def _states(runs: pd.DataFrame | None) -> dict[tuple[str, str], float]:
@@ -167,8 +161,3 @@ def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
     """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
     found = capabilities(scores, verdicts)
     return "" if found is None else " ".join(found.in_words(method))
-
-
-def _chance(task: str, name: str) -> float:
-    """Return the share of the most frequent label of a test set."""
-    return make(task).chance(DIAGNOSTICS[task].scored[name])

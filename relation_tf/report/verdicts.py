@@ -13,6 +13,7 @@ import pandas as pd
 from relation_tf.errors import join_names
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
+from relation_tf.report.learned import not_learned
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
 
@@ -44,6 +45,8 @@ class Verdicts:
         doubts: Warnings about missing scores.
         notes: Remarks on constant scores.
         apart: Diagnostic sets, which no mean and no count includes.
+        not_learned: Tasks and test sets without verdicts, because the reference does not learn
+            them.
     """
 
     reference: str
@@ -53,6 +56,7 @@ class Verdicts:
     doubts: Sequence[str]
     notes: Sequence[str]
     apart: Sequence[str] = ()
+    not_learned: Sequence[str] = ()
 
     @property
     def methods(self) -> list[str]:
@@ -80,7 +84,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
     """Judge all methods against the reference; None without a reference.
 
     A mean over tasks needs tasks with one unit and direction, and uses the tasks that all judged
-    methods have. Failed runs could only have lowered a mean: a method with failed runs is neither
+    methods have. A diagnostic task that the reference does not learn has no verdict and is not in
+    the mean. Failed runs could only have lowered a mean: a method with failed runs is neither
     better nor no worse, and no method is worse than a reference with failed runs.
 
     Args:
@@ -92,7 +97,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         return None
     tasks: dict[str, pd.DataFrame] = {}
     notes: dict[str, list[str]] = {}
-    for task in scores.own_tasks:
+    unlearned = not_learned(scores, reference)
+    for task in (name for name in scores.own_tasks if name not in unlearned):
         samples = _enough(scores.samples(task), scores.factor(task))
         if reference in samples and len(samples) > 1:
             lower = task in scores.lower_is_better
@@ -105,6 +111,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
                 notes.setdefault(note, []).append(task)
     judged = {name for table in tasks.values() for name in table.index}
     networks = _by_network(scores) if scores.alike and not scores.timed else {}
+    networks = {name: own for name, own in networks.items() if name not in unlearned}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
     mean = None
     if common and judged:
@@ -117,7 +124,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
-    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.apart)
+    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.apart, unlearned)
 
 
 def by_method(table: pd.DataFrame) -> dict[str, Any]:
@@ -136,6 +143,8 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         costs: Result of `summarize_costs`.
     """
     reference = verdicts.reference
+    if not verdicts.tasks and verdicts.not_learned:
+        return f"No verdict: {reference} does not learn the tasks with at least two seeds."
     if not verdicts.tasks:
         return f"No verdict yet: no task has two seeds of {reference} and of another method."
     if verdicts.mean is None:

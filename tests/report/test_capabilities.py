@@ -52,6 +52,26 @@ def test_profile_has_chance_levels_and_verdicts(folder: Path) -> None:
     assert share == pytest.approx((relation.loc["needle-64", "score"] - chance) / (100 - chance))
 
 
+def test_verdicts_leave_out_what_the_reference_does_not_learn(folder: Path) -> None:
+    verdicts = make_report(folder).context.verdicts
+    assert verdicts is not None
+    assert {"majority", "needle-16", "needle-64", "needle-64-depth0"} <= {*verdicts.tasks}
+    assert {"parity", "parity-2x", "parity-8x"} <= {*verdicts.not_learned}
+    assert not {*verdicts.not_learned} & {*verdicts.tasks}
+    assert verdicts.averaged == ["majority", "needle-16", "needle-64"]
+    assert verdicts.doubts == []
+
+
+def test_no_verdict_if_the_reference_learns_nothing(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=["parity"], method=methods, reference="attention", margin=5.0, seeds=5)
+    report = make_report(fabricate(suite, score=lambda run, *_: 0.5 + run.seed / 1e4))
+    said = "No verdict: attention does not learn the tasks with at least two seeds."
+    assert said in " ".join(str(report).split())
+
+
 def test_page_says_what_a_method_can_do(folder: Path) -> None:
     text = make_report(folder).markdown()
     assert (

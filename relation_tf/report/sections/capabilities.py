@@ -10,15 +10,10 @@ import pandas as pd
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph, Row, Section, Table
-from relation_tf.report.capabilities import (
-    AT_CHANCE,
-    NEEDED,
-    SOLVED,
-    Capabilities,
-    capabilities,
-)
+from relation_tf.report.capabilities import AT_CHANCE, SOLVED, Capabilities, capabilities
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
+from relation_tf.report.learned import NEEDED
 from relation_tf.report.pictures.capabilities import (
     MARKS,
     depth_picture,

@@ -1,0 +1,58 @@
+"""Which diagnostic tasks and test sets a method learns."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from relation_tf.report.scores import Scores
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
+
+NEEDED = 0.5
+"""Share of the distance from chance to a perfect score that a reference needs for verdicts."""
+
+
+@cache
+def diagnostic_of(name: str) -> str | None:
+    """Return the diagnostic task of a test set.
+
+    Example:
+        >>> diagnostic_of("needle-64-depth0"), diagnostic_of("CoLA")
+        ('needle-64', None)
+    """
+    return next((task for task in DIAGNOSTICS if name in DIAGNOSTICS[task].scored), None)
+
+
+@cache
+def chance_of(name: str) -> float:
+    """Return the share of the most frequent label of a diagnostic test set.
+
+    Example:
+        >>> round(chance_of("parity"), 2)
+        0.51
+    """
+    task = diagnostic_of(name)
+    if task is None:
+        raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
+    return make(task).chance(DIAGNOSTICS[task].scored[name])
+
+
+def share_of(score: float, name: str) -> float:
+    """Return a score in [0, 1] as a share of the distance from chance to a perfect score.
+
+    Example:
+        >>> share_of(1.0, "parity")
+        1.0
+    """
+    chance = chance_of(name)
+    return (score - chance) / (1 - chance)
+
+
+def not_learned(scores: Scores, method: str) -> list[str]:
+    """Return the diagnostic test sets of which a method does not reach the `NEEDED` share."""
+    own = scores.table[scores.table["method"] == method]
+    means = own.groupby("task", observed=True)["score"].mean()
+    return [
+        name
+        for name in scores.own_tasks
+        if name in means and diagnostic_of(name) and share_of(means[name], name) < NEEDED
+    ]
