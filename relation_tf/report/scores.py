@@ -12,6 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.families import Family, families_of
+from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import unlike_units
@@ -161,7 +162,7 @@ class Scores:
     @property
     def said_apart(self) -> str:
         """Sentence on the diagnostic sets, or empty."""
-        names = ", ".join(self.apart)
+        names = join_names(self.apart)
         return names and (
             f" Diagnostic sets ({names}) are tested separately: no average and no result over "
             "tasks includes them."
