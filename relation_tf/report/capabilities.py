@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pandas as pd
 
@@ -31,11 +31,13 @@ class Capabilities:
         further: The same for additional test sets, with `of` (the task) and `suffix` (such as
             "2x").
         reference: The method that the others are judged against, or None.
+        not_learned: Tasks that the reference does not learn; they have no verdicts.
     """
 
     table: pd.DataFrame
     further: pd.DataFrame
     reference: str | None
+    not_learned: Sequence[str] = ()
 
     @property
     def tasks(self) -> list[str]:
@@ -46,12 +48,6 @@ class Capabilities:
     def methods(self) -> list[str]:
         """The methods, in order."""
         return [*dict.fromkeys(self.table["method"])]
-
-    @cached_property
-    def not_learned(self) -> list[str]:
-        """Tasks that the reference does not learn; they have no verdicts."""
-        own = self.table[self.table["method"] == self.reference]
-        return [row.task for row in rows_of(own) if row.share < NEEDED]
 
     def of(self, method: str) -> pd.DataFrame:
         """Return the rows of a method."""
@@ -145,8 +141,12 @@ def capabilities(
                 further.append({"of": task, "suffix": name.removeprefix(f"{task}-"), **row})
     if not rows:
         return None
-    reference = None if verdicts is None else verdicts.reference
-    return Capabilities(pd.DataFrame(rows), pd.DataFrame(further), reference)
+    table, others = pd.DataFrame(rows), pd.DataFrame(further)
+    if verdicts is None:
+        return Capabilities(table, others, None)
+    tasks = {row["task"] for row in rows}
+    unlearned = [name for name in verdicts.not_learned if name in tasks]
+    return Capabilities(table, others, verdicts.reference, unlearned)
 
 
 def _states(runs: pd.DataFrame | None) -> dict[tuple[str, str], float]:
