@@ -10,7 +10,7 @@ import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.learned import NEEDED, chance_of, diagnostic_of, share_of
+from relation_tf.report.learned import NEEDED, chance_of, diagnostic_of, perfect_score, share_of
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
@@ -121,13 +121,14 @@ def capabilities(
         task = diagnostic_of(name)
         if task is None:
             continue
-        chance = scores.factor(name) * chance_of(name)
+        perfect = perfect_score(scores, name)
+        chance = scores.factor(name) * perfect * chance_of(name)
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
         for method in scores.methods:
             if (name, method) not in means:
                 continue
             score = scores.factor(name) * float(means[name, method])
-            share = share_of(float(means[name, method]), name)
+            share = share_of(float(means[name, method]) / perfect, name)
             row = {
                 "task": name, "method": method, "score": score, "chance": chance, "share": share,
                 "level": "solved" if share >= SOLVED

@@ -47,6 +47,12 @@ def share_of(score: float, name: str) -> float:
     return (score - chance) / (1 - chance)
 
 
+def perfect_score(scores: Scores, name: str) -> float:
+    """Return the largest possible score of a test set: 1, or 100 in a table of points."""
+    own = scores.table["score"][scores.table["task"] == name]
+    return 100.0 if own.max() > 1 else 1.0
+
+
 def not_learned(scores: Scores, method: str) -> list[str]:
     """Return the diagnostic test sets of which a method does not reach the `NEEDED` share."""
     own = scores.table[scores.table["method"] == method]
@@ -54,5 +60,7 @@ def not_learned(scores: Scores, method: str) -> list[str]:
     return [
         name
         for name in scores.own_tasks
-        if name in means and diagnostic_of(name) and share_of(means[name], name) < NEEDED
+        if name in means
+        and diagnostic_of(name)
+        and share_of(means[name] / perfect_score(scores, name), name) < NEEDED
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from relation_tf.report import make_report
+from relation_tf.report import compare, make_report
 from relation_tf.report.capabilities import _limit
 from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
 from relation_tf.report.pictures.drawing import styles
@@ -70,6 +70,24 @@ def test_no_verdict_if_the_reference_learns_nothing(
     report = make_report(fabricate(suite, score=lambda run, *_: 0.5 + run.seed / 1e4))
     said = "No verdict: attention does not learn the tasks with at least two seeds."
     assert said in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.01])
+def test_tables_in_points_and_fractions(unit: float) -> None:
+    means = {("parity", "attention"): 61, ("parity", "relation"): 57,
+             ("majority", "attention"): 99, ("majority", "relation"): 98}  # fmt: skip
+    rows = [
+        (*key, seed, unit * (mean + seed / 10)) for key, mean in means.items() for seed in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    report = compare(table, reference="attention", margin=5 * unit)
+    found = report.tables["capabilities"].set_index(["task", "method"])
+    chance = 0.506
+    share = (0.612 - chance) / (1 - chance)
+    assert found.loc[("parity", "attention"), "share"] == pytest.approx(share, abs=0.01)
+    assert found["level"].to_list() == ["partly", "partly", "solved", "solved"]
+    assert report.context.verdicts is not None
+    assert report.context.verdicts.not_learned == ["parity"]
 
 
 def test_page_says_what_a_method_can_do(folder: Path) -> None:
