@@ -8,6 +8,7 @@ arrangement.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -43,6 +44,7 @@ from relation_tf.steps import advance
 
 MAX_TERMS = 4_000_000  # numbers in an exact distribution: about half a second
 _DECIMALS = 9  # sums that agree to this many decimals are equal
+_DRAWS = 20  # from so many draws for each arrangement on, drawing from a list of them is faster
 
 Stratum: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # sorted pooled codes, group sizes
 
@@ -212,13 +214,23 @@ def drawn_maxima(
         Sorted maxima, shape `(permutations,)`; read-only, because the array is cached.
     """
     rng = np.random.default_rng(seed)
-    pools = [(_pool(codes), sizes) for codes, sizes in strata]
+    alike = Counter(strata)
+    listed = {
+        stratum: _all_terms(stratum, pairs)
+        for stratum, times in alike.items()
+        if _is_listed(stratum, pairs, times * permutations)
+    }
+
+    def draw(stratum: Stratum, number: int) -> Terms:
+        if stratum in listed:
+            return _drawn_from(listed[stratum], number, rng)
+        return task_terms(shuffled_groups(_pool(stratum[0]), stratum[1], number, rng), pairs)
+
     largest = np.empty(permutations)
-    elements = max(pool.size for pool, _ in pools)
-    most = max(max(sizes) for _, sizes in strata)
+    elements = max(len(codes) for codes, _ in alike)
+    most = max(max(sizes) for _, sizes in alike)
     for start, stop in chunks(permutations, elements, most):
-        drawn = (shuffled_groups(pool, sizes, stop - start, rng) for pool, sizes in pools)
-        terms = add_terms(task_terms(groups, pairs) for groups in drawn)
+        terms = add_terms(draw(stratum, stop - start) for stratum in strata)
         largest[start:stop] = np.abs(terms.statistic).max(axis=0)
         advance("arrangements of the scores of all tasks", stop, permutations)
     largest.sort()
@@ -269,15 +281,42 @@ def exact_maxima(strata: tuple[Stratum, ...], pairs: Pairs) -> tuple[FloatArray,
     return largest[order], at_least / at_least[0]
 
 
+def _is_listed(stratum: Stratum, pairs: Pairs, draws: int) -> bool:
+    """Return True if listing all arrangements of a task is faster than shuffling its scores."""
+    arrangements = num_arrangements(stratum[1])
+    return arrangements * len(pairs) <= MAX_TERMS and draws >= _DRAWS * arrangements
+
+
+def _drawn_from(terms: Terms, number: int, rng: np.random.Generator) -> Terms:
+    """Return the terms of random arrangements."""
+    deviation, variance = terms
+    drawn = rng.integers(deviation.shape[1], size=number)
+    variances = variance if variance.shape[1] == 1 else variance.take(drawn, axis=1)
+    return Terms(deviation.take(drawn, axis=1), variances)  # `take` is twice as fast as `[]`
+
+
+@functools.lru_cache(maxsize=1)  # p and intervals use the same tasks without ties
+def _all_terms(stratum: Stratum, pairs: Pairs) -> Terms:
+    """Return the terms of all arrangements of a task."""
+    pool, sizes = _pool(stratum[0]), stratum[1]
+    parts = [
+        task_terms(enumerated_groups(pool, sizes, start, stop), pairs)
+        for start, stop in chunks(num_arrangements(sizes), pool.size, max(sizes))
+    ]
+    deviations, variances = zip(*parts, strict=True)
+    tied = variances[0].shape[1] > 1
+    return Terms(
+        np.concatenate(deviations, axis=1),
+        np.concatenate(variances, axis=1) if tied else variances[0],
+    )
+
+
 def _enumerate(stratum: Stratum, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     """Return the distinct terms of a task, shape `(2 P, M)`, and their probabilities."""
-    pool, sizes = _pool(stratum[0]), stratum[1]
-    total = num_arrangements(sizes)
-    parts = []
-    for start, stop in chunks(total, pool.size, max(sizes)):
-        deviation, variance = task_terms(enumerated_groups(pool, sizes, start, stop), pairs)
-        parts.append(np.concatenate([deviation, np.broadcast_to(variance, deviation.shape)]))
-    return _merge(np.concatenate(parts, axis=1), np.full(total, 1 / total))
+    deviation, variance = _all_terms(stratum, pairs)
+    total = deviation.shape[1]
+    terms = np.concatenate([deviation, np.broadcast_to(variance, deviation.shape)])
+    return _merge(terms, np.full(total, 1 / total))
 
 
 def _merge(terms: FloatArray, probability: FloatArray) -> tuple[FloatArray, FloatArray]:

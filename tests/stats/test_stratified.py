@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from relation_tf.bench.results import MEAN_OF_TASKS
-from relation_tf.stats import steel, steel_dwass, stratified_steel, stratified_steel_dwass
+from relation_tf.stats import (
+    steel,
+    steel_dwass,
+    stratified_null,
+    stratified_steel,
+    stratified_steel_dwass,
+)
 from relation_tf.stats.design import attainable_pvalue
 from relation_tf.stats.pairwise import index_pairs, observed_groups
 from relation_tf.stats.samples import rank_samples
@@ -374,6 +380,18 @@ def test_published_scores(joined, expected):
     own = {short: found.loc["attention-64", name] for short, name in names.items()}
     own["relation-linear"] = found.loc["relation-64", "linear-attention-64"]
     assert own == pytest.approx(expected, abs=0.002)
+
+
+@pytest.mark.parametrize("draws", [1, math.inf], ids=["listed", "shuffled"])
+@pytest.mark.parametrize("codes", [(0, 1, 2, 3, 4, 5), (0, 0, 1, 2, 2, 3)], ids=["untied", "tied"])
+def test_drawn_maxima_have_the_exact_distribution(codes, draws, monkeypatch):
+    monkeypatch.setattr(stratified_null, "_DRAWS", draws)
+    strata, pairs = (((codes, (2, 2, 2)),) * 3), tuple(index_pairs(3))
+    exact, at_least = exact_maxima(strata, pairs)
+    maxima = drawn_maxima.__wrapped__(strata, pairs, 40_000, 0)
+    values = np.unique(exact.round(6)) - 1e-6
+    drawn = np.mean(maxima >= values[:, None], axis=1)
+    assert drawn == pytest.approx(at_least[np.searchsorted(exact, values)], abs=0.01)
 
 
 @pytest.mark.slow
