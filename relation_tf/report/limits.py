@@ -22,7 +22,7 @@ from relation_tf.report.blocks import (
 
 MOST_ROWS = 300  # of a table
 MOST_COLUMNS = 60  # of a table
-MOST_PANELS = 60  # of a figure
+MOST_PANELS = 40  # of a figure
 MOST_ITEMS = 60  # of a list, and collapsed parts of a section
 
 
