@@ -10,6 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import kept_before, kept_first, to_float32
+from relation_tf.layers.slicing import part
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _LOWEST = -1e30  # Maximum key without kept tokens.
@@ -118,8 +119,12 @@ class AFTLocal(TokenMixer):
             value = ops.take_along_axis(value, kept_first(value_mask)[..., None], axis=1)
         terms = self._terms(value, value_mask)
         sums = self._sums(terms)  # (batch, tokens + 1, 2 * units)
-        sums = sums[:, :-1] if place is None else ops.take_along_axis(sums, place, axis=1)
-        weight, total = sums[..., : self.units], sums[..., self.units :]
+        sums = (
+            part(sums, 0, ops.shape(query)[1])
+            if place is None
+            else ops.take_along_axis(sums, place, axis=1)
+        )
+        weight, total = ops.split(sums, 2, axis=-1)
         mean = total / ops.where(weight > 0, weight, 1.0)
         gate = ops.sigmoid(affine(query, self.query_kernel, self.query_bias))
         return self.drop(gate * ops.cast(mean, gate.dtype), training)
@@ -153,11 +158,11 @@ class AFTLocal(TokenMixer):
         # Tokens first: few products of large matrices.
         blocks = ops.pad(ops.transpose(terms, (1, 0, 2)), around)
         blocks = ops.reshape(blocks, (num_blocks + 2, size, batch * width))
-        three = ops.concatenate([blocks[:-2], blocks[1:-1], blocks[2:]], axis=1)
+        three = ops.concatenate([part(blocks, i, num_blocks, axis=0) for i in range(3)], axis=1)
         totals = ops.sum(blocks, axis=1, keepdims=True)
         far = _earlier(totals) + ops.flip(_earlier(ops.flip(totals, axis=0)), axis=0)
         sums = ops.matmul(self._weights(), three) + far
-        sums = ops.reshape(sums, (num_blocks * size, batch, width))[:length]
+        sums = part(ops.reshape(sums, (num_blocks * size, batch, width)), 0, length, axis=0)
         return ops.transpose(sums, (1, 0, 2))
 
     def _weights(self) -> Any:
@@ -171,4 +176,5 @@ class AFTLocal(TokenMixer):
 
 def _earlier(totals: Any) -> Any:
     """Return for each inner block the sum of the blocks before its left neighbour."""
-    return ops.pad(ops.cumsum(totals, axis=0), ((1, 0), (0, 0), (0, 0)))[:-3]
+    sums = part(ops.cumsum(totals, axis=0), 0, ops.shape(totals)[0] - 3, axis=0)
+    return ops.pad(sums, ((1, 0), (0, 0), (0, 0)))

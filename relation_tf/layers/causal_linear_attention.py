@@ -7,6 +7,7 @@ from typing import Any
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
+from relation_tf.layers.slicing import part
 
 # Tokens of a chunk, unless there are more features.
 _CHUNK = 128
@@ -50,7 +51,7 @@ def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
     transposed = ops.transpose(keys, (0, 1, 3, 2))
     scores = ops.where(up_to_own(size), ops.matmul(queries, transposed), 0.0)
     states = ops.cumsum(ops.matmul(transposed, values), axis=1)
-    before = ops.pad(states[:, :-1], ((0, 0), (1, 0), (0, 0), (0, 0)))
+    before = ops.pad(part(states, 0, num_chunks - 1), ((0, 0), (1, 0), (0, 0), (0, 0)))
     outputs = ops.matmul(scores, values) + ops.matmul(queries, before)
     outputs = ops.reshape(outputs, (ops.shape(outputs)[0], num_chunks * size, values.shape[3]))
-    return outputs[:, :length]
+    return part(outputs, 0, length)

@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
+from relation_tf.layers.slicing import part
 
 # Maximum number of tokens of a chunk.
 CHUNK = 64
@@ -102,7 +103,7 @@ def joined(chunks: Any, length: Any) -> Any:
     """Join the chunks of `split` to `(batch, tokens, heads, width)`, with `length` tokens."""
     x = ops.transpose(chunks, (1, 0, 3, 2, 4))
     num_chunks, size = ops.shape(x)[1:3]
-    return ops.reshape(x, (-1, num_chunks * size, *x.shape[3:]))[:, :length]
+    return part(ops.reshape(x, (-1, num_chunks * size, *x.shape[3:])), 0, length)
 
 
 def states_before(
@@ -126,7 +127,8 @@ def states_before(
         after = tf.scan(
             lambda state, chunk: apply(chunk[0], state) + chunk[1], (transitions, updates), start
         )
-        return ops.concatenate([start[None], after[:-1]], axis=0)
+        before = part(after, 0, ops.shape(after)[0] - 1, axis=0)
+        return ops.concatenate([start[None], before], axis=0)
     _, before = ops.scan(
         lambda state, chunk: (apply(chunk[0], state) + chunk[1], state),
         start,

@@ -202,8 +202,8 @@ class DeltaNet(MatrixStateMixer):
         kv = zero_masked(kv, value_mask)
         logits = to_float32(ops.matmul(value, self.strength_kernel))
         root = ops.exp(ops.log_sigmoid(logits) / 2)[..., None]
-        keys = root * self._activated(kv[..., : self.units])
-        values = root * self.heads(ops.silu(kv[..., self.units :]))
+        k, v = ops.split(kv, [self.units], axis=-1)
+        keys, values = root * self._activated(k), root * self.heads(ops.silu(v))
         return Terms(keys, values, zero_masked(self.log_decays(value), value_mask))
 
     def _activated(self, x: Any) -> Any:

@@ -17,6 +17,7 @@ from relation_tf.layers.masking import (
     softmax_over,
     spread_out,
 )
+from relation_tf.layers.slicing import part
 from relation_tf.layers.token_mixer import Variant, affine
 
 _BLOCK = 32  # queries of a block, unless the window is larger
@@ -232,7 +233,7 @@ class LocalAttention(CausalMixer):
         seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
         weights = softmax_over(ops.matmul(q, _transposed(keys)), seen)
         output = ops.matmul(self.drop(weights, training), values)
-        return ops.reshape(output, (-1, num_blocks * size, self.units))[:, :length]
+        return part(ops.reshape(output, (-1, num_blocks * size, self.units)), 0, length)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return empty buffers of keys and values, and the number of tokens."""
@@ -282,7 +283,7 @@ def _neighbours(x: Any, num_blocks: Any, size: int, around: int) -> Any:
     missing = (num_blocks + around - 2) * size - ops.shape(x)[1]
     x = ops.pad(x, ((0, 0), (size, missing), (0, 0)))
     x = ops.reshape(x, (-1, num_blocks + around - 1, size, x.shape[-1]))
-    return ops.concatenate([x[:, i : i + num_blocks] for i in range(around)], axis=2)
+    return ops.concatenate([part(x, i, num_blocks) for i in range(around)], axis=2)
 
 
 def _taken(x: Any, rank: Any) -> Any:

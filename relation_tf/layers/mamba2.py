@@ -161,7 +161,8 @@ class Mamba2(MatrixStateMixer):
 
     def _terms(self, xb: Any, value: Any, value_mask: Any) -> Terms:
         xb = zero_masked(ops.silu(xb), value_mask)
-        x, b = self.heads(xb[..., : -self.state_size]), to_float32(xb[..., -self.state_size :])
+        x, b = ops.split(xb, [self.expansion * self.units], axis=-1)
+        x, b = self.heads(x), to_float32(b)
         dt = to_float32(ops.matmul(value, self.dt_kernel))
         dt = ops.softplus(dt + ops.cast(self.dt_offset, dt.dtype))
         log_decays = zero_masked(-ops.exp(ops.cast(self.a_log, dt.dtype)) * dt, value_mask)

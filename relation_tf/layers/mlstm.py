@@ -191,7 +191,8 @@ def _relative(terms: Terms, before: Any, peaks: Any) -> Terms:
 def _normalized(output: Any, peaks: Any) -> Any:
     """Divide by the normalizer, the last feature of each head, or by 1 if it is smaller."""
     one = ops.exp(ops.minimum(-peaks, 80.0))[..., None]
-    return output[..., :-1] / ops.maximum(ops.abs(output[..., -1:]), one)
+    total, normalizer = ops.split(output, [output.shape[-1] - 1], axis=-1)
+    return total / ops.maximum(ops.abs(normalizer), one)
 
 
 def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:

@@ -177,5 +177,5 @@ def _rotated(x: Any, positions: Any) -> Any:
     frequencies = ops.convert_to_tensor(10_000.0 ** -np.linspace(0, 1, pairs), x.dtype)
     angles = (positions[..., None] * frequencies)[:, :, None]
     cos, sin = ops.cos(angles), ops.sin(angles)
-    one, two, rest = x[..., :pairs], x[..., pairs : 2 * pairs], x[..., 2 * pairs :]
+    one, two, rest = ops.split(x, [pairs, 2 * pairs], axis=-1)
     return ops.concatenate([one * cos - two * sin, one * sin + two * cos, rest], axis=-1)

@@ -11,6 +11,7 @@ from relation_tf.layers.arguments import positive_integer, width_of
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.causal import check_built
 from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
+from relation_tf.layers.slicing import part
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -134,7 +135,7 @@ def short_convolution(x: Any, filters: Any, bias: Any, mask: Any) -> Any:
     if mask is not None:
         x = close_up(x, mask)
     x = ops.pad(x, ((0, 0), (width - 1, 0), (0, 0)))
-    y = bias + sum(filters[s] * x[:, s : s + length] for s in range(width))
+    y = bias + sum(filters[s] * part(x, s, length) for s in range(width))
     return y if mask is None else spread_out(y, mask)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from relation_tf.layers.masking import to_float32
+from relation_tf.layers.slicing import part
 
 _BLOCK = 32
 _LOWEST = -1e30  # Peak without kept tokens.
@@ -81,7 +82,7 @@ def running_sums(sums: SoftmaxSums) -> SoftmaxSums:
     up_to_block = _looped(blocks) if sums.peak.shape[1] is None else running_sums(blocks)
     before = SoftmaxSums(*(ops.reshape(x, (-1, 1, width)) for x in _later(up_to_block, 1)))
     whole = (ops.reshape(x, (-1, num_blocks * _BLOCK, width)) for x in merged(before, inside))
-    return SoftmaxSums(*(x[:, :length] for x in whole))
+    return SoftmaxSums(*(part(x, 0, length) for x in whole))
 
 
 def _in_blocks(sums: SoftmaxSums, padding: Any) -> SoftmaxSums:

@@ -9,6 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer
+from relation_tf.layers.slicing import part
 from relation_tf.layers.token_mixer import TokenMixer
 
 Merge = Literal["concatenate", "sum"]
@@ -97,7 +98,7 @@ class TwoDirections(TokenMixer):
         backward = _mixed(
             self.backward, reversed_query, reversed_value, query_mask, value_mask, training
         )
-        both = forward, _reversed(backward)[:, :length]
+        both = forward, part(_reversed(backward), 0, length)
         return ops.concatenate(both, axis=-1) if self.merge == "concatenate" else ops.add(*both)
 
     def get_config(self) -> dict[str, Any]:
