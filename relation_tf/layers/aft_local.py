@@ -9,8 +9,8 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.masking import kept_before, kept_first, to_float32
-from relation_tf.layers.slicing import part
+from relation_tf.layers.masking import close_up, kept_before, to_float32
+from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _LOWEST = -1e30  # Maximum key without kept tokens.
@@ -115,15 +115,11 @@ class AFTLocal(TokenMixer):
         if query is not value or value_mask is not None:
             if value_mask is None:
                 value_mask = ops.ones(ops.shape(value)[:2], "bool")
-            place = kept_before(ops.shape(query)[1], value_mask)[..., None]
-            value = ops.take_along_axis(value, kept_first(value_mask)[..., None], axis=1)
+            place = kept_before(ops.shape(query)[1], value_mask)
+            value = close_up(value, value_mask)
         terms = self._terms(value, value_mask)
         sums = self._sums(terms)  # (batch, tokens + 1, 2 * units)
-        sums = (
-            part(sums, 0, ops.shape(query)[1])
-            if place is None
-            else ops.take_along_axis(sums, place, axis=1)
-        )
+        sums = part(sums, 0, ops.shape(query)[1]) if place is None else tokens_at(sums, place)
         weight, total = ops.split(sums, 2, axis=-1)
         mean = total / ops.where(weight > 0, weight, 1.0)
         gate = ops.sigmoid(affine(query, self.query_kernel, self.query_bias))

@@ -12,6 +12,7 @@ from relation_tf.layers.chunked_recurrence import (
     split,
     states_before,
 )
+from relation_tf.layers.slicing import part
 
 _CHUNK = 64  # tokens: a power of two
 
@@ -41,13 +42,14 @@ def elementwise_recurrence(values: Any, log_decays: Any) -> Any:
     while block < _CHUNK:
         states_1, states_2 = pairs_of_blocks(states, block)
         since_1, since_2 = pairs_of_blocks(since_start, block)
-        states_2 = states_2 + since_2 * states_1[:, -1:]
-        since_2 = since_2 * since_1[:, -1:]
+        states_2 = states_2 + since_2 * part(states_1, block - 1, 1)
+        since_2 = since_2 * part(since_1, block - 1, 1)
         states = ops.stack([states_1, states_2], axis=1)
         since_start = ops.stack([since_1, since_2], axis=1)
         block *= 2
     states, since_start = (ops.reshape(x, ops.shape(log_decays)) for x in (states, since_start))
     if log_decays.shape[0] != 1:
-        before = states_before(since_start[:, :, :, -1:], states[:, :, :, -1:])
+        last = _CHUNK - 1
+        before = states_before(part(since_start, last, 1, axis=3), part(states, last, 1, axis=3))
         states = states + since_start * before
     return joined(states, length)

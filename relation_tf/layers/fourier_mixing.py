@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _MOST_DIRECT = 128  # queries; the direct transform is slower at 512
@@ -178,7 +178,7 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     size = ops.cast(2 * length, "float32")
     convolved = part(back[0], 0, length, axis=2) / size, -part(back[1], 0, length, axis=2) / size
     mixed = ops.transpose(_times(convolved, chirp)[0], (0, 2, 1))
-    mixed = ops.take_along_axis(mixed, ops.mod(place, count)[..., None], axis=1)
+    mixed = tokens_at(mixed, ops.mod(place, count))
     return ops.cast(mixed, real.dtype)
 
 

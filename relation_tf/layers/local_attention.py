@@ -17,7 +17,7 @@ from relation_tf.layers.masking import (
     softmax_over,
     spread_out,
 )
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import Variant, affine
 
 _BLOCK = 32  # queries of a block, unless the window is larger
@@ -193,9 +193,9 @@ class LocalAttention(CausalMixer):
         if mask is None:
             return ops.concatenate([first, output[:, self.global_tokens :]], axis=1)
         number = ops.cumsum(ops.cast(mask, "int32"), axis=1)
-        index = ops.clip(number - 1, 0, ops.shape(first)[1] - 1)[..., None]
+        index = ops.clip(number - 1, 0, ops.shape(first)[1] - 1)
         is_global = ops.logical_and(mask, number <= self.global_tokens)[..., None]
-        return ops.where(is_global, ops.take_along_axis(first, index, axis=1), output)
+        return ops.where(is_global, tokens_at(first, index), output)
 
     def _to_all(self, q: Any, tokens: _Tokens, training: bool) -> Any:
         """Compute the outputs of global queries."""
@@ -291,5 +291,5 @@ def _taken(x: Any, rank: Any) -> Any:
     index = ops.clip(rank, 0, ops.shape(x)[1])
     x = ops.pad(x, ((0, 0), (0, 1), (0, 0)))  # for zero tokens
     batch, num_blocks, size = ops.shape(rank)  # no -1: the batch may be empty
-    taken = ops.take_along_axis(x, ops.reshape(index, (batch, num_blocks * size, 1)), axis=1)
+    taken = tokens_at(x, ops.reshape(index, (batch, num_blocks * size)))
     return ops.reshape(taken, (batch, num_blocks, size, x.shape[-1]))

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.slicing import tokens_at
+
 
 def to_float32(x: Any) -> Any:
     """Cast to float32 or wider, for sums over tokens."""
@@ -77,13 +79,13 @@ def kept_first(mask: Any) -> Any:
 
 def close_up(x: Any, mask: Any) -> Any:
     """Move the kept tokens to the start, the masked tokens behind them."""
-    return ops.take_along_axis(x, kept_first(mask)[..., None], axis=1)
+    return tokens_at(x, kept_first(mask))
 
 
 def spread_out(x: Any, mask: Any) -> Any:
     """Move the kept tokens of `close_up` back to their positions; others are undefined."""
     place = ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1, 0)
-    return ops.take_along_axis(x, place[..., None], axis=1)
+    return tokens_at(x, place)
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
