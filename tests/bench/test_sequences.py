@@ -16,6 +16,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report
 from relation_tf.tasks import dates, find_source, load_task, reversal
+from relation_tf.tasks.generated import GENERATED
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,11 +28,9 @@ RELATION = {"mechanism": "transformer-encoder-decoder", "units": 8, "name": "rel
 @pytest.fixture(autouse=True)
 def _few_rows(monkeypatch):
     few = {"train": 40, "dev": 8, "test": 6}
-    made = {
-        "reversal": functools.partial(reversal, **few, lengths=(2, 4), long=(5, 6)),
-        "dates": functools.partial(dates, **few),
-    }
-    monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", made)
+    short = functools.partial(reversal, **few, lengths=(2, 4), long=(5, 6))
+    monkeypatch.setitem(GENERATED, "reversal", short)
+    monkeypatch.setitem(GENERATED, "dates", functools.partial(dates, **few))
 
 
 @pytest.fixture
@@ -134,6 +133,6 @@ def test_other_rows_are_other_data(monkeypatch):
     before = find_source("reversal").digest()
     assert find_source("reversal").digest() == before
     assert find_source("dates").digest() != before
-    other = {"reversal": functools.partial(reversal, seed=1, train=9, dev=2, test=2)}
-    monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", other)
+    other = functools.partial(reversal, seed=1, train=9, dev=2, test=2)
+    monkeypatch.setitem(GENERATED, "reversal", other)
     assert find_source("reversal").digest() != before

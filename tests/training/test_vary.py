@@ -11,6 +11,7 @@ from relation_tf.config.run import FIXED_SEED
 from relation_tf.errors import DataError
 from relation_tf.report import make_report
 from relation_tf.tasks import dates, load_task
+from relation_tf.tasks.generated import GENERATED
 
 pytestmark = pytest.mark.tensorflow
 
@@ -49,7 +50,7 @@ def starts(small_glue, suite, monkeypatch):
     from relation_tf.training.task_trainer import TaskTrainer
 
     few = functools.partial(dates, train=40, dev=8, test=6)
-    monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", {"dates": few})
+    monkeypatch.setitem(GENERATED, "dates", few)
 
     def make(name, vary, seeds=(2, 3)):
         changes = {"group": [GROUP]} if name == "two" else {}
