@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import json
 import socket
@@ -31,8 +32,11 @@ def network(monkeypatch):
             monkeypatch.setenv(name, url)
         yield
         server.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            server.accept()
+        with contextlib.suppress(BlockingIOError):
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(60)
+                pytest.fail(f"something used the network: {connection.recv(200)!r}")
 
 
 @pytest.fixture(autouse=True)
