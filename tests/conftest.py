@@ -22,6 +22,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _fast_collections():
+    """Leave objects of earlier modules out of garbage collection, which each new network starts."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
     """Return a function that finds a shared file of golden values or data; skip if it is missing.
