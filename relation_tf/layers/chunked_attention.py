@@ -13,6 +13,7 @@ from keras import ops
 
 from relation_tf.layers.dropout import kept
 from relation_tf.layers.masking import softmax, to_float32
+from relation_tf.layers.slicing import part
 
 # Approximate maximum number of queries with weights in memory at a time.
 _CHUNK = 512
@@ -115,12 +116,12 @@ def causal_chunked_attention(
         Tensor of shape `(batch, tokens, width)`; zero if all tokens up to a query are masked.
     """
     length = ops.shape(queries)[1]
-    ends = [length * part // _PARTS for part in range(_PARTS + 1)]
+    ends = [length * i // _PARTS for i in range(_PARTS + 1)]
     outputs = [
         chunked_attention(
-            queries[:, start:end],
-            keys[:, :end],
-            values[:, :end],
+            part(queries, start, end - start),
+            part(keys, 0, end),
+            part(values, 0, end),
             None if mask is None else mask[:, :end],
             first=start,
             **dropout,
@@ -148,7 +149,7 @@ class _Chunks:
         """Invert `split`."""
         x = ops.transpose(chunks, (1, 0, 2, 3))
         x = ops.reshape(x, (ops.shape(x)[0], self.count * self.size, x.shape[3]))
-        return x[:, : self.num_queries]
+        return part(x, 0, self.num_queries)
 
 
 @dataclass(frozen=True, eq=False)  # JAX hashes the functions of its loops, not their tensors.

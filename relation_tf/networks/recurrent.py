@@ -9,6 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.layers.masking import kept_first
+from relation_tf.layers.slicing import tokens_at
 from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 _CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
@@ -131,21 +132,12 @@ class RecurrentNetwork(SentenceEncoder):
         # A sentence without tokens reads one zero vector; its output is set to zero below.
         count = ops.maximum(ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True), 1)
         moved = ops.arange(ops.shape(mask)[1], dtype="int32") < count
-        y = self._run(_reordered(x, order), moved)
+        y = self._run(tokens_at(x, order), moved)
         if self.return_sequences:
-            return _reordered(y, ops.argsort(order, axis=1))
+            return tokens_at(y, ops.argsort(order, axis=1))
         return ops.where(some, y, ops.zeros_like(y))
 
     def _run(self, x: Any, mask: Any) -> Any:
         for recurrence in self.recurrences:
             x = recurrence(x, mask=mask)
         return x
-
-
-def _reordered(x: Any, order: Any) -> Any:
-    """Reorder the tokens of each sentence."""
-    batch, length = ops.shape(order)
-    first = ops.arange(batch, dtype="int32")[:, None] * length
-    # Take whole rows: take_along_axis looks up each feature and costs more than the recurrence.
-    rows = ops.take(ops.reshape(x, (-1, x.shape[-1])), first + ops.cast(order, "int32"), axis=0)
-    return ops.reshape(rows, (batch, length, x.shape[-1]))

@@ -9,6 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import masked_mean, to_float32, zero_masked
+from relation_tf.layers.slicing import part
 from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 
@@ -167,7 +168,8 @@ class SentenceStateLSTM(SentenceEncoder):
 
 def _neighbours(x: Any, window: int) -> tuple[Any, Any]:
     """Return the sums of the `window` tokens to the left and to the right of each token."""
+    length = ops.shape(x)[1]
     padded = ops.pad(x, ((0, 0), (window, window), (0, 0)))
-    left = sum(padded[:, window - k : -window - k] for k in range(1, window + 1))
-    right = sum(padded[:, window + k : k - window or None] for k in range(1, window + 1))
+    left = sum(part(padded, window - k, length) for k in range(1, window + 1))
+    right = sum(part(padded, window + k, length) for k in range(1, window + 1))
     return left, right
