@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
-from relation_tf.layers.slicing import part, tokens_at
+from relation_tf.layers.slicing import tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _MOST_DIRECT = 128  # queries; the direct transform is slower at 512
@@ -157,7 +157,7 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     With `r j = (r^2 + j^2 - (r - j)^2) / 2` the transform of any length is a convolution.
     """
     length = ops.shape(mask)[1]
-    missing = ops.maximum(1 - length, 0)  # a transform needs a token
+    missing = (abs(length - 1) - length + 1) // 2  # a transform needs a token: 1 without, else 0
     length = length + missing
     # Last axis: tokens, the kept ones first.
     x = tuple(
@@ -176,7 +176,8 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     # The inverse transform is that of the conjugate, conjugated.
     back = ops.fft((product[0], -product[1]))
     size = ops.cast(2 * length, "float32")
-    convolved = part(back[0], 0, length, axis=2) / size, -part(back[1], 0, length, axis=2) / size
+    first, second = (ops.split(part, 2, axis=2)[0] for part in back)
+    convolved = first / size, -second / size
     mixed = ops.transpose(_times(convolved, chirp)[0], (0, 2, 1))
     mixed = tokens_at(mixed, ops.mod(place, count))
     return ops.cast(mixed, real.dtype)
