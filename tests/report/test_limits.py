@@ -103,7 +103,7 @@ def test_a_report_says_what_it_does_not_show(many_tasks, tmp_path):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Shown: the first 40 of 65 panels." in page
     details = (folder / "report.md").read_text(encoding="utf-8").partition("## Test details")[2]
-    assert "Shown: the first 40 of 65 tasks. All are in [pvalues.csv](pvalues.csv).\n" in details
+    assert "Shown: the first 60 of 65 tasks. All are in [pvalues.csv](pvalues.csv).\n" in details
     assert "Shown: the first 40 of 65 tasks. All are in table.csv." in str(report)
     scores = pd.read_csv(folder / "scores.csv")
     assert scores["task"].nunique() == 65
