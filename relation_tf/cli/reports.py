@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -189,6 +190,7 @@ def compare(
     options["costs"] = options["costs"] or ()
     options["columns"] = parse_columns(options["columns"])
     options["margin"], options["margins"] = parse_margins(options["margin"])
+    _collect_rarely()
     with progress_shown():
         made = compare_scores(*sources, **options)
         _print_report(made, folder)
@@ -263,11 +265,17 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
 
     folder = results.folder / "report"
     check_folder(folder)
+    _collect_rarely()
     with interrupts_delayed(), progress_shown():
         report = make_report(results, costs)
     with interrupts_delayed(), progress_shown():  # the delay of Ctrl-C starts with the first file
         _print_report(report, folder)
     return report
+
+
+def _collect_rarely() -> None:
+    """Search less often for garbage: almost all objects of a large report are in use to its end."""
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _print_report(report: Report, folder: Path) -> None:
