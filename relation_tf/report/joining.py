@@ -71,7 +71,7 @@ def join(
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
     averages = _averages(sources)
-    _check_directions(lower_is_better, higher_is_better, tasks)
+    _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
     scores = Scores(
@@ -96,9 +96,15 @@ def join(
 
 def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
     """Return the tasks with these names, and those whose only metric has one of them."""
-    metrics = {task: own for source in sources for task, own in source.scores.metrics.items()}
-    named = {name: [task for task, own in metrics.items() if [*own] == [name]] for name in names}
+    metrics = _single_metrics(sources)
+    named = {name: [task for task, own in metrics.items() if own == name] for name in names}
     return [task for name in names for task in named[name] or [name]]
+
+
+def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the metric of each task that has only one."""
+    metrics = {task: own for source in sources for task, own in source.scores.metrics.items()}
+    return {task: next(iter(own)) for task, own in metrics.items() if len(own) == 1}
 
 
 def _averages(sources: Sequence[LoadedScores]) -> list[str]:
@@ -132,14 +138,18 @@ def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
 
 
 def _check_directions(
-    lower: Collection[str], higher: Collection[str], tasks: Sequence[str]
+    lower: Collection[str],
+    higher: Collection[str],
+    tasks: Sequence[str],
+    metrics: Mapping[str, str],
 ) -> None:
+    known = [*dict.fromkeys([*tasks, *metrics.values()])]
     for option, given in (("lower", lower), ("higher", higher)):
         for task in sorted({*given} - {*tasks}):
             raise OptionError(
                 f"{option}_is_better",
-                f"names an unknown task {quote(task)}.{did_you_mean(task, tasks)} The tasks are "
-                f"{join_names(tasks)}",
+                f"names an unknown task or metric {quote(task)}.{did_you_mean(task, known)} "
+                f"The tasks and metrics are {join_names(known)}",
             )
     for task in sorted({*lower} & {*higher}):
         raise OptionError(

@@ -57,8 +57,13 @@ def test_directions_can_be_given():
     assert compare(table, lower_is_better="val_loss").context.warnings == []
     with pytest.raises(SuiteError, match="lower_is_better: must not name the task 'SST-2'"):
         compare(table, lower_is_better="SST-2", higher_is_better="SST-2")
-    with pytest.raises(SuiteError, match=r"higher_is_better: names an unknown task 'loss'"):
+    with pytest.raises(
+        SuiteError, match=r"higher_is_better: names an unknown task or metric 'loss'"
+    ):
         compare(table, higher_is_better="loss")
+    table = table.rename(columns={"score": "perplexity"})
+    with pytest.raises(SuiteError, match="tasks and metrics are val_loss, SST-2, perplexity"):
+        compare(table, columns={"score": "perplexity"}, higher_is_better="loss")
 
 
 @pytest.mark.parametrize("name", ["perplexity", "val_loss", "test/loss", "metrics.val_loss"])
