@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import random
 import shutil
@@ -85,9 +86,11 @@ def command(folder: Path, out: Path) -> list[str]:
 def times(out: Path, name: str = "*") -> dict[Path, int]:
     """Return when each file of unfinished and finished runs was last written."""
     found = {}
-    for path in out.glob(f"**/runs/**/{name}"):
-        with contextlib.suppress(FileNotFoundError):  # it has just been renamed or removed
-            found[path] = path.stat().st_mtime_ns
+    for folder, _, files in os.walk(out):  # skips folders that have just been removed
+        if "runs" in Path(folder).relative_to(out).parts:
+            for path in (Path(folder, file) for file in fnmatch.filter(files, name)):
+                with contextlib.suppress(FileNotFoundError):  # has just been renamed or removed
+                    found[path] = path.stat().st_mtime_ns
     return found
 
 
