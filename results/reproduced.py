@@ -74,6 +74,8 @@ STUDIES = (
     Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
           {"": [*_REVIEWS, "4 of 16 domains trained together", "a lower learning rate"]}),
     Study("FCSR, Figure 3", "fcsr-figure3", "fcsr-figure3", {}),
+    Study("FCSR, Figure 4", "fcsr-figure4", "fcsr-figure4",
+          {"": ["GloVe vectors for only 11 % of the words", "patience 5 instead of 40"]}),
     Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
           {"": ["the paper does not name the dataset of this figure"]}),
 )  # fmt: skip
