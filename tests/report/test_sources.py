@@ -242,11 +242,7 @@ def test_invalid_arguments(before, csv, tmp_path):
         ((good,), {"labels": ["a", "b"]}, "one name per source. Received: 2 names for 1 source"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
         ((good,), {"control": "x"}, "control: must be one of mine. Received: 'x'"),
-        (
-            (good,),
-            {"lower_is_better": ["RTE"]},
-            "names an unknown task or metric 'RTE'",
-        ),
+        ((good,), {"lower_is_better": ["RTE"]}, "names an unknown task or metric 'RTE'"),
         (
             (good, good),
             {},
