@@ -49,6 +49,7 @@ _MADE_FROM = {
     "text": "another text, or another version of tokenizers",
 }
 FAILING_LAYERS = "failing_layers.json"
+SWEEP = "sweep"  # folder of the tuning runs
 _SUITES_SHOWN = 4
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
 
@@ -276,6 +277,11 @@ class RunFolder:
 
 def suites_inside(folder: Path) -> str:
     """Return a hint that names the folders of suites in a folder; empty if there are none."""
+    if _is_there(folder / SWEEP / "suite.toml"):
+        return (
+            " Its sweep comes before its runs and has not finished; `relation-tf status "
+            f"{folder / SWEEP}` shows it."
+        )
     found = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
     shown, more = found[:_SUITES_SHOWN], len(found) - _SUITES_SHOWN
     if len(found) < 2:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import Results, read_results, score_of
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.run_folder import SWEEP, RunFolder
 from relation_tf.config.loading import make_suite
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name
@@ -24,7 +24,6 @@ from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
 
-FOLDER = "sweep"
 TABLE = "sweep.csv"
 
 # Keys of a suite that a comparison needs; the sweep compares no methods.
@@ -59,14 +58,14 @@ def tune(
             each for name in suite.find_methods(methods) for each in _names(suite.sweep, name)
         ]
     say(f"Sweep, before the runs: {described(suite.sweep)}.")
-    train(tuning, folder / FOLDER, chosen)
-    results = read_results(folder / FOLDER)
+    train(tuning, folder / SWEEP, chosen)
+    results = read_results(folder / SWEEP)
     table = sweep_table(suite, results)
-    write_text(folder / FOLDER / TABLE, table.to_csv(index=False, lineterminator="\n"))
+    write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
     tuned, kept = _choices(suite, folder, table)
     if lacking := _lacking(results, {(each.task, each.method) for each in tuned}, suite):
         raise SuiteError(
-            f"{folder / FOLDER}: no combination of the sweep has finite losses in all its runs for "
+            f"{folder / SWEEP}: no combination of the sweep has finite losses in all its runs for "
             f"{join_names(lacking)}. The same command tries failed runs again; for diverged runs, "
             "change the values of the sweep"
         )
@@ -85,9 +84,9 @@ def already_tuned(suite: Suite, folder: Path) -> Suite:
     Raises:
         SuiteError: If the folder of the sweep cannot be read.
     """
-    if not (folder / FOLDER / "suite.toml").exists():
+    if not (folder / SWEEP / "suite.toml").exists():
         return suite
-    table = sweep_table(suite, read_results(folder / FOLDER))
+    table = sweep_table(suite, read_results(folder / SWEEP))
     return suite.model_copy(update={"tuned": _choices(suite, folder, table)[0]})
 
 

@@ -124,6 +124,15 @@ def test_a_folder_of_suites_names_them(tmp_path):
     assert str(raised.value).endswith(f" It contains {first} and 2 more.")
 
 
+def test_a_folder_with_an_unfinished_sweep_names_its_status(tmp_path):
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "suite.toml").touch()
+    with pytest.raises(
+        SuiteError, match=rf"has not finished; `relation-tf status {tmp_path}/sweep`"
+    ):
+        RunFolder(tmp_path).suite()
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1]", "\x00"])
 def test_broken_json_is_named(tmp_path, content):
     path = tmp_path / "result.json"

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.bench.sweeping import FOLDER, TABLE, described, means_of
+from relation_tf.bench.run_folder import SWEEP
+from relation_tf.bench.sweeping import TABLE, described, means_of
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
 from relation_tf.errors import SuiteError
@@ -55,7 +56,7 @@ class Tuning(Section):
 
 def sweep_of(results: Results) -> pd.DataFrame | None:
     """Return the table of the sweep of a suite, see `sweep_table`; None without a sweep."""
-    path = results.folder / FOLDER / TABLE
+    path = results.folder / SWEEP / TABLE
     if results.suite.sweep is None or not path.is_file():
         return None
     try:
