@@ -11,6 +11,7 @@ from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from relation_tf.layers.masking import to_float32
+from relation_tf.layers.slicing import part
 
 
 class Terms(NamedTuple):
@@ -72,14 +73,16 @@ class RecurrentMixer(CausalMixer):
                 queries = _at_least(queries, value)
             value, value_mask = aligned(queries, value, value_mask)
         terms = self.terms(value, value_mask)
-        skip, terms = terms.skip, terms._replace(skip=None)
-        output = self.recurred(queries, terms, value_mask)
+        count = None if query is value else ops.shape(query)[1]
+        skip, terms = _first(count, terms.skip), terms._replace(skip=None)
+        # The states that queries read do not depend on tokens after the last query.
+        output = self.recurred(*(_first(count, each) for each in (queries, terms, value_mask)))
         if not self.causal:
             reverse = (_reversed(queries), Terms(*map(_reversed, terms)), _reversed(value_mask))
-            output = output + _reversed(self.recurred(*reverse))
+            output = output + _first(count, _reversed(self.recurred(*reverse)))
         if skip is not None:
             output = output + skip
-        return self.finish(output[:, : ops.shape(query)[1]], query, training)
+        return self.finish(output, query, training)
 
 
 class MatrixStateMixer(RecurrentMixer):
@@ -132,6 +135,13 @@ class MatrixStateMixer(RecurrentMixer):
 
 def _reversed(x: Any) -> Any:
     return None if x is None else ops.flip(x, axis=1)
+
+
+def _first(count: Any, x: Any) -> Any:
+    """Return the first `count` tokens of a tensor or of terms; all if it is None."""
+    if isinstance(x, Terms):
+        return Terms(*(_first(count, each) for each in x))
+    return x if x is None or count is None else part(x, 0, count)
 
 
 def _at_least(queries: Any, value: Any) -> Any:
