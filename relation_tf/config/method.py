@@ -68,7 +68,7 @@ class Method(BaseModel):
         mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
         name: Name in tables, by default the mechanism and the options that vary.
         units: Width, or a list of widths, one method per width.
-        options: Other arguments of the layer, and `form`.
+        options: Other arguments of the layer.
         grid: Lists of option values; one method per combination.
         size: Trainable parameters of the network without its embedding, as a number or `"1.5M"`, or
             a list with one method per size. `sized_by` is chosen to come nearest to this size.

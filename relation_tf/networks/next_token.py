@@ -12,6 +12,7 @@ from keras import ops
 
 from relation_tf.layers import SinePositionEncoding
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks, make_layer
+from relation_tf.networks.precision import dtype_policy
 
 
 class NextTokenNetwork:
@@ -95,6 +96,7 @@ class NextTokenNetwork:
         return ops.cast(self._head(x)[:, 0], "float32"), state
 
 
+@dtype_policy("float32")
 def state_bytes(
     mechanism: str,
     units: int,
@@ -102,7 +104,7 @@ def state_bytes(
     options: Mapping[str, Any] | None = None,
     max_length: int | None = None,
 ) -> int | None:
-    """Return the state size of the causal form of a mechanism for one text, in bytes.
+    """Return the state size of the causal form of a mechanism for one text in float32, in bytes.
 
     Args:
         mechanism: As for `NextTokenNetwork`, with or without `causal=True` in the options.

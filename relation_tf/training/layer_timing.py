@@ -57,15 +57,13 @@ class LayerTimer(PassTimer):
         """Return the peak memory of a pass and the state size of the causal form, in bytes."""
         config = self.config
         passes = [memory_of(self._compute) for _ in range(self.extra_passes)]
-        with dtype_policy("float32"):
-            held = state_bytes(
-                config.mechanism, config.units, config.embedding_dim, _options(config),
-                length_of(self.task.task),
-            )  # fmt: skip
         return {
             "pass_bytes": max((each for each in passes if each is not None), default=None),
-            "state_bytes": held,
-        }
+            "state_bytes": state_bytes(
+                config.mechanism, config.units, config.embedding_dim, config.options,
+                length_of(self.task.task),
+            ),
+        }  # fmt: skip
 
     def _gradients(self, tokens: Any) -> Any:
         weights = [variable.value for variable in self.model.trainable_variables]
@@ -79,9 +77,5 @@ def _build(config: RunConfig) -> keras.Model:
     with dtype_policy("float32"):  # a notebook may have set another policy
         tokens = keras.Input((None, config.embedding_dim))
         mechanism = find_mechanism(config.mechanism)
-        layer = make_layer(mechanism, config.units, 0.0, _options(config))
+        layer = make_layer(mechanism, config.units, 0.0, config.options)
         return keras.Model(tokens, mix_all(layer, tokens, None))
-
-
-def _options(config: RunConfig) -> dict[str, Any]:
-    return {key: value for key, value in config.options.items() if key != "form"}

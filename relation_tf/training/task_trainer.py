@@ -20,7 +20,6 @@ from relation_tf.config.run import RunConfig, seed_of
 from relation_tf.errors import SuiteError
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import state_bytes
-from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -181,12 +180,11 @@ class TaskTrainer(SuiteTrainer):
         if not task.task.token_labels:
             return {}
         longest = int(task.splits["train"].lengths.max())
-        options = {key: value for key, value in config.options.items() if key != "form"}
-        with dtype_policy("float32"):
-            held = state_bytes(
-                config.mechanism, config.units, config.embedding_dim, options, longest
+        return {
+            "state_bytes": state_bytes(
+                config.mechanism, config.units, config.embedding_dim, config.options, longest
             )
-        return {"state_bytes": held}
+        }
 
     def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
         """Train one epoch, counted from 1, with batches in the order of a seed.

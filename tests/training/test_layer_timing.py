@@ -76,11 +76,12 @@ def test_a_pass_computes_all_gradients() -> None:
     np.testing.assert_allclose(gradient, 8 * doubled._tokens, rtol=1e-5)  # of sum (2 x)^2
 
 
-def test_an_option_that_a_mechanism_does_not_have_is_named() -> None:
+@pytest.mark.parametrize("option", ["unitz", "form"])  # "form" is the old name of "variant"
+def test_an_option_that_a_mechanism_does_not_have_is_named(option: str) -> None:
     from relation_tf.training.layer_timing import LayerTimer
 
-    config = asked(Method(mechanism="relation", units=8, options={"unitz": 3})).runs()[0]
-    with pytest.raises(SuiteError, match=r"method relation-8: .*'unitz'"):
+    config = asked(Method(mechanism="relation", units=8, options={option: 3})).runs()[0]
+    with pytest.raises(SuiteError, match=rf"method relation-8: .*'{option}'"):
         LayerTimer.check(config)
 
 
