@@ -13,6 +13,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, in_one_line, join_names
 from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
+from relation_tf.networks.sampling import next_token_probabilities
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN, Vocabulary
 from relation_tf.training.generation_settings import GenerationSettings
 from relation_tf.training.pretrained import (
@@ -236,19 +237,27 @@ def _parts(
     sample: int,
 ) -> Iterator[str]:
     """Yield the prompt, then each new part of a text."""
-    from relation_tf.networks.sampling import next_token_probabilities
-
     yield prompt
     generator = np.random.default_rng([settings.seed, sample])
     logits, state = reader.logits, reader.state
     for i in range(settings.tokens):
-        p = next_token_probabilities(
-            logits, settings.temperature, settings.top_k, settings.top_p, excluded
-        )
-        token = int(p.argmax() if settings.greedy else generator.choice(len(p), p=p))
+        token = choose_token(logits, settings, excluded, generator)
         yield spaced(words[token])
         if i + 1 < settings.tokens:
             logits, state = reader.read(token, state)
+
+
+def choose_token(
+    logits: np.ndarray,
+    settings: GenerationSettings,
+    excluded: Sequence[int],
+    generator: np.random.Generator,
+) -> int:
+    """Return the id of the next token: the most probable one if greedy, else a random draw."""
+    p = next_token_probabilities(
+        logits, settings.temperature, settings.top_k, settings.top_p, excluded
+    )
+    return int(p.argmax() if settings.greedy else generator.choice(len(p), p=p))
 
 
 def spaced(piece: str) -> str:

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, UnknownNameError
 from relation_tf.files import expand_home
-from relation_tf.training.generation import read_encoder, spaced, special_ids
+from relation_tf.training.generation import choose_token, read_encoder, spaced, special_ids
 from relation_tf.training.generation_settings import GenerationSettings
 from relation_tf.training.scoring import Scorer
 
@@ -174,20 +174,14 @@ class _Continuation:
 
     def add(self, logits: np.ndarray, excluded: Sequence[int], words: Mapping[int, str]) -> None:
         """Add the next token; the text ends before the first stop sequence."""
-        from relation_tf.networks.sampling import next_token_probabilities
-
-        settings = self._settings
-        p = next_token_probabilities(
-            logits, settings.temperature, settings.top_k, settings.top_p, excluded
-        )
-        token = int(p.argmax() if settings.greedy else self._generator.choice(len(p), p=p))
+        token = choose_token(logits, self._settings, excluded, self._generator)
         self.ids.append(token)
         self._generated += 1
         self.text += spaced(words[token])
         found = [self.text.find(stop) for stop in self._stops if stop in self.text]
         if found:
             self.text = self.text[: min(found)]
-        self.is_complete = bool(found) or self._generated == settings.tokens
+        self.is_complete = bool(found) or self._generated == self._settings.tokens
 
 
 def run_lm_eval(arguments: Sequence[str]) -> None:
