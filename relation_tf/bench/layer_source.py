@@ -42,19 +42,32 @@ def _joined(digests: Sequence[str | None]) -> str | None:
     return hashlib.sha256(" ".join(map(str, digests)).encode()).hexdigest()[:16]
 
 
-def _digest_of(layer: str, where: str) -> str | None:
+def _digest_of(name: str, where: str, kind: str = "mechanism") -> str | None:
     try:
-        entry = find_mechanism(layer)
-        if entry.input_type == "text":
+        if kind == "mechanism" and (entry := find_mechanism(name)).input_type == "text":
             folder = Path(entry.options["path"])
             if not (folder / "saved_model.pb").is_file():
                 raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
             return digest_of_path(folder).hex()[:16]
-        return layer_digest(layer)
+        return layer_digest(name, kind)
     except ValueError as error:
         raise SuiteError(f"{where}: {error}") from error
     except Exception as error:
-        raise SuiteError(f"{where}: cannot import {layer}: {one_line(error)}") from error
+        raise SuiteError(f"{where}: cannot import {name}: {one_line(error)}") from error
+
+
+def refuse_main_module(names: Sequence[str], where: str) -> None:
+    """Refuse layers or callbacks of the main module, which worker processes cannot import.
+
+    Raises:
+        SuiteError: If one is defined in the script that runs.
+    """
+    for name in names:
+        if name.startswith("__main__:"):
+            raise SuiteError(
+                f"{where}: worker processes cannot import {name}: move it to a module, or use "
+                "jobs=1"
+            )
 
 
 def callbacks_digest(callbacks: Sequence[CallbackEntry], in_processes: bool) -> str | None:
@@ -70,20 +83,10 @@ def callbacks_digest(callbacks: Sequence[CallbackEntry], in_processes: bool) -> 
     Raises:
         SuiteError: If a callback cannot be imported.
     """
-    digests = []
-    for name in (each.callback for each in callbacks):
-        if in_processes and name.startswith("__main__:"):
-            raise SuiteError(
-                f"key 'callbacks': worker processes cannot import {name}: move it to a module, or "
-                "use jobs=1"
-            )
-        try:
-            digests.append(layer_digest(name, "callback"))
-        except ValueError as error:
-            raise SuiteError(f"key 'callbacks': {error}") from error
-        except Exception as error:
-            raise SuiteError(f"key 'callbacks': cannot import {name}: {one_line(error)}") from error
-    return _joined(digests)
+    names, where = [each.callback for each in callbacks], "key 'callbacks'"
+    if in_processes:
+        refuse_main_module(names, where)
+    return _joined([_digest_of(name, where, "callback") for name in names])
 
 
 def layer_digest(layer: str, kind: str = "mechanism") -> str | None:

@@ -16,7 +16,7 @@ from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
-from relation_tf.bench.layer_source import callbacks_digest, custom_digest
+from relation_tf.bench.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -418,12 +418,8 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     runs = suite.runs()
     digests = {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
-        own = next((layer for layer in layers if layer.startswith("__main__:")), None)
-        if options.in_processes and own is not None:
-            raise SuiteError(
-                f"method {method}: worker processes cannot import {own}: move it to a "
-                "module, or use jobs=1"
-            )
+        if options.in_processes:
+            refuse_main_module(layers, f"method {method}")
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
