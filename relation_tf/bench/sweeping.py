@@ -54,9 +54,8 @@ def tune(
     tuning = tuning_suite(suite)
     chosen = None
     if methods is not None:
-        chosen = [
-            each for name in suite.find_methods(methods) for each in _names(suite.sweep, name)
-        ]
+        names = suite.find_methods(methods)
+        chosen = [each for name in names for each, _ in _variants(suite.sweep, name)]
     say(f"Sweep, before the runs: {described(suite.sweep)}.")
     train(tuning, folder / SWEEP, chosen)
     results = read_results(folder / SWEEP)
@@ -164,8 +163,7 @@ def tuning_suite(suite: Suite) -> Suite:
     assert suite.sweep is not None
     methods, tuned = [], []
     for method in suite.methods():
-        names = _names(suite.sweep, str(method.name))
-        for name, settings in zip(names, suite.sweep.combinations(), strict=True):
+        for name, settings in _variants(suite.sweep, method.name):
             methods.append({**method.model_dump(), "name": name})
             tuned += [{"task": task, "method": name, "settings": settings} for task in suite.tasks]
     overrides = {
@@ -185,8 +183,9 @@ def tuning_suite(suite: Suite) -> Suite:
     return make_suite(f"sweep of suite {suite.name}", values)
 
 
-def _names(sweep: Sweep, method: str) -> list[str]:
-    return [f"{method}-{combination_name(settings)}" for settings in sweep.combinations()]
+def _variants(sweep: Sweep, method: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the name and the settings of a method with each combination."""
+    return [(f"{method}-{combination_name(own)}", own) for own in sweep.combinations()]
 
 
 def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
@@ -206,9 +205,7 @@ def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
     sources = {
         name: (str(method.name), settings)
         for method in suite.methods()
-        for name, settings in zip(
-            _names(suite.sweep, str(method.name)), suite.sweep.combinations(), strict=True
-        )
+        for name, settings in _variants(suite.sweep, method.name)
     }
     rows = []
     for run in results.runs:
@@ -292,5 +289,5 @@ def _lacking(results: Results, tuned: set[tuple[str, str]], suite: Suite) -> lis
         for task in suite.tasks
         for method in suite.methods()
         if (task, str(method.name)) not in tuned
-        and any((task, name) in begun for name in _names(suite.sweep, str(method.name)))
+        and any((task, name) in begun for name, _ in _variants(suite.sweep, method.name))
     ]
