@@ -28,13 +28,13 @@ from relation_tf.config.training import (
     can_be_written,
     path_of_class,
 )
+from relation_tf.networks.config import Sharing
 from relation_tf.networks.mechanisms import find_mechanism
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 
 
-Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
 TRANSFERRED = ("single-channel", "bi-channel")
 """Sharing with layers that are trained on the other tasks of a group and then frozen."""
 EncoderWeights = Literal["random", "pretrained", "frozen"]

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from relation_tf.config.method import TRANSFERRED, EncoderWeights, Name, Sharing
+from relation_tf.config.method import TRANSFERRED, EncoderWeights, Name
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, RandomSource, TrainingSettings
+from relation_tf.networks.config import Sharing
 from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask

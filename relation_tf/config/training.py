@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from relation_tf.networks.config import Compute, Network, Positions
 from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
@@ -196,16 +197,16 @@ class TrainingSettings(BaseModel):
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
     embedding_initializer: Initializer = "uniform"
-    positions: Literal["sine", "softmax", "learned"] | None = None
+    positions: Positions | None = None
     segments: bool = False
     short_convolution: Positive | None = None
     pretrained: str | None = None
-    network: Literal["benchmark", "plain"] = "benchmark"
+    network: Network = "benchmark"
     initializer: Initializer = "glorot_uniform"
     hidden_units: Positive | None = None
     hidden_activation: str = "leaky_relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    compute: Literal["readout", "all"] = "readout"
+    compute: Compute = "readout"
     precision: Literal["float32", "bfloat16"] = "float32"
     xla: bool = False
     optimizer: FactoryName = "adam"

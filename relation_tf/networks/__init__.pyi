@@ -1,6 +1,6 @@
 from .bahdanau import recurrent_encoder_decoder
 from .classifiers import pair_classifier, pair_regressor, sequence_classifier
-from .config import NetworkConfig
+from .config import NetworkConfig, Sharing
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
@@ -10,7 +10,7 @@ from .layer_check.check import check_layer
 from .layer_check.report import LayerCheck, LayerReport
 from .layer_probe import LayerProbe, probe_layer
 from .mechanisms import find_mechanism, make_layer
-from .multi_task import Sharing, TaskHead, as_one, frozen_layers, multi_task_networks
+from .multi_task import TaskHead, as_one, frozen_layers, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 from .token_classifier import token_classifier
 from .transformer_decoder import transformer_encoder_decoder

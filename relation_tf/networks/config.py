@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Compute = Literal["readout", "all"]
 Positions = Literal["sine", "softmax", "learned"]
 Network = Literal["benchmark", "plain"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
 
 
 @dataclass(frozen=True, eq=False)

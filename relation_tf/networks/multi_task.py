@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import keras
 from keras import ops
@@ -11,10 +11,8 @@ from keras import ops
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
-from relation_tf.networks.config import NetworkConfig, configured
+from relation_tf.networks.config import NetworkConfig, Sharing, configured
 from relation_tf.networks.feature_projection import GradientReversal
-
-Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
 
 
 class TaskHead(NamedTuple):
