@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,20 +34,16 @@ class SuiteFacts:
         self.names = [str(method.name) for method in self.methods]
         self.tasks = {name: suite.find_task(name) for name in suite.tasks}
         self.learned = suite.learned()
-        self.group = next((name for name, task in self.tasks.items() if task.members), None)
-        self.untransferable = next(
-            (name for name, task in self.tasks.items() if not _can_transfer(task)), None
-        )
-        self.alone = next((name for name, task in self.tasks.items() if not task.members), None)
-        timed = next((task for task in self.learned if task.timed), None)
-        self.timed = timed and timed.name
-        self.timed_alike = [
-            each.name for each in self.learned if timed and each.timed == timed.timed
-        ]
-        self.written = next((task.name for task in self.learned if task.written), None)
-        self.classified = next((task.name for task in self.learned if not task.written), None)
-        self.token_labels = next((task.name for task in self.learned if task.token_labels), None)
-        self.unclassified = next((task.name for task in self.learned if not task.labels), None)
+        self.group = _first(self.tasks.values(), lambda task: task.members)
+        self.untransferable = _first(self.tasks.values(), lambda task: not _can_transfer(task))
+        self.alone = _first(self.tasks.values(), lambda task: not task.members)
+        self.timed = _first(self.learned, lambda task: task.timed)
+        kind = next((task.timed for task in self.learned if task.timed), None)
+        self.timed_alike = [task.name for task in self.learned if task.timed == kind]
+        self.written = _first(self.learned, lambda task: task.written)
+        self.classified = _first(self.learned, lambda task: not task.written)
+        self.token_labels = _first(self.learned, lambda task: task.token_labels)
+        self.unclassified = _first(self.learned, lambda task: not task.labels)
         self.needs = STOPPING_RULES[suite.stopping].metrics
         self.keys = {"task", "method", "mechanism", "units", "size"}
         self.keys |= {option for method in self.methods for option in method.options}
@@ -58,6 +54,10 @@ class SuiteFacts:
     def setting(self, method: Method, key: str) -> Any:
         """Return a training setting of a method that single tasks do not override."""
         return method.overrides.get(key, getattr(self.suite, key))
+
+
+def _first(tasks: Iterable[Task], has: Callable[[Task], object]) -> str | None:
+    return next((task.name for task in tasks if has(task)), None)
 
 
 @dataclass(frozen=True)
