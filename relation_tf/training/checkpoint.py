@@ -33,10 +33,10 @@ class State:
         carried: Results of the ended trainings of a run with several, see `TrainingCheckpoint`.
     """
 
-    history: list[dict[str, float]]
-    seconds: float
-    rule: Mapping[str, Any]
-    variables: list[np.ndarray]
+    history: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
+    rule: Mapping[str, Any] = field(default_factory=dict)
+    variables: list[np.ndarray] = field(default_factory=list)
     kept: list[np.ndarray] | None = None
     resumed: list[int] = field(default_factory=list)
     carried: list[np.ndarray] = field(default_factory=list)

@@ -77,7 +77,7 @@ class LanguageModelTrainer(Trainer):
         vary = settings.vary.split(",")
         order = seed_of("order", vary, seed)
         self.reset(seed_of("init", vary, seed), order)
-        state = self.resume(checkpoint) or State([], 0.0, {"step": 0, "losses": []}, [])
+        state = self.resume(checkpoint) or State(rule={"step": 0, "losses": []})
         # The losses and the seconds of the steps since the last evaluation.
         step, losses, seconds = state.rule["step"], list(state.rule["losses"]), state.seconds
         history, resumed = list(state.history), [*state.resumed, *([step] if step else [])]
@@ -168,8 +168,8 @@ class LanguageModelTrainer(Trainer):
 
     def _spec(self, blocks: int | None) -> list[tf.TensorSpec]:
         """Return the signature of a step: ids, predicted positions and predicted tokens."""
-        ids, *rest = self._inputs(self.text.train[:1], masks_of_held_out(0))
-        return [tf.TensorSpec((blocks, *x.shape[1:]), tf.int32) for x in (ids, *rest)]
+        inputs = self._inputs(self.text.train[:1], masks_of_held_out(0))
+        return [tf.TensorSpec((blocks, *x.shape[1:]), tf.int32) for x in inputs]
 
     def _held_out(self, row: int) -> list[Any]:
         blocks = self.text.held_out[row : row + self.settings.batch_size]

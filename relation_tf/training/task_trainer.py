@@ -128,7 +128,7 @@ class TaskTrainer(SuiteTrainer):
         order = seed_of("order", self.config.vary, seed)
         self.reset(seed_of("init", self.config.vary, seed), order)
         rule, column = make_rule(self.config)
-        state = self.resume(checkpoint) or State([], 0.0, {}, [])
+        state = self.resume(checkpoint) or State()
         history, resumed = list(state.history), list(state.resumed)
         if history:
             rule.restore(state.rule, state.kept)

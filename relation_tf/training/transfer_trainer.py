@@ -255,13 +255,11 @@ def _ended_trainings(checkpoint: Checkpoint | None) -> tuple[State, int]:
     """Return the state after the ended trainings of a run, and the number of the next one."""
     saved = None if checkpoint is None else checkpoint.read()
     if saved is None:
-        return State([], 0.0, {}, []), 1
+        return State(), 1
     number = number_of(saved)
     ended = State(
         history=[row for row in saved.history if row["training"] < number],
         seconds=saved.seconds,
-        rule={},
-        variables=[],
         resumed=[*saved.resumed, len(saved.history)],
         carried=saved.carried,
     )
