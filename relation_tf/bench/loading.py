@@ -151,16 +151,14 @@ def _read_model(folder: Path, safe_mode: bool) -> Any:
 def _member(task: Task, model: Any, name: str | None) -> tuple[Task, Any]:
     """Return a task of a group and its network, or the task and the network if it is none."""
     names = [each.name for each in task.each()]
-    if name is None and not task.members:
+    if name is not None and name not in names:
+        raise UnknownNameError("task", name, names)
+    if not task.members:
         return task, model
     if name is None:
         raise SuiteError(
             f"task: must be one of {join_names(names)}, the tasks of the group {task.name}"
         )
-    if name not in names:
-        raise UnknownNameError("task", name, names)
-    if not task.members:
-        return task, model
     import keras
 
     own = task.members[names.index(name)]

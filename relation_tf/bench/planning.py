@@ -31,9 +31,7 @@ from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import align
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.stats import (
-    what_margin_can_be_shown,
-)
+from relation_tf.stats import what_margin_can_be_shown
 from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import LOG, start_tensorflow, uses_gpu
@@ -232,7 +230,7 @@ class SuitePlan:
         said = what_margin_can_be_shown(
             num_methods,
             self.seeds,
-            _mean_margin(self.suite, {task for task, _ in self.costs}) if known else None,
+            _mean_margin(self.suite, self.tasks) if known else None,
             spread.sds,
             alpha=self.suite.alpha,
             unit=spread.unit,

@@ -205,9 +205,7 @@ class TextEncoder:
             )
         )
         # A custom class must return `units` features; an instance may return any width.
-        custom = isinstance(mechanism, type) or (
-            isinstance(mechanism, str) and self.entry.factory == mechanism
-        )
+        custom = self.entry.factory == mechanism and not is_layer(mechanism)
         self.expected_width = config.units if custom else None
         # Masks are passed by name; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
