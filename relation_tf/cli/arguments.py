@@ -210,17 +210,16 @@ def parse_settings(pairs: Iterable[str] | None, flag: str = "--set") -> dict[str
 
 
 def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
-    """Parse the tasks, methods, seeds and settings of `SuiteOptions`.
+    """Parse the tasks, methods, seeds and settings of `SuiteOptions`, those that a command has.
 
     Raises:
         BadParameter: If a value has the wrong form.
     """
-    return options | {
-        "tasks": split_names(options["tasks"]),
-        "methods": split_names(options["methods"]),
-        "seeds": parse_seeds(options["seeds"]),
-        "settings": parse_settings(options["settings"]),
-    }
+    parsers: dict[str, Callable[[Any], Any]] = {
+        "tasks": split_names, "methods": split_names,
+        "seeds": parse_seeds, "settings": parse_settings,
+    }  # fmt: skip
+    return options | {name: parsers[name](options[name]) for name in parsers if name in options}
 
 
 def check_importable(layer: str) -> None:

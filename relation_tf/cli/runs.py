@@ -142,9 +142,7 @@ def diagnose(
         from relation_tf.report.capabilities import describe
 
     own = parse_settings(layer_options, "--option")
-    options["tasks"] = split_names(options["tasks"])
-    options["seeds"] = parse_seeds(options["seeds"])
-    options["settings"] = parse_settings(options["settings"])
+    options = parse_selection(options)
     import_from_here()
     check_importable(layer)
     results = train(layer, layer_options=own, **options)
