@@ -175,6 +175,7 @@ class SuitePlan:
         rows += [[task, *(self._group(task, method) for method in methods)] for task in tasks]
         lines += align(rows)
         fewest, most = self.hours
+        runs = _range(f"{len(self.fewest_pending)}", f"{len(self.pending)}")
         jobs = f"{self.jobs} in parallel" if self.jobs > 1 else "one at a time"
         lines += [
             "",
@@ -183,7 +184,7 @@ class SuitePlan:
             if self.suite.timed
             else "Ranges: from the minimum to the maximum number of epochs. ~: estimated from "
             "other tasks and methods.",
-            f"{_range(_time(fewest), _time(most))} for {self._num_pending()} runs, {jobs}; "
+            f"{_range(_time(fewest), _time(most))} for {runs} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",
@@ -236,9 +237,6 @@ class SuitePlan:
             unit=spread.unit,
         )
         return f"{said} SD over seeds: {spread.origin}."
-
-    def _num_pending(self) -> str:
-        return _range(f"{len(self.fewest_pending)}", f"{len(self.pending)}")
 
     def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))

@@ -144,7 +144,7 @@ class TrainedModel:
         return [column.pad(np.arange(len(column))) for column in columns]
 
     @property
-    def _inputs(self) -> int:
+    def _num_texts(self) -> int:
         """Number of texts of a row."""
         return len(self.task.inputs) if self._generated is None else 1
 
@@ -155,7 +155,7 @@ class TrainedModel:
     @property
     def _predicts(self) -> str:
         """The kind of prediction, for messages."""
-        each = "pair of texts" if self._inputs == 2 else "text"
+        each = "pair of texts" if self._num_texts == 2 else "text"
         if self.task.written:
             return f"a text for each {each}"
         if self.task.token_labels:
@@ -168,18 +168,18 @@ class TrainedModel:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
-        rows = [(each,) if self._inputs == 1 else each for each in texts]
+        rows = [(each,) if self._num_texts == 1 else each for each in texts]
         if not rows:
             raise DataError("texts must have one or more texts. Received: none")
         for number, row in enumerate(rows):
-            if isinstance(row, str) or not _are_strings(row, self._inputs):
-                form = "a string" if self._inputs == 1 else "a pair of strings"
-                found = row[0] if self._inputs == 1 else row
+            if isinstance(row, str) or not _are_strings(row, self._num_texts):
+                form = "a string" if self._num_texts == 1 else "a pair of strings"
+                found = row[0] if self._num_texts == 1 else row
                 raise DataError(
                     f"text {number} must be {form} for task {self.task.name}. "
                     f"Received: {found!r:.60}"
                 )
-        return [self._encode([row[i] for row in rows]) for i in range(self._inputs)]
+        return [self._encode([row[i] for row in rows]) for i in range(self._num_texts)]
 
     def _encode(self, texts: list[str]) -> Ragged | Texts:
         vocabulary = self.vocabulary
@@ -233,7 +233,7 @@ class TrainedModel:
         def compute(inputs: tuple[Any, ...]) -> Any:
             return self.model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
 
-        return trace(compute, (ids,) * self._inputs)
+        return trace(compute, (ids,) * self._num_texts)
 
 
 def _are_strings(row: Any, count: int) -> bool:

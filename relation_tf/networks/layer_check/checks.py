@@ -62,7 +62,7 @@ def _made(subject: Subject) -> str:
 )
 def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
-    last = subject.units if subject.own else shape[-1]
+    last = subject.units if subject.is_custom else shape[-1]
     allowed = [(BATCH, TOKENS, last), (BATCH, last)]
     if shape not in allowed:
         raise FaultError(

@@ -63,7 +63,7 @@ class Subject:
         return f"{name} with {arguments} ({keras.backend.backend()})"
 
     @property
-    def own(self) -> bool:
+    def is_custom(self) -> bool:
         """True for a custom class, whose output must have the requested width."""
         return self.entry.factory == self.mechanism and not is_layer(self.mechanism)
 
