@@ -1,6 +1,6 @@
 """Tab completion of names: suites, tasks, methods, run folders, settings and registered parts.
 
-A function receives the beginning of a word and returns the words that it can become. None of them
+A completion receives the beginning of a word and returns the words that it can become. None of them
 loads Keras.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from relation_tf.errors import RelationError
-from relation_tf.registry import EXECUTORS, MECHANISMS, TASKS, TRACKERS
+from relation_tf.registry import EXECUTORS, MECHANISMS, PROCEDURES, TASKS, TRACKERS
 
 Completion = Callable[..., list[str]]
 
@@ -37,6 +37,60 @@ def complete_some_of(names: Iterable[str]) -> Completion:
     return complete
 
 
+def complete_folder_with(file: str) -> Completion:
+    """Return the completion of the folders with a file, also of those in `runs`."""
+
+    def complete(incomplete: str) -> list[str]:
+        here = Path(incomplete + "_").parent
+        found = [*here.glob(f"*/{file}"), *Path("runs").glob(f"*/{file}")]
+        return _beginning(sorted({str(path.parent) for path in found}), incomplete)
+
+    return complete
+
+
+def complete_in_suite(kind: str) -> Completion:
+    """Return the completion of `"tasks"`, or `"methods"` and mechanisms, of the suite."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        from relation_tf.config import load_suite
+
+        given = ["diagnostics-small"]  # of `diagnose`, which has no such argument
+        if "suite" in context.params:
+            given = _arguments(context, "suite")
+        with suppress(RelationError):  # the command itself reports a wrong suite
+            suite = load_suite(next(iter(given), ""))
+            mechanisms = dict.fromkeys(each.mechanism for each in suite.method)
+            methods = [*mechanisms, *(str(each.name) for each in suite.methods())]
+            return _continued(suite.tasks if kind == "tasks" else methods, incomplete)
+        return []
+
+    return complete
+
+
+def complete_in_sources(kind: str) -> Completion:
+    """Return the completion of the `"tasks"` or `"methods"` of the compared sources."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        names: list[str] = []
+        for source in _arguments(context, "sources"):
+            with suppress(RelationError):  # the command itself reports a wrong source
+                names += _names_in(Path(source), kind, context.params.get("columns"))
+        return _continued(dict.fromkeys(names), incomplete)
+
+    return complete
+
+
+def complete_test(*, over_tasks: bool) -> Completion:
+    """Return the completion of the tests over tasks, or of those of a single task."""
+
+    def complete(incomplete: str) -> list[str]:
+        tests = PROCEDURES.items()
+        names = [name for name, own in tests if (own.compares == "over-tasks") == over_tasks]
+        return _beginning(names, incomplete)
+
+    return complete
+
+
 def complete_suite(incomplete: str) -> list[str]:
     """Return the suites and TOML files that begin with a text."""
     from relation_tf.config import list_suites
@@ -44,40 +98,10 @@ def complete_suite(incomplete: str) -> list[str]:
     return _beginning([*list_suites(), *map(str, Path().glob("*.toml"))], incomplete)
 
 
-def complete_run_folder(incomplete: str) -> list[str]:
-    """Return the folders of suites that begin with a text, also those in `runs`."""
-    return _folders("suite.toml", incomplete)
-
-
-def complete_encoder_folder(incomplete: str) -> list[str]:
-    """Return the folders of pre-trained encoders that begin with a text."""
-    return _folders("pretraining.json", incomplete)
-
-
 def complete_source(incomplete: str) -> list[str]:
     """Return the folders of suites and the CSV files that begin with a text."""
     files = Path(incomplete + "_").parent.glob("*.csv")
     return [*complete_run_folder(incomplete), *_beginning(map(str, sorted(files)), incomplete)]
-
-
-def complete_tasks(context: typer.Context, incomplete: str) -> list[str]:
-    """Return lists of tasks of the suite, separated by commas, that begin with a text."""
-    return _of_suite(context, incomplete, "tasks")
-
-
-def complete_methods(context: typer.Context, incomplete: str) -> list[str]:
-    """Return lists of methods and mechanisms of the suite, with commas, that begin with a text."""
-    return _of_suite(context, incomplete, "methods")
-
-
-def complete_compared_method(context: typer.Context, incomplete: str) -> list[str]:
-    """Return lists of methods of the compared sources, with commas, that begin with a text."""
-    return _of_sources(context, incomplete, "methods")
-
-
-def complete_compared_task(context: typer.Context, incomplete: str) -> list[str]:
-    """Return lists of tasks of the compared sources, with commas, that begin with a text."""
-    return _of_sources(context, incomplete, "tasks")
 
 
 def complete_encoder(context: typer.Context, incomplete: str) -> list[str]:
@@ -94,31 +118,23 @@ def complete_setting(incomplete: str) -> list[str]:
     return _beginning(keys, incomplete)
 
 
-def complete_test(incomplete: str) -> list[str]:
-    """Return the tests of a single task that begin with a text."""
-    return _tests(incomplete, over_tasks=False)
-
-
-def complete_test_over_tasks(incomplete: str) -> list[str]:
-    """Return the tests over tasks that begin with a text."""
-    return _tests(incomplete, over_tasks=True)
-
-
+complete_run_folder = complete_folder_with("suite.toml")
+complete_encoder_folder = complete_folder_with("pretraining.json")
 complete_task = complete_one_of(TASKS)
 complete_task_list = complete_some_of(TASKS)
 complete_mechanism = complete_one_of(MECHANISMS)
 complete_mechanism_list = complete_some_of(MECHANISMS)
 
 _OPTIONS: dict[str, Completion] = {
-    "tasks": complete_tasks,
-    "methods": complete_methods,
+    "tasks": complete_in_suite("tasks"),
+    "methods": complete_in_suite("methods"),
     "settings": complete_setting,
-    "test": complete_test,
-    "test_over_tasks": complete_test_over_tasks,
-    "control": complete_compared_method,
-    "reference": complete_compared_method,
-    "lower_is_better": complete_compared_task,
-    "higher_is_better": complete_compared_task,
+    "test": complete_test(over_tasks=False),
+    "test_over_tasks": complete_test(over_tasks=True),
+    "control": complete_in_sources("methods"),
+    "reference": complete_in_sources("methods"),
+    "lower_is_better": complete_in_sources("tasks"),
+    "higher_is_better": complete_in_sources("tasks"),
     "costs": complete_run_folder,
     "executor": complete_one_of(EXECUTORS),
     "track": complete_one_of(TRACKERS),
@@ -139,38 +155,6 @@ def completion_of(name: str, metadata: Mapping[str, Any]) -> Completion | None:
 
 _NOT_SET = {"name", "title", "question", "task", "group", "method", "published", "layout"}
 """Keys that describe a suite or are tables."""
-
-
-def _tests(incomplete: str, *, over_tasks: bool) -> list[str]:
-    from relation_tf.registry import PROCEDURES
-
-    names = [
-        name
-        for name, procedure in PROCEDURES.items()
-        if (procedure.compares == "over-tasks") == over_tasks
-    ]
-    return _beginning(names, incomplete)
-
-
-def _of_suite(context: typer.Context, incomplete: str, kind: str) -> list[str]:
-    from relation_tf.config import load_suite
-
-    # `diagnose` has no such argument.
-    given = _arguments(context, "suite") if "suite" in context.params else ["diagnostics-small"]
-    with suppress(RelationError):  # the command itself reports a wrong suite
-        suite = load_suite(next(iter(given), ""))
-        mechanisms = dict.fromkeys(each.mechanism for each in suite.method)
-        methods = [*mechanisms, *(str(each.name) for each in suite.methods())]
-        return _continued(suite.tasks if kind == "tasks" else methods, incomplete)
-    return []
-
-
-def _of_sources(context: typer.Context, incomplete: str, kind: str) -> list[str]:
-    names: list[str] = []
-    for source in _arguments(context, "sources"):
-        with suppress(RelationError):  # the command itself reports a wrong source
-            names += _names_in(Path(source), kind, context.params.get("columns"))
-    return _continued(dict.fromkeys(names), incomplete)
 
 
 def _names_in(source: Path, kind: str, columns: str | None) -> Sequence[str]:
@@ -197,13 +181,6 @@ def _arguments(context: typer.Context, name: str) -> list[str]:
     parsed = context.params.get(name) or ()
     several = parsed if isinstance(parsed, list | tuple) else (parsed,)
     return [str(each) for each in (*several, *context.args) if not str(each).startswith("-")]
-
-
-def _folders(file: str, incomplete: str) -> list[str]:
-    """Return the folders with a file that begin with a text, in its folder or in `runs`."""
-    here = Path(incomplete + "_").parent
-    found = [*here.glob(f"*/{file}"), *Path("runs").glob(f"*/{file}")]
-    return _beginning(sorted({str(path.parent) for path in found}), incomplete)
 
 
 def _continued(names: Iterable[str], incomplete: str) -> list[str]:
