@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from relation_tf.errors import OptionError
 from relation_tf.option_fields import check_fields, option
 
+# Options that must not be given with another one.
+_EXCLUDED = {"greedy": ("top_k", "top_p", "temperature", "samples"), "top_k": ("top_p",)}
+
 
 @dataclass(frozen=True)
 class GenerationSettings:
@@ -45,16 +48,8 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _refuse_with("greedy", self.greedy, top_k=self.top_k, top_p=self.top_p)
-        _refuse_with("top_k", self.top_k, top_p=self.top_p)
-        changed = {"temperature": (self.temperature, 1.0), "samples": (self.samples, 1)}
-        others = {name: value if value != default else None
-                  for name, (value, default) in changed.items()}  # fmt: skip
-        _refuse_with("greedy", self.greedy, **others)
-
-
-def _refuse_with(name: str, chosen: object, **others: object) -> None:
-    if chosen:
-        for other, value in others.items():
-            if value is not None:
-                raise OptionError(other, f"must not be given with {name}. Received: {value}")
+        for name, others in _EXCLUDED.items():
+            for other in others if getattr(self, name) else ():
+                value = getattr(self, other)
+                if value != getattr(GenerationSettings, other):  # its default
+                    raise OptionError(other, f"must not be given with {name}. Received: {value}")
