@@ -234,12 +234,9 @@ class Results:
         ]
         scores = pd.DataFrame(rows + self._averages(), columns=["task", "method", "seed", "score"])
         scored = [name for task in self.suite.tasks for name in self.suite.find_task(task).scorable]
-        order = [
-            task
-            for task in dict.fromkeys([*TASKS, *scored, GLUE_AVERAGE, MEAN_OF_TASKS])
-            if task in set(scores["task"])
-        ]
-        scores["task"] = pd.Categorical(scores["task"], order, ordered=True)
+        order = dict.fromkeys([*TASKS, *scored, GLUE_AVERAGE, MEAN_OF_TASKS])
+        tasks = pd.Categorical(scores["task"], [*order], ordered=True)
+        scores["task"] = tasks.remove_unused_categories()
         return scores.sort_values(["task", "method", "seed"], ignore_index=True, kind="stable")
 
     def history(self, run: dict[str, Any]) -> pd.DataFrame:
