@@ -190,13 +190,13 @@ def _predict_group(
             # If the process is killed before the end, the old checksums must not name new files.
             write_result(run.folder, result, changing=("predictions", "manifest.json"))
             write_predictions(run.folder / "predictions", trainer, answers)
-            manifest = {**run.manifest, "data": {**run.manifest["data"]}}
-            manifest["data"]["rows"] = {
-                name: len(split) for name, split in trainer.task.splits.items()
+            predicted = {
+                **run.manifest["data"],
+                "rows": {name: len(split) for name, split in trainer.task.splits.items()},
+                "digest": trainer.task.digest,
+                "digests": dict(trainer.task.digests),
             }
-            manifest["data"]["digest"] = trainer.task.digest
-            manifest["data"]["digests"] = dict(trainer.task.digests)
-            write_json(run.folder / "manifest.json", manifest)
+            write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
             write_result(run.folder, result)
         added[str(run.config)] = [*names]
     return added
