@@ -174,21 +174,6 @@ def mean_of(samples: Sequence[Sequence[float]]) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def dominated(costs: pd.DataFrame, better: set[tuple[str, str]]) -> list[str]:
-    """Return the methods for which another is significantly better and in no run more expensive.
-
-    Args:
-        costs: Rows of `read_costs` for one measure and length.
-        better: Pairs of a method and one that is significantly worse.
-    """
-    rows = [*rows_of(costs)]
-    return [
-        own.method
-        for own in rows
-        if any(_gain(other, own) >= 0 and (other.method, own.method) in better for other in rows)
-    ]
-
-
 def cheaper_and_no_worse(
     costs: pd.DataFrame, table: pd.DataFrame, reference: str
 ) -> list[str] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from scipy import stats
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
-from relation_tf.report.trade_offs import dominated, mean_scores, read_costs
+from relation_tf.report.trade_offs import mean_scores, read_costs
 from tests.report.conftest import Fabricate, MakeSuite
 
 LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
@@ -120,28 +119,6 @@ def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite
     (by_method,) = mean_scores(make_report(folder).context.scores).values()
     assert math.isnan(by_method["relation"].low)
     assert by_method["relation"].mean == pytest.approx(65)
-
-
-@pytest.mark.parametrize(
-    ("costs", "better", "lost"),
-    [
-        ({"a": (1, 2), "b": (3, 4)}, {("a", "b")}, ["b"]),
-        ({"a": (1, 2), "b": (3, 4)}, {("b", "a")}, []),
-        ({"a": (1, 3), "b": (3, 4)}, {("a", "b")}, ["b"]),
-        ({"a": (1, 3.1), "b": (3, 4)}, {("a", "b")}, []),  # the ranges overlap
-        ({"a": (1, 2), "b": (3, 4)}, set(), []),
-    ],
-)
-@pytest.mark.parametrize("more", [False, True])
-def test_only_significantly_better_and_cheaper_methods_dominate(
-    costs: Mapping[str, tuple[float, float]], better: Any, lost: list[str], more: bool
-) -> None:
-    rows = [
-        (name, *((-high, -low) if more else (low, high)), more)
-        for name, (low, high) in costs.items()
-    ]
-    table = pd.DataFrame(rows, columns=["method", "low", "high", "more_is_better"])
-    assert dominated(table, better) == lost
 
 
 def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:

@@ -75,8 +75,6 @@ def score_against(
 ) -> Picture | None:
     """Return a figure of mean score against median cost, by task, with the range of the costs.
 
-    If a method is dominated (see `undominated`), the others are ringed.
-
     Args:
         name: Name of the picture's file.
         costs: Task -> method -> costs of its runs.
@@ -110,11 +108,8 @@ def score_against(
             if len(own.get(name, ())) and np.isfinite([*own[name], *values]).all()
         ]
         if len({cost for point in points for cost in point.costs}) > 1:
-            by_method = {point.method: point.costs for point in points}
-            best = undominated(by_method, better.get(task, ()))
-            ringed = best if len(best) < len(points) else []
             unit = f"{score_label}, lower is better" if task in lower_is_better else score_label
-            panels.append(score_panel(task, points, ringed, label, unit, look))
+            panels.append(score_panel(task, points, better.get(task, ()), label, unit, look))
     return score_picture(name, f"Mean score against {label}, by task and method.", panels, look)
 
 
@@ -161,23 +156,32 @@ class Point(NamedTuple):
 def score_panel(
     title: str,
     points: Sequence[Point],
-    ringed: Sequence[str],
+    better: Collection[tuple[str, str]],
     label: str,
     score_label: str,
     look: Mapping[str, Style],
+    *,
+    more_is_better: bool = False,
     spread: str = "standard deviation",
 ) -> Panel:
     """Return a panel of mean scores against median costs, with the range of the costs.
 
+    If a method is dominated (see `undominated`), the others are ringed.
+
     Args:
         title: Title of the panel.
         points: The methods.
-        ringed: Methods to ring: those that are not dominated.
+        better: Pairs of a method and one that is significantly worse.
         label: Name of the cost.
         score_label: Unit of the scores.
         look: Style of each method.
+        more_is_better: If True, higher costs are better, such as those of a speed.
         spread: Name of `Point.spread` in the alternative text, such as "standard deviation".
     """
+    sign = -1 if more_is_better else 1
+    costs = {point.method: [sign * cost for cost in point.costs] for point in points}
+    best = undominated(costs, better)
+    ringed = best if len(best) < len(points) else []
     values = ", ".join(point.words for point in points)
     alt = f"{title}, mean score in {score_label} ± {spread} against {label}: {values}"
     alt += f"; not dominated: {', '.join(ringed)}." if ringed else "."

@@ -27,12 +27,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
-from relation_tf.report.trade_offs import (
-    Interval,
-    cheaper_and_no_worse,
-    dominated,
-    mean_scores,
-)
+from relation_tf.report.trade_offs import Interval, cheaper_and_no_worse, mean_scores
 
 _NOTE = (
     "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
@@ -133,10 +128,11 @@ def _pictures(
             score_panel(
                 f"{title}; {tokens:,} tokens" if len(scores) > 1 else f"{tokens:,} tokens",
                 _points(own, by_method),
-                _ringed(context, title, own),
+                _better(context, title),
                 label,
                 _unit(context, title),
                 context.look,
+                more_is_better=bool(of_measure["more_is_better"].iloc[0]),
                 spread="half of the 95 % interval",
             )
             for title, by_method in scores.items()
@@ -161,12 +157,6 @@ def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
         for row in rows_of(costs)
         if (own := scores.get(row.method)) is not None
     ]
-
-
-def _ringed(context: ReportContext, title: str, costs: pd.DataFrame) -> list[str]:
-    """Return the methods to ring: those that are not dominated; none if no method is."""
-    lost = dominated(costs, _better(context, title))
-    return [row.method for row in rows_of(costs) if row.method not in lost] if lost else []
 
 
 def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from relation_tf.report.pictures import trade_offs
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.pictures.trade_offs import (
+    Point,
     cost_against_length,
     score_against,
+    score_panel,
     undominated,
 )
 
@@ -52,6 +54,16 @@ def test_only_significantly_better_methods_dominate():
     ]
     assert rings == [[[1.5, 1.5]], [[5.25, 1.5]]]  # not joined
     assert "dominated" not in against(costs, scores).panels[0].alt
+
+
+def test_more_can_be_better():
+    points = [Point("a", [3.0, 4.0], 9.0, 1.0), Point("b", [2.0, 3.0], 8.0, 1.0)]
+    look = styles(["a", "b"])
+    for more, said in ((True, "; not dominated: a."), (False, "b 8 ± 1 at 2.5 (2 to 3).")):
+        panel = score_panel(
+            "CoLA", points, {("a", "b")}, "tokens/s", "points", look, more_is_better=more
+        )
+        assert panel.alt.endswith(said)
 
 
 def test_cost_has_its_range_over_runs():
