@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from relation_tf.report.comparisons import all_pvalues, rows_of
+from relation_tf.report.comparisons import all_pvalues, rows_of, winners
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
@@ -60,10 +60,7 @@ def better_of(pairs: pd.DataFrame, words: str = "better than") -> list[str]:
         pairs: `pairs()` of a result: columns `a`, `b` and `better`.
         words: Words between the two methods.
     """
-    return [
-        f"{row.better} {words} {row.a if row.better == row.b else row.b}"
-        for row in rows_of(pairs[pairs["better"].notna()])
-    ]
+    return [f"{better} {words} {worse}" for better, worse in winners(pairs)]
 
 
 def progress(runs: pd.DataFrame) -> Iterator[str]:

@@ -242,6 +242,16 @@ def all_pvalues(
     return pd.DataFrame(columns)
 
 
+def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the better and the worse method of each significant pair.
+
+    Args:
+        pairs: Columns `a`, `b` and `better`, as in `PairwiseResult.pairs`.
+    """
+    won = rows_of(pairs[pairs["better"].notna()])
+    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+
+
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Iterate over rows with columns as attributes; typed Any."""
     # Lists are much faster than `itertuples` over arrays of text, and for few rows.

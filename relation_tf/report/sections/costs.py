@@ -9,7 +9,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note, plural
-from relation_tf.report.comparisons import rows_of
+from relation_tf.report.comparisons import winners
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
@@ -125,8 +125,8 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
         means = table.groupby(["method", "seed"], sort=False)["score"].mean()
         means *= scores.factor(firsts[0])
         samples[task] = {name: [*means[name]] for name in scores.methods if name in means.index}
-        pairs = context.pvalues[context.pvalues["better"].notna()]
-        won = (_better(pairs[pairs["task"] == first]) for first in firsts)
+        pairs = context.pvalues
+        won = ({*winners(pairs[pairs["task"] == first])} for first in firsts)
         better[task] = set.intersection(*won)
     done = context.runs[context.runs["status"] == "done"]
     for name, column, label in (
@@ -140,8 +140,3 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
             name, costs, samples, label, context.look, score_label=scores.unit or "score",
             better=better, lower_is_better=lower,
         )  # fmt: skip
-
-
-def _better(pairs: pd.DataFrame) -> set[tuple[str, str]]:
-    """Return the better and the worse method of each significant pair."""
-    return {(row.better, row.a if row.better == row.b else row.b) for row in rows_of(pairs)}

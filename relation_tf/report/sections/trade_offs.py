@@ -22,7 +22,7 @@ from relation_tf.report.blocks import (
     number,
     plural,
 )
-from relation_tf.report.comparisons import rows_of
+from relation_tf.report.comparisons import rows_of, winners
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
@@ -160,15 +160,12 @@ def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
 
 
 def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
-    """Return the better and the worse method of each significant pair."""
+    """Return the better and the worse method of each significant pair, on a task or over all."""
     pairs = context.pvalues[context.pvalues["task"] == title]
     if pairs.empty:
         outcome = outcome_of(context.scores, context.several, context.comparisons, context.looks)
-        if outcome is None:
-            return set()
-        pairs = outcome.pairs
-    won = rows_of(pairs[pairs["better"].notna()])
-    return {(row.better, row.a if row.better == row.b else row.b) for row in won}
+        return set() if outcome is None else {*winners(outcome.pairs)}
+    return {*winners(pairs)}
 
 
 def _lower_is_better(context: ReportContext, title: str) -> bool:
