@@ -1,9 +1,10 @@
-"""Sentences that summarize the tests."""
+"""The short answer of a report: sentences on its runs and tests."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,30 +14,57 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
 _MOST_PAIRS = 6  # more are counted, not listed
 _MOST_NAMED, _FEW_NAMED = 60, 20  # names in a list; of more, some are named
 _MOST_METHODS = 6  # more are ranked without the middle
 
 
-def short_answer(
-    scores: Scores, comparisons: Mapping[str, PairwiseResult], *, sequential: bool = False
-) -> list[str]:
-    """Return sentences with averages, significant differences and cautions.
+def short_answer(context: ReportContext, *, brief: bool = False) -> list[str]:
+    """Return sentences on all methods, then those on the tests of each family.
+
+    Args:
+        context: The data of the report.
+        brief: If True, leave out sentences on single tasks that a test over tasks summarizes.
+    """
+    said = [*(progress(context.runs) if context.results is not None else ())]
+    for section in context.sections.values():
+        said += [] if section.by_family else section.answer(context)
+    for family, part in context.parts.items():
+        own = _of_family(part, brief and part.several is not None and bool(part.comparisons))
+        said += [f"{capital(family)}: {each}" if family else each for each in own]
+    return said
+
+
+def _of_family(context: ReportContext, brief: bool) -> Iterator[str]:
+    scores, tests = context.scores, context.comparisons
+    for section in context.sections.values():
+        yield from section.answer(context) if section.by_family else ()
+    if context.results is not None:
+        yield from tested_among(scores, tests, context.num_declared)
+    yield from _ranked_over_tasks(context.several, scores) if tests else ()
+    if brief:
+        yield from _too_few(scores, tests)
+    elif context.looks is not None:  # a section has the verdicts
+        yield from _averages(scores)
+    else:
+        yield from on_tests(scores, tests)
+
+
+def on_tests(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+    """Yield sentences with averages, significant differences and cautions.
 
     Args:
         scores: The scores.
         comparisons: The test of each task, from `compare`.
-        sequential: If True, return only averages: other sentences have the verdicts.
     """
-    if sequential:
-        return [*_averages(scores)]
-    return [
-        *_averages(scores),
-        *(_findings(scores, comparisons) if comparisons else _no_test(scores)),
-    ]
+    yield from _averages(scores)
+    yield from _findings(scores, comparisons) if comparisons else _no_test(scores)
 
 
-def ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str]:
+def _ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str]:
     """Name the pairs that differ significantly over all tasks together."""
     if several is None:
         return
@@ -112,7 +140,7 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
     if not comparisons:
         return
     alpha, pvalues = scores.alpha, all_pvalues(comparisons)
-    yield from too_few(scores, comparisons)
+    yield from _too_few(scores, comparisons)
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
@@ -209,13 +237,8 @@ def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iter
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
 
 
-def too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
-    """Say that no difference can be significant, and how many seeds can change it.
-
-    Args:
-        scores: The scores.
-        comparisons: The test of each task, from `compare`.
-    """
+def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+    """Say that no difference can be significant, and how many seeds can change it."""
     found = any(test.significant.to_numpy().any() for test in comparisons.values())
     # Ties can give a smaller p than untied seeds, for example with two constant methods.
     attainable = min((test.attainable_pvalue for test in comparisons.values()), default=0.0)

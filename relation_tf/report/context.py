@@ -15,9 +15,9 @@ from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
-from relation_tf.report import findings, provenance
+from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import capital
+from relation_tf.report.answer import capital, short_answer
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.caveats import caveats
 from relation_tf.report.cells import mean_cells
@@ -190,12 +190,12 @@ class ReportContext:
     @cached_property
     def answer(self) -> list[str]:
         """Sentences of the short answer."""
-        return findings.answer(self)
+        return short_answer(self)
 
     @cached_property
     def brief_answer(self) -> list[str]:
         """Sentences of the short answer; those on single tasks only without a test over tasks."""
-        return findings.answer(self, brief=True)
+        return short_answer(self, brief=True)
 
     @property
     def num_declared(self) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
-from relation_tf.report.answer import design_sentence, first_sentences, short_answer
+from relation_tf.report.answer import design_sentence, first_sentences, on_tests
 from relation_tf.report.comparisons import compare
 from relation_tf.report.scores import Scores
 
@@ -38,7 +38,7 @@ def answer_of(table_of):
         seeds = int(table["seed"].max()) + 1
         scores = Scores(table, [*table["method"].unique()], [*levels], seeds)
         comparisons = compare(scores)
-        return short_answer(scores, comparisons), design_sentence(scores, comparisons)
+        return [*on_tests(scores, comparisons)], design_sentence(scores, comparisons)
 
     return answer_to
 
