@@ -13,6 +13,7 @@ from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
+from relation_tf.stats.presentation import capital
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -387,11 +388,6 @@ def _place(task: str, scores: Scores) -> str:
 
 def _title(average: str) -> str:
     return average if average.startswith("GLUE") else "mean of the tasks"
-
-
-def capital(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
 
 
 def first_sentences(text: str, most: int) -> str:

@@ -432,16 +432,6 @@ def spread(value: float, deviation: float, digits: int = 1) -> str:
     return mean if math.isnan(deviation) else f"{mean} ± {number(deviation, digits)}"
 
 
-def plural(count: int, noun: str) -> str:
-    """Format a number with its noun.
-
-    Example:
-        >>> plural(1, "seed"), plural(3, "seed")
-        ('1 seed', '3 seeds')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def pair_table(
     label: str,
     tasks: Sequence[str],

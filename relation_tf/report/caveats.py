@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.reliability import by_network
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
-from relation_tf.stats.presentation import two_digits
+from relation_tf.stats.presentation import count, two_digits
 from relation_tf.stats.spread import unequal_spread
 
 _MOST_NAMES = 4
@@ -100,7 +99,7 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
     lost = collapsed[collapsed["method"] == reference]
     if len(lost):
         number = len(by_network(lost, scores))
-        runs = plural(int(by_network(scores.table, scores)["method"].eq(reference).sum()), "run")
+        runs = count(int(by_network(scores.table, scores)["method"].eq(reference).sum()), "run")
         where = in_words([*dict.fromkeys(map(str, lost["task"]))])
         faults.append(f"{number} of its {runs} collapsed (learned nothing) on {where}")
     others = [name for name in verdicts.methods if name not in set(collapsed["method"])]
@@ -148,7 +147,7 @@ def _mostly_collapsed(
         return
     shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]
     more = len(mostly) - _MOST_NAMES
-    who = in_words([*shares, *([f"those of {plural(more, 'more method')}"] if more > 0 else [])])
+    who = in_words([*shares, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
     whose = "This verdict applies" if len(mostly) == 1 else "Their verdicts apply"
     yield (
         f"{who} collapsed (learned nothing).{_how_stopped(lost, mostly, runs)} {whose} to these "

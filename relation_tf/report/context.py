@@ -17,7 +17,7 @@ from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
 from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import capital, short_answer
+from relation_tf.report.answer import short_answer
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.caveats import caveats
 from relation_tf.report.cells import mean_cells
@@ -48,6 +48,7 @@ from relation_tf.report.standings import leading, outcome_of, standings
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
+from relation_tf.stats.presentation import capital
 from relation_tf.steps import advance
 from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric

@@ -16,13 +16,13 @@ from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
 from relation_tf.registry import METRICS, TASKS
-from relation_tf.report.answer import capital, in_words
-from relation_tf.report.blocks import plural
+from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
+from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
@@ -379,7 +379,7 @@ def _unequal(seeds: Mapping[str, set[str]]) -> str:
         named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
         without = f" (without {', '.join(missing)})" if named else ""
         if len(own) != usual:
-            parts.append(f"{name} has {plural(len(own), 'seed')}{without}")
+            parts.append(f"{name} has {count(len(own), 'seed')}{without}")
     return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 

@@ -12,9 +12,9 @@ from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted, differing_settings
+from relation_tf.stats.presentation import count
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
@@ -130,8 +130,8 @@ def _rows(rows: dict[str, int]) -> str:
     """Return the number of rows of each split, summed over the tasks of a group."""
     tasks = {name.rpartition(":")[0] for name in rows}
     counts: Counter[str] = Counter()
-    for name, count in rows.items():
-        counts[name.rpartition(":")[2]] += count
+    for name, number in rows.items():
+        counts[name.rpartition(":")[2]] += number
     of = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
     return ", ".join(f"{name} {n:,}" for name, n in counts.items()) + of
 
@@ -237,7 +237,7 @@ def notes(results: Results, task: str) -> list[str]:
 def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
     found = counted(map(_shown, values))
     if len(found) > 1:
-        counts = "; ".join(f"{value} ({plural(count, 'run')})" for value, count in found)
+        counts = "; ".join(f"{value} ({count(times, 'run')})" for value, times in found)
         yield f"The runs differ in {key}: {counts}."
 
 

@@ -21,7 +21,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, stays_inside, write_bytes
 from relation_tf.report import html
-from relation_tf.report.answer import capital, first_sentences
+from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
@@ -32,6 +32,7 @@ from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
 from relation_tf.report.trade_offs import read_costs
+from relation_tf.stats.presentation import capital
 from relation_tf.steps import advance
 
 _MOST_LINES = 40  # of a table in a terminal

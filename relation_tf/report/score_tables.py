@@ -22,6 +22,7 @@ from relation_tf.errors import (
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
 from relation_tf.stats.directions import is_low
+from relation_tf.stats.presentation import count
 
 KEY = ["task", "method", "seed"]
 COLUMNS = (*KEY, "score", "metric")
@@ -410,7 +411,7 @@ def _failures(failed: pd.DataFrame, score: float | None) -> list[str]:
     names = [*dict.fromkeys(" / ".join(row) for row in failed[KEY].astype(str).to_numpy().tolist())]
     if not names:
         return []
-    runs = f"{len(names)} failed runs" if len(names) > 1 else "1 failed run"
+    runs = count(len(names), "failed run")
     verb = "have" if len(names) > 1 else "has"
     shown = join_names(names)
     if score is not None:

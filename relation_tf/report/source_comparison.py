@@ -15,7 +15,6 @@ from relation_tf.bench.results import Results
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import plural
 from relation_tf.report.context import ReportContext
 from relation_tf.report.declared import (
     Chosen,
@@ -37,6 +36,7 @@ from relation_tf.report.report import Report
 from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
 from relation_tf.report.trade_offs import read_costs
+from relation_tf.stats.presentation import count
 
 
 def compare(
@@ -177,7 +177,7 @@ def _read(
     sources: Sequence[ScoreSource], labels: Sequence[str] | None, options: TableOptions
 ) -> list[LoadedScores]:
     if labels is not None and len(labels) != len(sources):
-        received = f"{plural(len(labels), 'name')} for {plural(len(sources), 'source')}"
+        received = f"{count(len(labels), 'name')} for {count(len(sources), 'source')}"
         raise OptionError("labels", f"must be one name per source. Received: {received}")
     named: Sequence[str | None] = labels or [None] * len(sources)
     return [

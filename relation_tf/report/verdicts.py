@@ -12,10 +12,10 @@ import pandas as pd
 
 from relation_tf.errors import join_names
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import plural
 from relation_tf.report.learned import not_learned
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
+from relation_tf.stats.presentation import count
 
 FAVORABLE = ("better", "no worse")
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
@@ -74,7 +74,7 @@ class Verdicts:
         """Return all verdicts with the columns `task`, `method` and `reference`."""
         tables: dict[str, pd.DataFrame] = {**self.tasks}
         if self.mean is not None and len(self.averaged) > 1:
-            tables[f"mean of {plural(len(self.averaged), 'task')}"] = self.mean
+            tables[f"mean of {count(len(self.averaged), 'task')}"] = self.mean
         joined = pd.concat(tables, names=["task", "method"]).reset_index()
         joined.insert(2, "reference", self.reference)
         return joined
@@ -261,7 +261,7 @@ def _contrary(method: str, verdict: str, verdicts: Verdicts) -> str:
     counts = verdicts.counts(method)
     return _notes(
         ", ".join(
-            f"{own} on {plural(counts[own], 'task')}" for own in _CONTRARY[verdict] if own in counts
+            f"{own} on {count(counts[own], 'task')}" for own in _CONTRARY[verdict] if own in counts
         )
     )
 
@@ -294,7 +294,7 @@ def _withheld(
     for name, row in by_method(table).items():
         who = name if row.verdict in FAVORABLE else reference
         runs = {run for task in tasks for run in failed.get((task, who), ())}
-        said = f"{plural(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
+        said = f"{count(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
         reasons.append(said if runs and row.verdict != "inconclusive" else "")
     verdicts = [
         "inconclusive" if reason else verdict

@@ -13,7 +13,7 @@ import pandas as pd
 from relation_tf.stats.checks import check_number, check_option, check_probability
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
-from relation_tf.stats.presentation import Shown, count
+from relation_tf.stats.presentation import Shown, capital, count
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
 from relation_tf.stats.spread import error_of_sum
 from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
@@ -287,7 +287,7 @@ def _notes(tasks: TaskScores, higher: Mapping[Any, bool]) -> Iterator[str]:
         task: max(float(np.abs(x).max()) for x in own.values()) for task, own in tasks.items()
     }
     if remark := unlike_units(largest, higher):
-        yield f"{remark[:1].upper()}{remark[1:]}, so the mean difference mixes them: use `tasks`"
+        yield f"{capital(remark)}, so the mean difference mixes them: use `tasks`"
     for task, groups in tasks.items():
         constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
         if constant:

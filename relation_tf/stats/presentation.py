@@ -49,6 +49,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def capital(text: str) -> str:
+    """Return a text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:
     """Return names as an index in which a tuple is one label."""
     return pd.Index(names, tupleize_cols=False)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relation_tf.stats.presentation import two_digits
+from relation_tf.stats.presentation import capital, two_digits
 from relation_tf.stats.samples import FloatArray
 
 MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
@@ -100,8 +100,7 @@ def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable
         samples: Method -> scores, shape `(n,)`.
     """
     if spread := unequal_spread(samples):
-        fault = str(spread)
         yield (
-            f"{fault[:1].upper()}{fault[1:]}. {title} assumes equal spread, so its error rate can "
+            f"{capital(str(spread))}. {title} assumes equal spread, so its error rate can "
             "exceed alpha. Check the result with Welch's test, `welch`"
         )

@@ -35,7 +35,7 @@ from relation_tf.stats.pairwise import (
     observed_groups,
     untied_groups,
 )
-from relation_tf.stats.presentation import count
+from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
@@ -421,9 +421,8 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
             relative.setdefault(name, []).append(values / spread)
     joined = {name: np.concatenate(values) for name, values in relative.items()}
     if found := unequal_spread(joined):
-        fault = str(found)
         yield (
-            f"{fault[:1].upper()}{fault[1:]} (scores of each task divided by their SD). The test "
+            f"{capital(str(found))} (scores of each task divided by their SD). The test "
             "assumes equal spread on each task, so its error rate can exceed alpha"
         )
 

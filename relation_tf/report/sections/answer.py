@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import capital, in_words, progress, tested_among
+from relation_tf.report.answer import in_words, progress, tested_among
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -26,7 +26,6 @@ from relation_tf.report.blocks import (
     Table,
     figure_with_note,
     number,
-    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.definitions import caption, definitions
@@ -42,6 +41,7 @@ from relation_tf.report.verdicts import (
     by_method,
 )
 from relation_tf.stats import PairwiseResult, StratifiedResult
+from relation_tf.stats.presentation import capital, count
 
 
 @register_section("answer")
@@ -96,7 +96,7 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
     mean, number = verdicts.mean, len(verdicts.averaged)
     if mean is None:
         return []
-    title = f"Mean of {plural(number, 'task')}" if number > 1 else verdicts.averaged[0]
+    title = f"Mean of {count(number, 'task')}" if number > 1 else verdicts.averaged[0]
     picture = differences(
         {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
         context.look,
@@ -157,7 +157,7 @@ def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, str]:
     """
     several, scores = context.several, context.scores
     if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
-        title = f"All {plural(len(several.tasks), 'task')}"
+        title = f"All {count(len(several.tasks), 'task')}"
         return title, several.result.confidence_interval(), _estimand(several.result)
     names = {"difference_low": "low", "difference_high": "high"}
     only = scores.main_tasks if len(scores.main_tasks) == 1 else []
@@ -183,7 +183,7 @@ def _cautions(context: ReportContext) -> Iterator[Block]:
     things = len(context.warnings) + len(context.failures)
     if things:
         what = "scores" if context.results is None else "runs"
-        text = f"{plural(things, 'warning')} about these {what}: see "
+        text = f"{count(things, 'warning')} about these {what}: see "
         yield Paragraph([text, Span("Warnings and provenance", "section", "made"), "."], "warning")
 
 

@@ -8,13 +8,14 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note, plural
+from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note
 from relation_tf.report.comparisons import winners
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
 from relation_tf.report.runs import TIMED, computed_tokens
+from relation_tf.stats.presentation import count
 
 
 @register_section("learning")
@@ -73,7 +74,7 @@ def _note(context: ReportContext) -> str:
         "method A is dominated if a method B is significantly better and no run of B costs more "
         "than a run of A. If any method is dominated, the others are marked with a ring. Runs "
         "compute "
-        f"{computed_tokens(suite)}; an operation uses {plural(suite.threads, 'CPU thread')}. Times "
+        f"{computed_tokens(suite)}; an operation uses {count(suite.threads, 'CPU thread')}. Times "
         "depend on the processor (see the end of the page) and its load."
     )
 

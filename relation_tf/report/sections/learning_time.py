@@ -23,7 +23,6 @@ from relation_tf.report.blocks import (
     Span,
     number,
     pair_table,
-    plural,
     spread,
     table_by_task,
 )
@@ -33,6 +32,7 @@ from relation_tf.report.runs import computed_tokens
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
+from relation_tf.stats.presentation import count
 
 _TARGET, _EPOCH = "Time to target", "Epoch with validation"
 _COLUMNS: Mapping[Column, Show] = {
@@ -112,7 +112,7 @@ def _note(results: Results) -> str:
         "standard deviation over the seeds that reached the target; relative times only for "
         "methods with all seeds. Time per epoch: the same over all seeds. –: no seed reached the "
         f"target within the limit ({limits}). Runs compute {computed_tokens(suite)}; an "
-        f"operation uses {plural(suite.threads, 'CPU thread')}. Times depend on the processor (see "
+        f"operation uses {count(suite.threads, 'CPU thread')}. Times depend on the processor (see "
         "the end of the page) and its load; relative times depend less on them."
     )
 
@@ -239,7 +239,7 @@ def _sentences(means: pd.DataFrame, results: Results) -> Iterator[str]:
             for row in rows_of(own[own["reached"].between(0, own["n"], inclusive="neither")])
         ]
         never = [
-            f"{row.method} ({plural(row.n, 'seed')})" for row in rows_of(own[own["reached"] == 0])
+            f"{row.method} ({count(row.n, 'seed')})" for row in rows_of(own[own["reached"] == 0])
         ]
         parts = [f"time to {goal}, fastest first: {', '.join(found)}"] if found else []
         parts += [f"{goal} reached by {', '.join(some)}"] if some else []
@@ -254,7 +254,7 @@ def _differences(task: str, result: PairwiseResult) -> str:
     if not faster:
         return f"No two methods differ significantly in time to target on {task}."
     rest = len(pairs) - len(faster)
-    others = f"; no significant difference for {plural(rest, 'other pair')}" if rest else ""
+    others = f"; no significant difference for {count(rest, 'other pair')}" if rest else ""
     level = format_level(result.alpha)
     return f"Time to target on {task} ({level}): {', '.join(faster)}{others}."
 

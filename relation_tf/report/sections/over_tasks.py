@@ -18,7 +18,6 @@ from relation_tf.report.blocks import (
     Section,
     Table,
     number,
-    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.over_tasks import OverTasks
@@ -27,6 +26,7 @@ from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
 from relation_tf.stats.design import format_pvalue, pvalue_only
 from relation_tf.stats.over_tasks import FEW_TASKS
+from relation_tf.stats.presentation import capital, count
 
 
 @register_section("several")
@@ -54,7 +54,7 @@ class OverTasksSection(Section):
 def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
     """Yield the test in words."""
     against = "" if context.scores.control is None else f" against {context.scores.control}"
-    yield f"{several.procedure.title}{against} over {plural(len(several.tasks), 'task')}"
+    yield f"{several.procedure.title}{against} over {count(len(several.tasks), 'task')}"
     result = several.result
     if isinstance(result, StratifiedResult):
         yield (
@@ -103,7 +103,7 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
     yield from filter(None, [context.scores.said_apart.strip()])
     if several.left_out:
         yield f"Left out, because a method has no scores: {in_words(several.left_out)}."
-    yield from (f"{note[:1].upper()}{note[1:]}." for note in several.notes)
+    yield from (f"{capital(note)}." for note in several.notes)
 
 
 def _pairs(several: OverTasks, context: ReportContext) -> Table:
@@ -133,7 +133,7 @@ def _pairs(several: OverTasks, context: ReportContext) -> Table:
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     title = "Pairs of methods over all tasks"
     details = (
-        f": {several.procedure.title} over {plural(len(several.tasks), 'task')}; bold: "
+        f": {several.procedure.title} over {count(len(several.tasks), 'task')}; bold: "
         f"significant, {context.level}. {_sign(several)}"
     )
     return Table(title, columns, rows, paper=Paper("over-tasks", title, details))

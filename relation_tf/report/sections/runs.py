@@ -25,13 +25,13 @@ from relation_tf.report.blocks import (
     Text,
     file_links,
     number,
-    plural,
     table_by_task,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
 from relation_tf.report.runs import TIMED, computed, methods_as_asked, varied
+from relation_tf.stats.presentation import count
 from relation_tf.tasks.task import Timed
 
 _MOST_LINES = 100  # skipped lines shown
@@ -172,6 +172,6 @@ def _data(results: Results) -> list[Block]:
         if skipped:
             more = len(skipped) - _MOST_LINES
             lines = [*skipped[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])]
-            summary = f"{row.task}: {plural(len(skipped), 'malformed line')} skipped in training"
+            summary = f"{row.task}: {count(len(skipped), 'malformed line')} skipped in training"
             folded.append(Folded(summary, [Bullets(lines)]))
     return [Heading("Data"), Table("Table: data", columns, rows), *folded] if rows else []

@@ -18,10 +18,10 @@ from relation_tf.report.blocks import (
     Span,
     Table,
     figure_with_note,
-    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import score_dots
+from relation_tf.stats.presentation import count
 from relation_tf.tasks.metrics import counted, find_metric
 
 
@@ -74,7 +74,7 @@ def _within(context: ReportContext) -> str:
 
 def _note(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
-    yield f"Mean over {plural(scores.seeds, 'seed')}"
+    yield f"Mean over {count(scores.seeds, 'seed')}"
     yield " (or n if given)" if _fewer(context) else ""
     yield " ± standard deviation (n − 1)" if scores.seeds > 1 else ""
     yield f", {scores.times_100}. " if scores.times_100 else ". "
@@ -118,7 +118,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
         verb = "is" if failed == 1 else "are"
-        yield f" {plural(failed, 'run')} failed and {verb} not in the table."
+        yield f" {count(failed, 'run')} failed and {verb} not in the table."
 
 
 def _counted_once(context: ReportContext) -> str:
@@ -143,7 +143,7 @@ def _caption(context: ReportContext) -> str:
     parts = [
         ": mean",
         " ± standard deviation" if scores.seeds > 1 else "",
-        f" over {plural(scores.seeds, 'seed')}",
+        f" over {count(scores.seeds, 'seed')}",
         " or fewer" if _fewer(context) else "",
         f", {scores.times_100}" if scores.times_100 else "",
         "; bold: best mean",

@@ -8,7 +8,7 @@ import pandas as pd
 
 from relation_tf.bench.looks import LOOKS, FamilyLooks, Looks, Pair
 from relation_tf.registry import register_section
-from relation_tf.report.answer import capital, in_words
+from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -18,11 +18,11 @@ from relation_tf.report.blocks import (
     Section,
     Table,
     number,
-    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
+from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.sequential import FUTILITY, UNDECIDED
 
 _NUMBERS = ("Seeds", "Z", "Boundary")
@@ -86,10 +86,10 @@ def _verdicts(looks: Looks, state: FamilyLooks) -> list[str]:
     better = []
     for pair in state.pairs:
         if pair.better is None:
-            named[pair.verdict].append(f"{pair.a} and {pair.b} ({plural(pair.seeds, 'seed')})")
+            named[pair.verdict].append(f"{pair.a} and {pair.b} ({count(pair.seeds, 'seed')})")
         else:
             worse = pair.a if pair.better == pair.b else pair.b
-            better.append(f"{pair.better} is better than {worse} ({plural(pair.seeds, 'seed')})")
+            better.append(f"{pair.better} is better than {worse} ({count(pair.seeds, 'seed')})")
     if not state.looks:
         return ["No verdict yet: the first look is not complete."]
     level = f"family-wise error {looks.plan.alpha:g} over all pairs and looks"

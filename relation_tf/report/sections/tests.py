@@ -20,7 +20,6 @@ from relation_tf.report.blocks import (
     Span,
     Table,
     file_links,
-    plural,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
@@ -30,6 +29,7 @@ from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_pvalue, pvalue_only
 from relation_tf.stats.null_distribution import PERMUTATIONS
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS
+from relation_tf.stats.presentation import count
 
 
 @register_section("tests")
@@ -122,7 +122,7 @@ def _task(task: str, test: PairwiseResult, pairs: pd.DataFrame, context: ReportC
     bound = context.scores.procedure.attainable_pvalue is not None
     note = f"Kruskal-Wallis test, for information: {kruskal}.{reach if bound else ''}{notes}"
     return Folded(
-        [Span(task), f": {pairs['significant'].sum()} of {plural(len(pairs), 'pair')} significant"],
+        [Span(task), f": {pairs['significant'].sum()} of {count(len(pairs), 'pair')} significant"],
         [
             *([_pairs(task, pairs, context)] if context.pairs_listed else []),
             Paragraph(note, "note"),

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import capital, in_words
+from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -20,7 +20,6 @@ from relation_tf.report.blocks import (
     Section,
     Table,
     number,
-    plural,
 )
 from relation_tf.report.comparisons import rows_of, winners
 from relation_tf.report.context import ReportContext
@@ -28,6 +27,7 @@ from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
 from relation_tf.report.trade_offs import Interval, cheaper_and_no_worse, mean_scores
+from relation_tf.stats.presentation import capital, count
 
 _NOTE = (
     "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
@@ -85,7 +85,7 @@ def _sources(costs: pd.DataFrame) -> Iterator[str]:
     for suite, own in costs.groupby("suite", sort=False):
         runs = own[own["measure"] == own["measure"].iloc[0]]["runs"].sum()
         on = in_words([*dict.fromkeys(own["processor"])])
-        yield f"Costs: suite {suite}, {plural(int(runs), 'run')}, on {on}."
+        yield f"Costs: suite {suite}, {count(int(runs), 'run')}, on {on}."
 
 
 def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:

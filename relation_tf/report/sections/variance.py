@@ -21,11 +21,11 @@ from relation_tf.report.blocks import (
     Span,
     Table,
     file_links,
-    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.predicted_rows import MOST_PREDICTIONS, PredictedRows
 from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats.presentation import count
 from relation_tf.stats.unequal_spread import holm
 from relation_tf.tasks.metrics import counted
 
@@ -113,7 +113,7 @@ def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator
         yield (
             "McNemar's test, with all seeds of a method together (exact sign flips of rows, "
             "mid-p), shows whether the same trained networks would differ on other rows. Of the "
-            f"{plural(total, 'comparison')} of a pair of methods on a task, {significant} "
+            f"{count(total, 'comparison')} of a pair of methods on a task, {significant} "
             f"{'is' if significant == 1 else 'are'} significant ({context.level}, Holm-corrected)."
             " "
         )
