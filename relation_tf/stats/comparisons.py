@@ -204,9 +204,7 @@ class PairwiseResult(Shown):
                 f"{self.procedure.title} has no confidence intervals; use steel_dwass, steel, "
                 "welch or brunner_munzel"
             )
-        if confidence is not None:
-            check_probability("confidence", confidence)
-        level = self.alpha if confidence is None else 1 - confidence
+        level = self._level(confidence)
         sizes = tuple(scores.size for scores in self.samples.values())
         difference, low, high = shift_intervals(
             [(self.samples[a], self.samples[b]) for a, b in self._named],
@@ -248,6 +246,13 @@ class PairwiseResult(Shown):
         """Return columns as a table with one row per pair."""
         return name_pairs(list(self.samples), self.control is not None, **columns)
 
+    def _level(self, confidence: float | None) -> float:
+        """Return the joint level of intervals with a coverage, by default that of the test."""
+        if confidence is None:
+            return self.alpha
+        check_probability("confidence", confidence)
+        return 1 - confidence
+
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
         if not sign:
             return NOT_SIGNIFICANT
@@ -263,7 +268,7 @@ class PairwiseResult(Shown):
         against = "" if self.control is None else f" of all against {self.control}"
         return (
             f"{self.procedure.title}{against}, {self.method} p: {len(sizes)} methods x "
-            f"{_seeds(min(sizes), max(sizes))}, alpha = {self.alpha:g}"
+            f"{seeds_in_words(sizes)}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:
@@ -421,5 +426,7 @@ def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> b
     return bool(pvalues.min() < 0.999 * attainable - 5 * error)
 
 
-def _seeds(fewest: int, most: int) -> str:
+def seeds_in_words(sizes: Sequence[int]) -> str:
+    """Return the numbers of seeds of samples, such as `3 to 5 seeds`."""
+    fewest, most = min(sizes), max(sizes)
     return count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.comparisons import PairwiseResult, table_of_pairs
+from relation_tf.stats.comparisons import PairwiseResult, seeds_in_words, table_of_pairs
 from relation_tf.stats.design import (
     DesignMethod,
     RankTest,
@@ -93,9 +93,7 @@ class StratifiedResult(PairwiseResult):
         Raises:
             ValueError: If the confidence is out of range.
         """
-        if confidence is not None:
-            check_probability("confidence", confidence)
-        level = self.alpha if confidence is None else 1 - confidence
+        level = self._level(confidence)
         null = self.null
         assert null is not None
         untied = [untied_groups([x.size for x in own.values()]) for own in self.tasks.values()]
@@ -132,11 +130,9 @@ class StratifiedResult(PairwiseResult):
     def _title(self) -> str:
         sizes = [scores.size for task in self.tasks.values() for scores in task.values()]
         against = "" if self.control is None else f" of all against {self.control}"
-        seeds = count(max(sizes), "seed")
-        seeds = seeds if min(sizes) == max(sizes) else f"{min(sizes)} to {seeds}"
         return (
             f"{self.procedure.title}{against}, {self.method} p: {len(self.samples)} methods over "
-            f"{count(len(self.tasks), 'task')} x {seeds}, alpha = {self.alpha:g}"
+            f"{count(len(self.tasks), 'task')} x {seeds_in_words(sizes)}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:

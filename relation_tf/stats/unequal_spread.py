@@ -100,7 +100,8 @@ class BrunnerMunzelResult(PairwiseResult):
             a b  difference  low  high
             a b         5.0  3.0   7.5
         """
-        level = level_of_each(self, confidence, len(self._named))
+        joint = self._level(confidence)
+        level = joint / len(self._named)
         rows = []
         for (a, b), pvalue in zip(self._named, self._of_pairs("pvalue"), strict=True):
             first, second = self.samples[a], self.samples[b]
@@ -108,7 +109,7 @@ class BrunnerMunzelResult(PairwiseResult):
                 rows.append((np.nan, -math.inf, math.inf))
                 continue
             low, high = _accepted_shifts(first, second, level, self.permutations, self.seed)
-            if pvalue >= level * len(self._named):  # ties can make the test accept 0 only
+            if pvalue >= joint:  # ties can make the test accept 0 only
                 low, high = min(low, 0.0), max(high, 0.0)
             median = float(np.median(np.subtract.outer(second, first)))
             rows.append((median, low, high))
@@ -329,19 +330,6 @@ def _placements(own: Labels, other: Labels, ties: Sequence[int]) -> tuple[Labels
     size, total = own.sum(axis=1), doubled.sum(axis=1)
     squares = size * (doubled**2).sum(axis=1) - total**2
     return total, squares / (4 * np.maximum(size - 1, 1))
-
-
-def level_of_each(found: PairwiseResult, confidence: float | None, num_pairs: int) -> float:
-    """Return the level of each interval (Bonferroni).
-
-    Args:
-        found: Result of a test.
-        confidence: Joint coverage of all intervals, by default 1 - alpha.
-        num_pairs: Number of intervals.
-    """
-    if confidence is not None:
-        check_probability("confidence", confidence)
-    return (found.alpha if confidence is None else 1 - confidence) / num_pairs
 
 
 def _accepted_shifts(

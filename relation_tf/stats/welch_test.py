@@ -23,7 +23,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 from relation_tf.stats.spread import error_of_sum
-from relation_tf.stats.unequal_spread import holm, level_of_each
+from relation_tf.stats.unequal_spread import holm
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +64,7 @@ class WelchResult(PairwiseResult):
         """
         from scipy.special import stdtrit
 
-        level = level_of_each(self, confidence, len(self._named))
+        level = self._level(confidence) / len(self._named)
         rows = []
         for a, b in self._named:
             first, second = self.samples[a], self.samples[b]
