@@ -271,7 +271,7 @@ def _find_column(
 
 
 def _is_numeric(column: pd.Series) -> bool:
-    return all(_is_failed(value) or _is_number(value) for value in column.tolist())
+    return all(_parsed(value) is not None for value in column.tolist())
 
 
 def _long(
@@ -359,43 +359,37 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
     return {task: metrics for task, (_, metrics) in expected.items()}
 
 
-def _is_number(value: object) -> bool:
-    # Python reads 8_0.5 as 80.5.
-    if isinstance(value, bool) or "_" in str(value):
-        return False
-    try:
-        return math.isfinite(float(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _is_failed(value: object) -> bool:
-    """Return True for an empty cell, NaN or an infinite score."""
+def _parsed(value: Any) -> float | None:
+    """Return a score, NaN for that of a failed run (empty or not finite), None for other values."""
     if value is None or value is pd.NA or not str(value).strip():
-        return True
+        return math.nan
+    if isinstance(value, bool) or "_" in str(value):  # Python reads 8_0.5 as 80.5
+        return None
     try:
-        return not isinstance(value, bool) and not math.isfinite(float(value))  # type: ignore[arg-type]
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
-        return False
+        return None
+    return number if math.isfinite(number) else math.nan
 
 
-def _number(value: object, state: str, row: str, options: TableOptions) -> float:
+def _number(value: Any, state: str, row: str, options: TableOptions) -> float:
     """Return a score, or NaN for a failed run that `options` allow.
 
     Raises:
         DataError: If it is not a finite number, because it has no mean with others.
     """
-    if not state and _is_number(value):
-        if abs(number := float(value)) > _LARGEST:  # type: ignore[arg-type]
-            raise DataError(
-                f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
-            )
-        return number
-    if not state and not _is_failed(value):
+    number = math.nan if state else _parsed(value)
+    if number is None:
         percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
         raise DataError(
             f"{row}: the score must be a finite number. Received: {quote(str(value))}{percent}"
         )
+    if abs(number) > _LARGEST:
+        raise DataError(
+            f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
+        )
+    if not math.isnan(number):
+        return number
     if options.drop_failed or options.failed_as is not None:
         return math.nan
     how = "For failed runs, use --drop-failed or --failed-as VALUE"
