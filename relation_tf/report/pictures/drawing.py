@@ -255,7 +255,7 @@ def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **lo
     """Draw horizontal lines as one path, which gives much smaller files than one path each."""
     gaps = np.full(np.shape(left), np.nan)
     ends = np.column_stack((left, right, gaps)).ravel()
-    ax.plot(ends, np.repeat(y, 3), solid_capstyle="butt", **look)
+    ax.plot(ends, np.repeat(y, 3), **look)
 
 
 def draw_heat_map(
@@ -290,7 +290,8 @@ def draw_heat_map(
         edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
         (y, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
         alpha = min(1.0, faint + (deep - faint) * (tenth - 1) / 9)
-        draw_strokes(ax, starts, stops, y + 0.5, color=SHADE, alpha=alpha, linewidth=72 * cell)
+        draw_strokes(ax, starts, stops, y + 0.5, color=SHADE, alpha=alpha, linewidth=72 * cell,
+                     solid_capstyle="butt")  # fmt: skip
     turned = 90 if upright else 0
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=turned)
     ax.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)

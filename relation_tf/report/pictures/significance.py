@@ -18,6 +18,7 @@ from relation_tf.report.pictures.drawing import (
     Picture,
     Style,
     draw_names,
+    draw_strokes,
     label_width,
     signed,
 )
@@ -163,10 +164,8 @@ def _draw_pairs(
         ax.axvline(-margin, color=INK, linewidth=0.8, linestyle="--")
     for name, own in table.assign(y=y).groupby("b", sort=False):
         style = look[str(name)]
-        gap = np.full(len(own), np.nan)
-        limits = own["low"].clip(left), own["high"].clip(upper=right), gap
-        ax.plot(np.column_stack(limits).ravel(), np.repeat(own["y"], 3), color=style.color,
-                linewidth=1.4)  # fmt: skip
+        limits = own["low"].clip(left), own["high"].clip(upper=right)
+        draw_strokes(ax, *limits, own["y"], color=style.color, linewidth=1.4)
         ax.plot(own["difference"], own["y"], **style.mark, markersize=5.5, clip_on=False)
     draw_names(ax, labels | heads, bold=heads)
     ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
