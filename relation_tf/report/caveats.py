@@ -113,7 +113,7 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
 
 def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator[str]:
     """Yield the pooled SD of the reference relative to another method if it is wide."""
-    reference, networks = verdicts.reference, scores.by_network()
+    reference, networks = verdicts.reference, scores.by_network
     residuals = {
         task: {name: np.subtract(own, np.mean(own)) for name, own in networks[task].items()}
         for task in verdicts.averaged

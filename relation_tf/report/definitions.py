@@ -15,11 +15,11 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         scores: The scores.
         verdicts: The verdicts.
     """
-    tasks, unit = len(verdicts.averaged), f" in {scores.unit}" if scores.unit else ""
+    tasks = len(verdicts.averaged)
     mean = f", mean of {tasks} tasks" if tasks > 1 else ""
     yield (
-        f"Difference: method minus {verdicts.reference}{unit}{mean}, positive if the method is "
-        "better."
+        f"Difference: method minus {verdicts.reference}{scores.in_unit}{mean}, positive if the "
+        "method is better."
     )
     yield "Its interval gives the verdict. Better: the whole interval is above 0."
     if scores.margin:
@@ -61,9 +61,8 @@ def caption(
     )
     what = f"from the {interval} of each difference"
     if differences:
-        unit = f" in {scores.unit}" if scores.unit else ""
         mean = f", mean of {tasks} tasks" if tasks > 1 else ""
-        what = f"difference{unit}{mean} (positive: better) with its {interval}"
+        what = f"difference{scores.in_unit}{mean} (positive: better) with its {interval}"
     no_worse = beyond = ""
     if scores.margin:
         margin = f"−{margin_in_words(scores.margin, scores)}"

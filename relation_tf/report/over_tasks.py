@@ -54,7 +54,7 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     tasks or two methods (three for Friedman's test), or without scores of the control.
     """
     procedure = scores.procedure_over_tasks
-    networks = scores.by_network()
+    networks = scores.by_network
     methods = [name for name in scores.methods if any(name in own for own in networks.values())]
     common = {task: own for task, own in networks.items() if {*methods} == {*own}}
     fewest = 3 if procedure.function is friedman_nemenyi else 2

@@ -215,19 +215,13 @@ class Scores:
     def _network_of(self) -> dict[str, str]:
         return {task: name for name, tasks in self.shared.items() for task in tasks}
 
+    @cached_property
     def by_network(self) -> dict[str, dict[str, list[float]]]:
-        """Return the samples of each trained network, in the unit of a page.
+        """Network -> method -> scores of the seeds that have all its tasks, in the unit of a page.
 
         The score of a seed is its mean over the network's tasks, or that of the first task if their
         units or directions differ.
-
-        Returns:
-            Network -> method -> scores of the seeds that have all tasks of the network.
         """
-        return self._by_network
-
-    @cached_property
-    def _by_network(self) -> dict[str, dict[str, list[float]]]:
         counted = {
             network: self.counted(network)
             for network in dict.fromkeys(map(self.network, self.main_tasks))
@@ -284,6 +278,11 @@ class Scores:
     def unit(self) -> str:
         """Unit of differences on a page: "points" if all scores are shown times 100, else empty."""
         return "points" if self.fractions == [*self.tasks] else ""
+
+    @property
+    def in_unit(self) -> str:
+        """The unit of differences with "in", after the name of a difference; or empty."""
+        return f" in {self.unit}" if self.unit else ""
 
     @property
     def alike(self) -> bool:

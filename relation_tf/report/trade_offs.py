@@ -149,7 +149,7 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
         "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
         -> interval if there is one task, or if units or directions differ.
     """
-    networks = {name: own for name, own in scores.by_network().items() if own}
+    networks = {name: own for name, own in scores.by_network.items() if own}
     methods = [name for name in scores.methods if any(name in own for own in networks.values())]
     common = {name: own for name, own in networks.items() if {*methods} == {*own}}
     if len(common) > 1 and scores.alike:

@@ -275,7 +275,7 @@ def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Sample
 
 def _by_network(scores: Scores) -> dict[str, Samples]:
     """Return the samples of each trained network with two seeds or more."""
-    return {network: _enough(own) for network, own in scores.by_network().items()}
+    return {network: _enough(own) for network, own in scores.by_network.items()}
 
 
 def _margin(network: str, scores: Scores) -> float:

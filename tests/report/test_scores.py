@@ -27,7 +27,7 @@ def grouped(suite_of, fabricate):
 def test_tasks_of_a_group_count_once(grouped):
     scores = Scores.of(read_results(grouped))
     assert scores.shared == {"opinions": ["MR", "CR"]}
-    samples = scores.by_network()
+    samples = scores.by_network
     assert [*samples] == ["opinions", "SUBJ"]
     assert samples["opinions"]["baseline"] == pytest.approx([71, 72])
     assert samples["SUBJ"]["relation"] == pytest.approx([61, 62])
@@ -56,7 +56,7 @@ def test_registered_tasks_know_their_network(table_of):
     scores = compare(table).context.scores
     assert scores.shared == {"reversal": ["reversal", "reversal-long"]}
     # Without the other half, MNLI-mm is a task of its own.
-    assert [*scores.by_network()] == ["reversal", "MNLI-mm", "own"]
+    assert [*scores.by_network] == ["reversal", "MNLI-mm", "own"]
 
 
 def test_a_diagnostic_set_is_tested_but_not_counted_over_tasks(suite_of, fabricate):
@@ -99,9 +99,9 @@ def test_a_diagnostic_set_is_tested_but_not_counted_over_tasks(suite_of, fabrica
 def test_a_diagnostic_set_in_a_table_of_scores(table_of):
     samples = {"a": [1.0, 2, 3], "b": [4.0, 5, 6]}
     scores = compare(table_of(dict.fromkeys(("MNLI-m", "AX", "RTE"), samples))).context.scores
-    assert [*scores.by_network()] == ["MNLI-m", "RTE"]
+    assert [*scores.by_network] == ["MNLI-m", "RTE"]
     # Alone, it is a task like others.
-    assert [*compare(table_of({"AX": samples})).context.scores.by_network()] == ["AX"]
+    assert [*compare(table_of({"AX": samples})).context.scores.by_network] == ["AX"]
 
 
 def test_runs_without_the_score_of_a_diagnostic_set_are_named(suite_of, fabricate):
@@ -120,11 +120,11 @@ def test_a_seed_needs_all_tasks_of_its_network(table_of):
     table = table_of(
         {"MNLI-m": {"a": [1.0, 2], "b": [3.0, 4]}, "MNLI-mm": {"a": [3.0], "b": [5, 6]}}
     )
-    assert compare(table).context.scores.by_network() == {"MNLI": {"a": [2], "b": [4, 5]}}
+    assert compare(table).context.scores.by_network == {"MNLI": {"a": [2], "b": [4, 5]}}
 
 
 def test_unlike_tasks_of_a_network_are_not_averaged(table_of):
     table = table_of({task: {"a": [1.0, 2], "b": [3.0, 4]} for task in ("MNLI-m", "MNLI-mm")})
     scores = compare(table, lower_is_better="MNLI-mm").context.scores
     assert scores.counted("MNLI") == ["MNLI-m"]
-    assert scores.by_network()["MNLI"]["a"] == [1, 2]
+    assert scores.by_network["MNLI"]["a"] == [1, 2]

@@ -151,7 +151,7 @@ def test_tasks_of_one_network_count_once(judged):
     context = judged(means)
     assert [*context.verdicts.averaged] == ["MNLI", "RTE"]
     assert context.verdicts.mean.loc["a", "difference"] == pytest.approx(1.5)
-    mnli = context.scores.by_network()["MNLI"]["a"]
+    mnli = context.scores.by_network["MNLI"]["a"]
     assert mnli == pytest.approx([43 + seed for seed in SEEDS / np.std(SEEDS, ddof=1)])
     assert [*context.tables["verdicts"]["task"]] == ["MNLI-m", "MNLI-mm", "RTE", "mean of 2 tasks"]
 

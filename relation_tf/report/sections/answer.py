@@ -106,9 +106,8 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
         margins={title: float(mean["margin"].iloc[0])},
     )
     margin = "; dashed line: the margin" if context.scores.margin else ""
-    unit = f" in {context.scores.unit}" if context.scores.unit else ""
-    note = f"Difference from {verdicts.reference}{unit} with its interval{margin}."
-    return figure_with_note(picture, note)
+    what = f"Difference from {verdicts.reference}{context.scores.in_unit}"
+    return figure_with_note(picture, f"{what} with its interval{margin}.")
 
 
 def _best_figure(context: ReportContext) -> list[Block]:
@@ -133,9 +132,8 @@ def _best_figure(context: ReportContext) -> list[Block]:
     ends = ("worse", "better")
     picture = differences({title: table}, context.look, name="answer", unit=scores.unit, ends=ends)
     which = "the control" if scores.control else "the method with the best mean"
-    unit = f" in {scores.unit}" if scores.unit else ""
     note = (
-        f"{capital(estimand)}{unit} from {best}, {which}, with simultaneous intervals"
+        f"{capital(estimand)}{scores.in_unit} from {best}, {which}, with simultaneous intervals"
         f"{'' if finite.all() else '; an interval without an end is infinite'}."
     )
     return figure_with_note(picture, note)
@@ -265,12 +263,7 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
 
 
 def _unit(scores: Scores, tasks: int) -> str:
-    return ", ".join(
-        [
-            *([scores.unit] if scores.unit else []),
-            *([f"mean of {tasks} tasks"] if tasks > 1 else []),
-        ]
-    )
+    return ", ".join(filter(None, [scores.unit, f"mean of {tasks} tasks" if tasks > 1 else ""]))
 
 
 def _verdict(row: Any) -> Cell:

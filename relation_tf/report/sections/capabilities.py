@@ -153,7 +153,7 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
 
 
 def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:
-    return {name: mean_of([own]) for name, own in context.scores.by_network()[task].items()}
+    return {name: mean_of([own]) for name, own in context.scores.by_network[task].items()}
 
 
 def _figures(pictures: Sequence[Picture | None], context: ReportContext) -> Iterator[Block]:

@@ -94,11 +94,10 @@ def _intervals(context: ReportContext) -> str:
     confidence = f"{100 * (1 - context.scores.alpha):g} %"
     if np.isinf(found).all(axis=None):
         return f" So few seeds give no finite {confidence} intervals of the differences."
-    unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
-        f" After p: the {estimand.name}{unit}, second minus first method, with its {confidence} "
-        "interval, simultaneous for all pairs of a column. An interval excludes 0 only if the pair "
-        f"is significant. {estimand.assumption}{context.scores.turned}"
+        f" After p: the {estimand.name}{context.scores.in_unit}, second minus first method, with "
+        f"its {confidence} interval, simultaneous for all pairs of a column. An interval excludes "
+        f"0 only if the pair is significant. {estimand.assumption}{context.scores.turned}"
     )
 
 

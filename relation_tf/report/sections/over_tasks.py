@@ -80,7 +80,7 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
         yield "Effect: mean Cliff's delta over tasks, with a nominal 95 % interval."
     bound = several.procedure.attainable_pvalue
     if bound is not None:
-        seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
+        seeds = min(len(own) for own in context.scores.by_network[several.tasks[0]].values())
         best = bound(len(context.scores.methods), len(several.tasks), seeds)
         yield (
             "The smallest possible p with this number of methods, tasks and seeds is at most "

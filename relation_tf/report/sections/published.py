@@ -217,7 +217,7 @@ class Layout(Section):
         layout = None if results is None or results.parts else results.suite.layout
         if results is None or layout is None or not context.cells:
             return []
-        unit = ", points" if context.scores.fractions == [*context.scores.tasks] else ""
+        unit = f", {context.scores.unit}" if context.scores.unit else ""
         blocks: list[Block] = []
         for place, measure in enumerate(layout.measures, start=1):
             title = f"score{unit}" if measure == SCORE else measure
