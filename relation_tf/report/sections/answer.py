@@ -219,14 +219,10 @@ def _about_tasks(scores: Scores) -> str:
 
 def verdict_table(context: ReportContext) -> Table | None:
     """Return the table of verdicts and costs; None without a verdict."""
-    verdicts = context.verdicts
+    scores, verdicts = context.scores, context.verdicts
     if verdicts is None or not verdicts.tasks:
         return None
-    return _verdict_table(context, verdicts)
-
-
-def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
-    scores, reference, mean = context.scores, verdicts.reference, verdicts.mean
+    reference, mean = verdicts.reference, verdicts.mean
     columns = [Column("Method", "method"), Column("Verdict")]
     if mean is not None:
         columns.append(Column("Difference", "number", note=_unit(scores, len(verdicts.averaged))))
@@ -420,23 +416,24 @@ def _cost_columns(
     of = "of the process" if costs["of_process"].any() else "peak"
     of = "peak above the memory at the start" if costs["above_base"].all() else of
     slowed = "slowed by other load" if costs["slowed"].any() else ""
-    time = Column(f"s per {each}", "number", note=slowed), 2
-    memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of), 0
-    if reference is not None:
-        notes = [f"per {each}, {reference} = 1", *([slowed] if slowed else [])]
-        time = Column("Time", "number", note=", ".join(notes)), 2
-        memory = Column("Memory", "number", note=f"{of}, {reference} = 1"), 2
 
-    def show(column: str, digits: int, *, relative: bool = True) -> Callable[[str], str]:
+    def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
-        base = values[reference] if relative and reference is not None else 1.0
+        base = 1.0 if reference is None else values[reference]
         return lambda name: number(values[name] / base, digits) if name in values else ""
 
-    return {
-        time[0]: show("seconds_epoch", time[1]),
-        # Of timed suites, later runs of a process reuse the memory of earlier ones.
-        **({} if context.scores.timed else {memory[0]: show("memory_mib", memory[1])}),
-        Column("Parameters", "number", note="without embedding"): show(
-            "without_embedding", 0, relative=False
-        ),
+    if reference is None:
+        time = Column(f"s per {each}", "number", note=slowed)
+        memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of)
+    else:
+        notes = [f"per {each}, {reference} = 1", *([slowed] if slowed else [])]
+        time = Column("Time", "number", note=", ".join(notes))
+        memory = Column("Memory", "number", note=f"{of}, {reference} = 1")
+    columns = {
+        time: show("seconds_epoch", 2, reference),
+        memory: show("memory_mib", 0 if reference is None else 2, reference),
+        Column("Parameters", "number", note="without embedding"): show("without_embedding", 0),
     }
+    if context.scores.timed:  # later runs of a process reuse the memory of earlier ones
+        del columns[memory]
+    return columns
