@@ -14,16 +14,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from relation_tf.registry import PROCEDURES, Procedure
+from relation_tf.registry import Procedure
 from relation_tf.report.scores import Scores
-from relation_tf.stats import (
-    PairwiseResult,
-    default_procedure,
-    pairwise_result,
-    win_tie_loss,
-)
+from relation_tf.stats import PairwiseResult, pairwise_result, win_tie_loss
 from relation_tf.stats.design import samples_needed
-from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.samples import control_first, rank_samples
 from relation_tf.steps import advance
 
 SCORE = "score"
@@ -84,46 +79,28 @@ def compare(scores: Scores) -> dict[str, PairwiseResult]:
     comparisons = {}
     for number, task in enumerate(scores.tasks):
         advance("tests of tasks", number, len(scores.tasks))
-        result = compare_samples(
-            scores.samples(task),
-            scores.alpha,
-            higher_is_better=task not in scores.lower_is_better,
-            control=scores.control,
-            procedure=scores.procedure,
-        )
+        result = _test(scores, task)
         if result is not None:
             comparisons[task] = result
     return comparisons
 
 
-def compare_samples(
-    samples: Mapping[str, list[float]],
-    alpha: float,
-    *,
-    higher_is_better: bool = True,
-    control: str | None = None,
-    procedure: Procedure | None = None,
-) -> PairwiseResult | None:
-    """Test samples; None unless two methods have two values and the control has any.
-
-    Args:
-        samples: The scores of each method.
-        alpha: Level of the test.
-        higher_is_better: If False, lower scores are better.
-        control: Method to compare the others with.
-        procedure: The test, by default Steel-Dwass, or Steel's test with a control.
-    """
+def _test(scores: Scores, task: str) -> PairwiseResult | None:
+    """Test a task; None unless two methods have two scores and the control has any."""
+    samples: dict[Any, list[float]] = {**scores.samples(task)}
+    control, procedure = scores.control, scores.procedure
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
         return None
-    by_name: dict[Any, list[float]] = dict(samples)
-    procedure = procedure or PROCEDURES[default_procedure(control)]
-    options: dict[str, Any] = {"alpha": alpha, "higher_is_better": higher_is_better}
+    options: dict[str, Any] = {
+        "alpha": scores.alpha,
+        "higher_is_better": task not in scores.lower_is_better,
+    }
     options |= {} if control is None else {"control": control}
-    found = procedure.function(by_name, **options)
+    found = procedure.function(samples, **options)
     if isinstance(found, PairwiseResult):
         return found
-    return _adapt(found, by_name, procedure, **options)
+    return _adapt(found, samples, procedure, **options)
 
 
 def _adapt(
@@ -136,20 +113,14 @@ def _adapt(
     control: str | None = None,
 ) -> PairwiseResult:
     """Convert another library's result with `pvalue` and, if present, `statistic`."""
-    first = {} if control is None else {control: samples[control]}
-    ranked = rank_samples({**first, **samples}, higher_is_better=higher_is_better)
+    ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
     count, fewest = len(samples), int(ranked.sizes.min())
-
-    def of_pairs(values: Any) -> Any:
-        numbers = np.array(values, dtype=float)
-        return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(count, 1)]
-
-    pvalue = of_pairs(found.pvalue)
+    pvalue = values_of_pairs(found.pvalue, count)
     bound = procedure.attainable_pvalue
     return pairwise_result(
         procedure,
         ranked,
-        of_pairs(getattr(found, "statistic", np.full(pvalue.size, np.nan))),
+        values_of_pairs(getattr(found, "statistic", np.full(pvalue.size, np.nan)), count),
         pvalue,
         alpha=alpha,
         higher_is_better=higher_is_better,
@@ -157,6 +128,12 @@ def _adapt(
         attainable_pvalue=0.0 if bound is None else bound(count, fewest),
         seeds_needed=2 if bound is None else samples_needed(partial(bound, count), alpha),
     )
+
+
+def values_of_pairs(values: Any, num_methods: int) -> Any:
+    """Return another library's values, one per pair or a square table, with one per pair."""
+    numbers = np.array(values, dtype=float)
+    return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(num_methods, 1)]
 
 
 def procedure_label(procedure: Procedure, control: str | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import Procedure
+from relation_tf.report.comparisons import values_of_pairs
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, friedman_nemenyi
 from relation_tf.stats.presentation import name_pairs
@@ -117,13 +118,9 @@ def _adapt(
     if control is not None:
         names = [control, *(name for name in names if name != control)]
     pairs = name_pairs(names, control is not None)
-
-    def of_pairs(values: Any) -> Any:
-        numbers = np.array(values, dtype=float)
-        return numbers if numbers.ndim < 2 else numbers[np.triu_indices(len(names), 1)]
-
-    pairs["pvalue"] = of_pairs(found.pvalue)
-    pairs["statistic"] = of_pairs(getattr(found, "statistic", np.full(len(pairs), np.nan)))
+    unknown = np.full(len(pairs), np.nan)
+    pairs["pvalue"] = values_of_pairs(found.pvalue, len(names))
+    pairs["statistic"] = values_of_pairs(getattr(found, "statistic", unknown), len(names))
     pairs["significant"] = pairs["pvalue"] < alpha
     higher = np.where(pairs["b"].map(ranks) > pairs["a"].map(ranks), pairs["b"], pairs["a"])
     pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
