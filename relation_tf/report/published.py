@@ -176,14 +176,13 @@ def _vectors(width: int | None) -> str:
     return "random embeddings" if width is None else f"word vectors of width {width}"
 
 
-def check_claims(published: Published, alpha: float = 0.05) -> PublishedTable | None:
+def check_claims(published: Published) -> PublishedTable | None:
     """Check which of a paper's claims follow from its means and SDs; None if it has no claims.
 
-    The methods of one width form a family, as in the papers.
+    The methods of one width form a family and the level is .05, as in the papers.
 
     Args:
         published: The figures and claims.
-        alpha: Level of the paper's tests.
 
     Returns:
         The table of `read_published`; its tasks are such as `"IMDb, seconds, 64 units"`.
@@ -226,4 +225,4 @@ def check_claims(published: Published, alpha: float = 0.05) -> PublishedTable | 
     shown = table.assign(
         **{name: table[name].map(lambda x: f"{x:.10g}") for name in ("mean", "sd")}
     )
-    return read_published(shown, published.seeds, alpha, claims=claimed)
+    return read_published(shown, published.seeds, claims=claimed)

@@ -16,7 +16,7 @@ from relation_tf.stats.design import (
     MOST_SAMPLES,
     attainable_pvalue,
     format_level,
-    format_pvalue,
+    pvalue_only,
     samples_needed,
 )
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
@@ -190,10 +190,9 @@ def what_can_be_shown(
 
     best, level = attainable(num_methods, number), format_level(alpha)
     needed = samples_needed(partial(attainable, num_methods), alpha)
-    smallest = format_pvalue(best, alpha).removeprefix("p ").removeprefix("= ")
     # Over tasks it is a bound.
     most = "at most " if over_tasks else ""
-    least = f"the smallest possible p of {procedure.title} is {most}{smallest}"
+    least = f"the smallest possible p of {procedure.title} is {most}{pvalue_only(best, alpha)}"
     where = "if the scores of two methods do not overlap"
     if over_tasks:
         where = "if one method is better than another on every task, as clearly as possible"

@@ -12,7 +12,7 @@ from relation_tf.stats.design import (
     RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
-    format_pvalue,
+    pvalue_only,
     seeds_needed,
 )
 from relation_tf.stats.null_distribution import (
@@ -237,7 +237,7 @@ def _compare(
         if attainable < alpha <= exact:
             notes.append(
                 "The asymptotic p is too small for so few scores: the smallest exact p without "
-                f"ties is {format_pvalue(exact, alpha).removeprefix('p = ')}"
+                f"ties is {pvalue_only(exact, alpha)}"
             )
     if due_to_ties(pvalue, attainable, null.standard_error(attainable)):
         notes.append(

@@ -190,10 +190,6 @@ def _claims(found: PublishedTable) -> Folded:
     return Folded(summary, [Paragraph(note, "note"), *table])
 
 
-def _notes(results: Results) -> dict[str, list[str]]:
-    return {task: notes(results, task) for task in results.suite.tasks}
-
-
 def _compared(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
     """Return published figures and our results, in points or units of time."""
     summary = context.summary
@@ -202,7 +198,8 @@ def _compared(context: ReportContext, results: Results, published: Published) ->
     times = [_times(measure, context).assign(metric=measure) for measure in TIMES]
     columns = ["task", "method", "metric", "n", "mean", "sd"]
     everything = pd.concat([table[columns] for table in (ours, *times)], ignore_index=True)
-    return compare_published(published, results.suite, everything, _notes(results))
+    differing = {task: notes(results, task) for task in results.suite.tasks}
+    return compare_published(published, results.suite, everything, differing)
 
 
 @register_section("layout")
