@@ -5,20 +5,12 @@ Complete tables are in the CSV files. The limits are above the size of usual rep
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from relation_tf.report.blocks import (
-    Block,
-    Bullets,
-    Figure,
-    Folded,
-    Paragraph,
-    Row,
-    Table,
-)
+from relation_tf.report.blocks import Block, Bullets, Figure, Folded, Paragraph, Row, Table
 
 MOST_ROWS = 300  # of a table
 MOST_COLUMNS = 60  # of a table
@@ -94,44 +86,33 @@ def _limited(block: Block) -> Iterator[Block]:
 
 
 def _limited_table(table: Table) -> Iterator[Block]:
-    total = sum(map(len, table.groups.values()))
-    notes = []
+    groups, columns, paper, notes = table.groups, table.columns, table.paper, []
+    total = sum(map(len, groups.values()))
     if total > MOST_ROWS:
-        table = replace(table, rows=_first_rows(table))
+        groups = _first_rows(groups)
         notes.append(shown_of(MOST_ROWS, total, "rows"))
-    columns = len(table.columns)
-    if columns > MOST_COLUMNS:
-        table = _first_columns(table)
-        notes.append(shown_of(MOST_COLUMNS, columns, "columns"))
-    if notes and table.paper is not None:
-        details = f"{table.paper.details} Shown: {' and '.join(notes)}."
-        table = replace(table, paper=replace(table.paper, details=details))
-    yield table
+    if len(columns) > MOST_COLUMNS:
+        groups = {
+            task: [replace(row, cells=row.cells[:MOST_COLUMNS]) for row in own]
+            for task, own in groups.items()
+        }
+        notes.append(shown_of(MOST_COLUMNS, len(columns), "columns"))
+        columns = columns[:MOST_COLUMNS]
+    if notes and paper is not None:
+        paper = replace(paper, details=f"{paper.details} Shown: {' and '.join(notes)}.")
+    rows = groups if isinstance(table.rows, Mapping) else groups[""]
+    yield replace(table, columns=columns, rows=rows, paper=paper)
     if notes:
         yield _note(" and ".join(notes))
 
 
-def _first_rows(table: Table) -> dict[str, Sequence[Row]] | Sequence[Row]:
-    if not isinstance(table.rows, dict):
-        return table.groups[""][:MOST_ROWS]
+def _first_rows(groups: Mapping[str, Sequence[Row]]) -> dict[str, Sequence[Row]]:
     left, rows = MOST_ROWS, {}
-    for task, own in table.rows.items():
+    for task, own in groups.items():
         if left > 0:
             rows[task] = own[:left]
         left -= len(own)
     return rows
-
-
-def _first_columns(table: Table) -> Table:
-    def cut(rows: Collection[Row]) -> list[Row]:
-        return [replace(row, cells=[*row.cells][:MOST_COLUMNS]) for row in rows]
-
-    rows = (
-        {task: cut(own) for task, own in table.rows.items()}
-        if isinstance(table.rows, dict)
-        else cut(table.groups[""])
-    )
-    return replace(table, columns=table.columns[:MOST_COLUMNS], rows=rows)
 
 
 def _note(what: str) -> Paragraph:
