@@ -269,20 +269,19 @@ def _counted_once(scores: Scores) -> str:
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
-    by_pair = pvalues.groupby(["a", "b"], sort=False)
-    different = int(by_pair["significant"].any().sum())
-    if different > _MOST_PAIRS:
-        where = _any_of([*pvalues["task"].unique()], scores).replace("any", "at least one")
-        yield f"{different} of {by_pair.ngroups} pairs of methods differ significantly on {where}."
-        return
     rows: dict[tuple[str, str], list[int]] = {}
     for place, pair in enumerate(zip(pvalues["a"].tolist(), pvalues["b"].tolist(), strict=True)):
         rows.setdefault(pair, []).append(place)
     significant = pvalues["significant"].to_numpy()
     decided = [pair for pair, own in rows.items() if significant[own].any()]
+    tested = [*pvalues["task"].unique()]
+    if len(decided) > _MOST_PAIRS:
+        where = _any_of(tested, scores).replace("any", "at least one")
+        yield f"{len(decided)} of {len(rows)} pairs of methods differ significantly on {where}."
+        return
     yield from (_pair_sentence(pvalues.iloc[rows[pair]], scores) for pair in decided)
     if not decided and len(rows) > 1:
-        where = _any_of([*pvalues["task"].unique()], scores)
+        where = _any_of(tested, scores)
         yield f"{capital(no_difference(scores))} with {_seeds(pvalues)} on {where}."
         return
     by_tasks: dict[str, list[tuple[str, str]]] = {}
