@@ -371,11 +371,8 @@ def _how_to_read(context: ReportContext) -> Iterator[str]:
     if len(context.scores.main_tasks) > 1:
         yield "The table averages over the tasks that all methods have."
         if not context.scores.alike:
-            what = (
-                "units of the tasks probably"
-                if context.scores.unit_remark
-                else ("units or directions of the tasks")
-            )
+            guessed = bool(context.scores.unit_remark)
+            what = "units of the tasks probably" if guessed else "units or directions of the tasks"
             yield f"There is no mean score, because the {what} differ."
         if not context.costs.empty:
             yield "Time and memory are geometric means."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,11 +20,13 @@ from relation_tf.report.blocks import (
     Table,
     number,
 )
+from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
+from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.design import format_pvalue, pvalue_only
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.presentation import capital, count
@@ -62,8 +65,8 @@ def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
             "over tasks. It never pairs seeds of different tasks. p is corrected for the number of "
             "pairs (family-wise). It is computed from "
         )
-        drawn = result.method == "monte-carlo" and result.null is not None
-        yield f"{result.null.permutations:,} random" if drawn and result.null else "all"
+        drawn = result.null if result.method == "monte-carlo" else None
+        yield "all" if drawn is None else f"{drawn.permutations:,} random"
         yield " permutations of the scores within tasks. The result applies to these tasks only."
     elif isinstance(result, SignedRankResult):
         yield (
@@ -109,26 +112,21 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
 def _pairs(several: OverTasks, context: ReportContext) -> Table:
     alpha = context.scores.alpha
     rows = []
-    for pair in several.pairs.to_dict("records"):
-        names = [pair["a"], pair["b"]]
-        low, high = pair["effect_low"], pair["effect_high"]
-        known = pair["effect_size"] == pair["effect_size"]
-        verdict = f"{pair['better']} better" if pair["better"] else "no significant difference"
-        rows.append(
-            Row(
-                [
-                    *names,
-                    signed(pair["statistic"]),
-                    Cell(pvalue_only(pair["pvalue"], alpha), significant=pair["significant"]),
-                    Cell(
-                        signed(pair["effect_size"]) if known else "–",
-                        notes=[f"{signed(low)} to {signed(high)}"] if low == low else [],
-                    ),
-                    Cell(verdict, significant=pair["significant"]),
-                ],
-                names,
-            )
-        )
+    for pair in rows_of(several.pairs):
+        limits = f"{signed(pair.effect_low)} to {signed(pair.effect_high)}"
+        verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
+        cells = [
+            pair.a,
+            pair.b,
+            signed(pair.statistic),
+            Cell(pvalue_only(pair.pvalue, alpha), significant=pair.significant),
+            Cell(
+                "–" if math.isnan(pair.effect_size) else signed(pair.effect_size),
+                notes=[] if math.isnan(pair.effect_low) else [limits],
+            ),
+            Cell(verdict, significant=pair.significant),
+        ]
+        rows.append(Row(cells, [pair.a, pair.b]))
     numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     title = "Pairs of methods over all tasks"
