@@ -11,7 +11,7 @@ import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.reliability import by_network
+from relation_tf.report.reliability import trained_networks
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
@@ -98,10 +98,11 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
     reference, faults = verdicts.reference, []
     lost = collapsed[collapsed["method"] == reference]
     if len(lost):
-        number = len(by_network(lost, scores))
-        runs = count(int(by_network(scores.table, scores)["method"].eq(reference).sum()), "run")
+        number = len(trained_networks(lost, scores))
+        total = int(trained_networks(scores.table, scores)["method"].eq(reference).sum())
         where = in_words([*dict.fromkeys(map(str, lost["task"]))])
-        faults.append(f"{number} of its {runs} collapsed (learned nothing) on {where}")
+        runs = f"{number} of its {count(total, 'run')}"
+        faults.append(f"{runs} collapsed (learned nothing) on {where}")
     others = [name for name in verdicts.methods if name not in set(collapsed["method"])]
     faults += _wide(verdicts, others, scores) if verdicts.averaged else ()
     if faults:
@@ -139,9 +140,9 @@ def _mostly_collapsed(
     verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame, runs: pd.DataFrame
 ) -> Iterator[str]:
     """Yield a sentence on the judged methods of which at least half of the runs collapsed."""
-    lost = by_network(collapsed, scores)
+    lost = trained_networks(collapsed, scores)
     counts = lost["method"].value_counts()
-    totals = by_network(scores.table, scores)["method"].value_counts()
+    totals = trained_networks(scores.table, scores)["method"].value_counts()
     mostly = [name for name in verdicts.methods if 2 * counts.get(name, 0) >= totals[name]]
     if not mostly:
         return

@@ -37,11 +37,11 @@ from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import (
-    by_network,
     collapse_warnings,
     collapsed_runs,
     incomplete_warnings,
     spread_warnings,
+    trained_networks,
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import leading, outcome_of, standings
@@ -449,7 +449,7 @@ class ReportContext:
     @cached_property
     def collapsed_of(self) -> Mapping[str, int]:
         """Number of networks of each method that learned nothing."""
-        return Counter(by_network(self.collapsed, self.scores)["method"])
+        return Counter(trained_networks(self.collapsed, self.scores)["method"])
 
     @property
     def dagger(self) -> str:

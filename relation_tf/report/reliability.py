@@ -70,7 +70,7 @@ def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str
             yield key, "accuracy is not above the share of the most frequent class"
 
 
-def by_network(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
+def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
     """Return a row per trained network: sets scored with the same network count once.
 
     Args:

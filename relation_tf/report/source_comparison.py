@@ -16,14 +16,6 @@ from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
-from relation_tf.report.declared import (
-    Chosen,
-    only_complete,
-    with_families,
-    with_margin,
-    with_test,
-    without_incomplete,
-)
 from relation_tf.report.joining import (
     doubts,
     failing_layers,
@@ -31,6 +23,14 @@ from relation_tf.report.joining import (
     join_results,
     tasks_named,
     unused_tests,
+)
+from relation_tf.report.options import (
+    Chosen,
+    only_complete,
+    with_families,
+    with_margin,
+    with_test,
+    without_incomplete,
 )
 from relation_tf.report.report import Report
 from relation_tf.report.score_tables import TableOptions

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.caveats import _undertrained, caveats
-from relation_tf.report.reliability import by_network
+from relation_tf.report.reliability import trained_networks
 
 SEEDS = np.array([-0.6, -0.2, 0.1, 0.3, 0.4])
 QUOTE = "Quote the verdicts only if you chose r as reference before the runs."
@@ -143,7 +143,8 @@ def test_a_network_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fab
     suite = suite_of(tasks=["CoLA", "MNLI"], reference="attention", margin=1.0)
     context = make_report(fabricate(suite, lambda config, *_: 0.5 + config.seed / 100)).context
     lost = pd.DataFrame([{"task": "AX", "method": "attention", "seed": 1, "reason": "constant"}])
-    assert by_network(lost, replace(context.scores, tasks=[*context.scores.tasks, "AX"])).empty
+    scores = replace(context.scores, tasks=[*context.scores.tasks, "AX"])
+    assert trained_networks(lost, scores).empty
 
 
 @pytest.mark.parametrize(("seeds", "named"), [((1, 2), False), ((1, 2, 3), True)])
