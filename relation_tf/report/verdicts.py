@@ -110,8 +110,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
             for note in found.notes:
                 notes.setdefault(note, []).append(task)
     judged = {name for table in tasks.values() for name in table.index}
-    networks = _by_network(scores) if scores.alike and not scores.timed else {}
-    networks = {name: own for name, own in networks.items() if name not in unlearned}
+    averaged = scores.by_network if scores.alike and not scores.timed else {}
+    networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
     mean = None
     if common and judged:
@@ -271,11 +271,6 @@ def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Sample
     return {
         name: [factor * score for score in own] for name, own in samples.items() if len(own) > 1
     }
-
-
-def _by_network(scores: Scores) -> dict[str, Samples]:
-    """Return the samples of each trained network with two seeds or more."""
-    return {network: _enough(own) for network, own in scores.by_network.items()}
 
 
 def _margin(network: str, scores: Scores) -> float:
