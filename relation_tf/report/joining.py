@@ -121,7 +121,7 @@ def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     """Return the test, reference and margins of the suites where all declare the same."""
     suites = [source.scores for source in sources if source.results is not None]
     tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
-    judged = {_judged(own) for own in suites}
+    judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
     level, control, test, over_tasks = (
         tests.pop() if len(tests) == 1 else (_LEVEL, None, None, None)
     )
@@ -195,10 +195,6 @@ def _test(scores: Scores) -> str:
     over_tasks = f", {over_tasks} over tasks" if over_tasks else ""
     families = f", {len(scores.families)} families" if scores.families else ""
     return f"{test}, {format_level(scores.alpha)}{over_tasks}{reference}{margin}{families}"
-
-
-def _judged(scores: Scores) -> tuple[str | None, float | None, tuple[tuple[str, float], ...]]:
-    return scores.reference, scores.margin, (*sorted(scores.margins.items()),)
 
 
 def _families(sources: Sequence[LoadedScores]) -> list[Family]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -215,10 +215,7 @@ def _percentiles(
     check_count("draws", draws, 2)
     generator = np.random.default_rng(random_seed(rng, drawn=True))
     step = max(1, _CHUNK_NUMBERS // sum(own.size for own in scores))
-    found = np.concatenate([resampled(generator, count) for count in _counts(draws, step)])
+    counts = (min(step, draws - start) for start in range(0, draws, step))
+    found = np.concatenate([resampled(generator, count) for count in counts])
     low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
-
-
-def _counts(total: int, step: int) -> Iterator[int]:
-    return (min(step, total - start) for start in range(0, total, step))
