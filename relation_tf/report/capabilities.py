@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -150,12 +151,11 @@ def capabilities(
     return Capabilities(table, others, verdicts.reference, unlearned)
 
 
-def _states(runs: pd.DataFrame | None) -> dict[tuple[str, str], float]:
+def _states(runs: pd.DataFrame | None) -> dict[Any, float]:
     """Return the size of the state in KiB, by task and method, where it is known."""
     if runs is None or "state_mib" not in runs.columns:
         return {}
-    largest = runs.groupby(["task", "method"], observed=True)["state_mib"].max().reset_index()
-    return {(row.task, row.method): 1024 * row.state_mib for row in rows_of(largest)}
+    return (1024 * runs.groupby(["task", "method"], observed=True)["state_mib"].max()).to_dict()
 
 
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:

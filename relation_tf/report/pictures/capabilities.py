@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -46,7 +45,8 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     """
     methods, tasks = ([*dict.fromkeys(table[column])] for column in ("method", "task"))
     cells = {(row.method, row.task): row for row in rows_of(table)}
-    shares = _grid(methods, tasks, {place: row.share for place, row in cells.items()})
+    shares = table.pivot(index="method", columns="task", values="share")
+    shares = shares.reindex(index=methods, columns=tasks).clip(lower=0)
     states = table.groupby("method")["state_kib"].max()
     labels = [_with_state(method, states[method]) for method in methods]
     alt = "; ".join(
@@ -56,7 +56,7 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     )  # fmt: skip
 
     def draw(ax: Axes) -> None:
-        draw_heat_map(ax, shares, labels, tasks, _CELL, True, opacity=_OPACITY)
+        draw_heat_map(ax, shares.to_numpy(), labels, tasks, _CELL, True, opacity=_OPACITY)
         for (method, task), row in cells.items():
             _write(ax, tasks.index(task), methods.index(method), row, MARKS.get(row.verdict, ""))
 
@@ -87,13 +87,14 @@ def depth_picture(table: pd.DataFrame) -> Picture | None:
     panels = []
     for method, own in table.groupby("method", sort=False):
         cells = {(row.length, row.depth): row for row in rows_of(own)}
-        shares = _grid(lengths, depths, {place: row.share for place, row in cells.items()})
+        shares = own.pivot(index="length", columns="depth", values="share")
+        shares = shares.reindex(index=lengths, columns=depths).clip(lower=0)
         alt = ", ".join(
             f"{row.score:.0f} with {row.length:,} tokens at {row.depth} %" for row in cells.values()
         )
 
-        def draw(ax: Axes, shares: np.ndarray = shares, cells: Cells = cells) -> None:
-            draw_heat_map(ax, shares, rows, columns, _CELL, False, opacity=_OPACITY)
+        def draw(ax: Axes, shares: pd.DataFrame = shares, cells: Cells = cells) -> None:
+            draw_heat_map(ax, shares.to_numpy(), rows, columns, _CELL, False, opacity=_OPACITY)
             for (length, depth), row in cells.items():
                 _write(ax, depths.index(depth), lengths.index(length), row)
             ax.set_xlabel("place in the text")
@@ -170,15 +171,6 @@ def _write(ax: Axes, column: int, row: int, cell: Any, mark: str = "") -> None:
     ax.text(column + 0.5, row + (0.34 if mark else 0.5), f"{cell.score:.0f}", **look)
     if mark:
         ax.text(column + 0.5, row + 0.74, mark, **look)
-
-
-def _grid(
-    rows: Sequence[Any], columns: Sequence[Any], values: Mapping[tuple[Any, Any], float]
-) -> np.ndarray:
-    """Return values by row and column; NaN where there is none."""
-    return np.array(
-        [[values.get((row, column), np.nan) for column in columns] for row in rows], float
-    ).clip(min=0)
 
 
 def _with_state(method: str, kib: float) -> str:

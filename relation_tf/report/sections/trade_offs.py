@@ -202,10 +202,9 @@ def _table(
 
 
 def _score(score: Interval) -> Cell:
-    if pd.isna(score.low):
-        return Cell(f"{score.mean:.1f}".replace("-", "−"))
-    ends = f"{score.low:.1f} to {score.high:.1f}".replace("-", "−")
-    return Cell(f"{score.mean:.1f}".replace("-", "−"), notes=[ends], paper_note=ends)
+    mean, low, high = (f"{value:.1f}".replace("-", "−") for value in score)
+    ends = "" if pd.isna(score.low) else f"{low} to {high}"
+    return Cell(mean, notes=[ends] if ends else [], paper_note=ends)
 
 
 def _cost(row: Any) -> Cell | str:
