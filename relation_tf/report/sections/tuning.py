@@ -34,22 +34,23 @@ class Tuning(Section):
             return []
         suite = results.suite
         assert suite.sweep is not None
-        combinations = [*suite.sweep.combinations()]
-        columns = [Column("Method", "method")]
-        columns += [Column(_label(each), "number") for each in combinations]
         means = means_of(suite, table)
         rows = {
-            task: [_row(suite, task, name, means) for name in _names(suite, task, means)]
+            task: [
+                row
+                for name in _names(suite, task, means)
+                for row in _rows(suite, task, name, means)
+            ]
             for task in suite.tasks
             if any(key[0] == task for key in means)
         }
         return [
             Paragraph(
-                f"Before the runs, each method was tuned on each task: {described(suite.sweep)}. "
+                f"Before the runs, a sweep tuned the settings: {described(suite.sweep)}. "
                 "The settings with the best mean validation score were used for the runs, which "
                 "have other seeds."
             ),
-            Table("Table: sweep", columns, rows),
+            Table("Table: sweep", _columns(suite.sweep), rows),
             Paragraph([*_note(suite, means)], "note"),
         ]
 
@@ -66,8 +67,16 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
         raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
 
 
-def _label(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in settings.items())
+def _key_of_columns(sweep: Sweep) -> str:
+    """Return the key with the most values: each has a column, settings of other keys have rows."""
+    return max(sweep.values, key=lambda key: len(sweep.values[key]))
+
+
+def _columns(sweep: Sweep) -> list[Column]:
+    across = _key_of_columns(sweep)
+    others = [Column(key) for key in sweep.values if key != across]
+    values = [Column(f"{across} {value}", "number") for value in sweep.values[across]]
+    return [Column("Method", "method"), *others, *values]
 
 
 def _names(suite: Suite, task: str, means: Mapping[tuple[str, str], Any]) -> list[str]:
@@ -75,18 +84,19 @@ def _names(suite: Suite, task: str, means: Mapping[tuple[str, str], Any]) -> lis
     return [name for name in names if (task, name) in means]
 
 
-def _row(
+def _rows(
     suite: Suite, task: str, method: str, means: Mapping[tuple[str, str], Sequence[float]]
-) -> Row:
+) -> list[Row]:
     assert suite.sweep is not None
     metric = find_metric(suite.find_task(task).metrics[0])
     factor, digits = metric.points, 1 if metric.points == 100 else 3
-    chosen = _settings(suite, task, method)
-    cells: list[Cell | str] = [method]
+    chosen, across = _settings(suite, task, method), _key_of_columns(suite.sweep)
+    rows: dict[tuple[str, ...], list[Cell | str]] = {}
     for settings, mean in zip(suite.sweep.combinations(), means[task, method], strict=True):
+        others = tuple(str(value) for key, value in settings.items() if key != across)
         shown = "" if pd.isna(mean) else f"{factor * mean:z.{digits}f}".replace("-", "−")
-        cells.append(Cell(shown, bold=settings == chosen))
-    return Row(cells, [method])
+        rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
+    return [Row(cells, [method]) for cells in rows.values()]
 
 
 def _settings(suite: Suite, task: str, method: str) -> dict[str, Any] | None:

@@ -1,0 +1,46 @@
+"""Section with the sweep before the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.config.loading import make_suite
+from relation_tf.config.sweep import Tuned
+from relation_tf.report.sections.tuning import Tuning
+
+SWEEP = {"dropout": [0.0, 0.5], "learning_rate": [0.001, 0.01, 0.1], "seeds": [11]}
+
+
+def table(folder: Path) -> Any:
+    """Return the table of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
+    suite = make_suite("small", {
+        "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": SWEEP,
+        "method": [{"name": "mine", "mechanism": "relation", "units": 8}],
+    })  # fmt: skip
+    assert suite.sweep is not None
+    settings = [*suite.sweep.combinations()]
+    own = {"task": "CoLA", "method": "mine", "seed": 11}
+    rows = [own | each | {"score": i / 10} for i, each in enumerate(settings)][:-1]
+    (folder / "sweep").mkdir()
+    pd.DataFrame(rows).to_csv(folder / "sweep" / "sweep.csv", index=False)
+    tuned = [Tuned(task="CoLA", method="mine", settings=settings[4])]
+    results: Any = SimpleNamespace(suite=suite.model_copy(update={"tuned": tuned}), folder=folder)
+    context: Any = SimpleNamespace(results=results)
+    return Tuning().blocks(context)[1]
+
+
+def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(tmp_path):
+    columns, rows = table(tmp_path).flat()
+    assert [column.heading for column in columns] == [
+        "Task", "Method", "dropout", "learning_rate 0.001", "learning_rate 0.01",
+        "learning_rate 0.1",
+    ]  # fmt: skip
+    assert [[cell.text for cell in row] for row in rows] == [
+        ["CoLA", "mine", "0.0", "0.0", "10.0", "20.0"],
+        ["CoLA", "mine", "0.5", "30.0", "40.0", ""],
+    ]
+    assert [cell.text for row in rows for cell in row if cell.bold] == ["40.0"]
