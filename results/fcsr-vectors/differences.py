@@ -12,12 +12,14 @@ NETWORKS = ("cnn", "bilstm", "fcsr")
 
 
 def scores_of(folder: str) -> dict[str, pd.Series]:
+    """Return the accuracies (%) on apparel of each method."""
     scores = pd.read_csv(RESULTS / folder / "scores.csv")
     scores = scores[scores["task"] == "fdu-apparel"]
     return {name: 100 * rows for name, rows in scores.groupby("method")["value"]}
 
 
 def show(name: str, first: pd.Series, second: pd.Series) -> None:
+    """Print the difference of two means and its interval, in points."""
     low, high = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     print(f"{name}: {first.mean() - second.mean():+.1f} ({low:.1f} to {high:.1f})")
 
