@@ -127,7 +127,9 @@ def test_the_mean_over_tasks_needs_all_of_them(suite_of, fabricate, tmp_path):
         suite = suite_of(tasks=tasks, seeds=1, published=str(path), layout={"columns": ["task"]})
         report = make_report(fabricate(suite, lambda *_: 0.5, name=name))
         assert (report.tables["published"]["n"] > 0).sum() == seen
-        assert ("paper 78.0" in report.markdown()) is (seen == 3)
+        text = report.markdown()
+        assert ("paper 78.0" in text) is (seen == 3)
+        assert ("| mean of these tasks | score | relation | 78.0 |" in text) is (seen == 3)
 
 
 def test_times_are_compared(suite_of, fabricate, tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.bench.results import Results
 from relation_tf.config.published import Published
 from relation_tf.config.suite import Suite
 from relation_tf.config.table_layout import TableLayout
@@ -62,7 +62,7 @@ class PublishedFigures(Section):
         if results is None or published is None or not context.cells:
             return []
         found = _compared(context, results, published)
-        shown = found[_of_suite(results, published)]
+        shown = found[_of_suite(results, found, published)]
         blocks: list[Block] = []
         if len(shown):
             caption = "Published figures and ours"
@@ -89,15 +89,13 @@ class PublishedFigures(Section):
         }
 
 
-def _of_suite(results: Results, published: Published) -> list[bool]:
-    """Return True for each figure of the suite's tasks and widths."""
+def _of_suite(results: Results, found: pd.DataFrame, published: Published) -> list[bool]:
+    """Return True for each figure of the suite's tasks and widths; averages only with our value."""
     suite = results.suite
     tasks = {name for task in suite.learned() for name in results.scored(task)} | {*suite.tasks}
+    tasks.update(found["task"][found["n"] > 0])
     widths = {None, *(method.units for method in suite.methods())}
-    averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
-    return [
-        figure.task in (*tasks, *averages) and figure.units in widths for figure in published.figure
-    ]
+    return [figure.task in tasks and figure.units in widths for figure in published.figure]
 
 
 def _why(found: pd.DataFrame) -> Iterator[Block]:
