@@ -425,7 +425,7 @@ def test_wrong_margins_are_refused(values):
         ("tasks --suite dmo", "demo"),
         ("download RTe", "RTE"),
         ("check-layer relatn", "relation"),
-        ("check-layer relation --set unitz=3", "units"),
+        ("check-layer relation --option unitz=3", "units"),
         ("check-layer relation_tf.layers:Relaton", "Relation"),
         ("check-layer relation_tf.layer:Relation", "relation_tf.layers"),
         ("check-layer my_plugn:Layer", "my_plugin"),
@@ -521,8 +521,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["check-layer", "folder/my.py:Layer"], "Give its name without .py: 'folder.my'"),
         (["check-layer", "folder\\my.py:Layer"], "Give its name without .py: 'folder.my'"),
         (["check-layer", "C:\\folder\\my.py:Layer"], "Give its name without .py: 'my'"),
-        (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
-        (["check-layer", "relation", "--set", "variant=foo"],
+        (["check-layer", "relation", "--option", "a"], "--option: must be KEY=VALUE. Received: 'a'"),
+        (["check-layer", "relation", "--option", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),
         (["check-layer", "relation", "--units", "0"], "'--units'"),
         (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory.\n"),
@@ -693,7 +693,7 @@ def test_check_layer(tmp_path, monkeypatch, call):
     """Faults of a layer in the working folder set the exit code, warnings do not."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checked_layer.py").write_text(LAYER, encoding="utf-8")
-    command = ("check-layer", "checked_layer:Mine", "--units", "3", "--set", "scale=0.5")
+    command = ("check-layer", "checked_layer:Mine", "--units", "3", "--option", "scale=0.5")
     code, out, _ = call(*command)
     assert code == 0
     lines = out.splitlines()

@@ -134,16 +134,16 @@ def download(
 
 @command(
     "relation-tf check-layer my_module:MyLayer",
-    "relation-tf check-layer multi-head-attention --units 16 --set num_heads=4",
+    "relation-tf check-layer multi-head-attention --units 16 --option num_heads=4",
 )
 @with_options(RunOptions, "plugins")
 def check_layer(
     layer: LayerName,
     units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the output.")] = 8,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 6,
-    settings: Annotated[
+    layer_options: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the layer. Repeatable."),
+        typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
     ] = None,
     **options: Any,
 ) -> None:
@@ -154,7 +154,7 @@ def check_layer(
     from relation_tf.config.plugins import load_plugins
     from relation_tf.quiet import loading_quietly
 
-    layer_options = parse_settings(settings)
+    own = parse_settings(layer_options, "--option")
     import_from_here()
     load_plugins(RunOptions(**options).plugins)
     check_importable(layer)
@@ -166,7 +166,7 @@ def check_layer(
 
         keras.ops.zeros(1)  # the first use of a device
     try:
-        report = check_layer(layer, units, width, layer_options)
+        report = check_layer(layer, units, width, own)
     except ValueError as error:  # an unknown name; the report contains errors of the layer
         raise SuiteError(str(error)) from None
     echo(report)
