@@ -230,10 +230,11 @@ def test_every_layer_has_an_entry_among_the_mechanisms():
 
 def test_every_mechanism_is_named():
     text = (DOCS / "how-to" / "networks.md").read_text(encoding="utf-8")
-    (listed,) = re.findall(r"Every mechanism runs by name[^:]*: (.*?)\.\n\n", text, re.DOTALL)
+    cells = re.findall(r"^\| (`.*?) \|", text.partition("\n## ")[0], re.MULTILINE)
+    listed = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     built_in = {name for name in MECHANISMS if "networks" in MECHANISMS.origin(name)}
-    classifying = {name for name in built_in if MECHANISMS[name].output_type != "sequence"}
-    assert set(re.findall(r"`([^`]+)`", listed)) == {*classifying, "saved-model:PATH"}
+    layers = {name for name in built_in if ".layers:" in str(MECHANISMS[name].factory)}
+    assert listed == {*built_in - layers, "saved-model:PATH"}
 
 
 def test_custom_task_in_a_suite(elsewhere, monkeypatch, capsys):
@@ -257,8 +258,17 @@ def test_the_comparison(elsewhere, monkeypatch, capsys):
 
 
 def test_the_suites_are_all_listed():
-    text = (DOCS / "suites.md").read_text(encoding="utf-8")
+    text = (DOCS / "suites.md").read_text(encoding="utf-8").partition("\n## Write")[0]
     assert sorted(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)) == sorted(list_suites())
+
+
+def test_the_settings_have_their_defaults():
+    text = (DOCS / "suites.md").read_text(encoding="utf-8").partition("\n### Settings")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (?:none|`(.*?)`) \|", text, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| `", text, re.MULTILINE)) > 0
+    for key, default in rows:
+        shown = tomllib.loads(f"{key} = {default}") if default else {key: None}
+        assert shown[key] == Suite.model_fields[key].default
 
 
 def test_the_tasks_are_counted():
