@@ -701,7 +701,7 @@ def test_check_layer(tmp_path, monkeypatch, call):
     assert any(line.split() == ["ok", "construction", "Mine", "is", "created."] for line in lines)
     # Padding does no harm to a layer that works by token; NaN in it reaches the gradients.
     assert [line.split()[1] for line in lines if line.startswith("warning")] == ["NaN"]
-    code, out, _ = call(*command, "--set", "scale=nan")
+    code, out, _ = call(*command, "--option", "scale=nan")
     assert code == 1
     assert "failed (fix " in out.splitlines()[-1]
 
