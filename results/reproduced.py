@@ -61,7 +61,7 @@ STUDIES = (
     Study("Relation, Table 2, running", "relation-table2-running", "relation-table2-validation",
           {"": [_READOUT]}),
     Study("Contextualizer, Table 2", "contextualizer-table2", "contextualizer-table2",
-          {"": [_CHOSEN, "10 epochs are too few for these Transformers"]}),
+          {"": [_CHOSEN, "10 epochs are too few for Transformers of 1M parameters and more"]}),
     Study("Contextualizer, Table 3", "contextualizer-table3", "contextualizer-table3",
           {"": [_CHOSEN]}),
     Study("Contextualizer, Table 3, without b", "contextualizer-table3-without-biases",
