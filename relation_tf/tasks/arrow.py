@@ -71,8 +71,7 @@ def read_arrow(
         ]
 
     records = enumerate(zip(*values, strict=True), 2)
-    read = collect_table(path, columns, records, fields, skipped)
-    return Table(path, read.columns, read.lines, has_lines=False)
+    return collect_table(path, columns, records, fields, skipped, has_lines=False)
 
 
 def _files(path: Path) -> list[Path]:

@@ -22,7 +22,8 @@ from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
-from relation_tf.tasks.readers import collect_rows, labelled_rows, not_learned, split_reader
+from relation_tf.tasks.readers import labelled_rows, not_learned, numbered, split_reader
+from relation_tf.tasks.tables import check_spelled, collect_table
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 
 _USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
@@ -132,7 +133,7 @@ class CustomTask(BaseModel):
             self._check_suffix(split, file)
             if not stays_inside(file):
                 raise ValueError(f"files.{split}: must be a path below --data. Received: {file!r}")
-            if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
+            if not file.isprintable() or not Path(file).name or _longest_name(file) > 255:
                 raise ValueError(
                     f"files.{split}: must be the name of a file. Received: {quote(file)}"
                 )
@@ -191,11 +192,19 @@ class CustomTask(BaseModel):
 
     def _read(self, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
         text = split_reader(self._rows)(task, files, skip_bad_lines)
-        return replace(text, notes=tuple(not_learned(task, text.splits["train"])))
+        splits = text.splits
+        if self._by_rows():
+            splits = {name: numbered(rows, 1) for name, rows in splits.items()}
+        return replace(text, splits=splits, notes=tuple(not_learned(task, splits["train"])))
 
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         columns = (task.label, *task.inputs)
         return labelled_rows(task, read_table(path, columns, task.labels or (), skipped), skipped)
+
+
+def _longest_name(file: str) -> int:
+    """Return the bytes of the longest part of a path; systems allow 255."""
+    return max(map(len, map(os.fsencode, Path(file).parts)))
 
 
 _OBTAIN = "put the files that the suite names into --data DIR or the current folder"
@@ -211,19 +220,25 @@ class _TaskWithReader(CustomTask):
         """Allow any file."""
 
     def _by_rows(self) -> bool:
-        return False
+        """Return True: the digest of a file does not change with the reader."""
+        return True
 
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        def fields(number: int, row: Sequence[str]) -> Sequence[str]:
-            if len(row) == len(names) and all(isinstance(field, str) for field in row):
-                return row[-1], *row[:-1]
-            raise DataError(
-                f"{path}: row {number}: must be strings for {', '.join(names)}. "
-                f"Received: {row!r:.80}"
-            )
+        def fields(line: int, row: Iterable[str]) -> list[str]:
+            place = f"{path}: row {line - 1}"
+            found = [*row] if isinstance(row, Iterable) and not isinstance(row, str) else []
+            if len(found) != len(names) or not all(isinstance(field, str) for field in found):
+                raise DataError(
+                    f"{place}: must be strings for {', '.join(names)}. Received: {row!r:.80}"
+                )
+            for field in found:
+                check_spelled(place, field)
+            return found
 
         names = (*task.inputs, task.label)
-        return collect_rows(task, path, enumerate(self.read(path), 1), fields, skipped)
+        records = enumerate(self.read(path), 2)
+        table = collect_table(path, names, records, fields, skipped, has_lines=False)
+        return labelled_rows(task, table, skipped)
 
 
 def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:

@@ -16,6 +16,7 @@ from relation_tf.tasks.readers import (
     ReadText,
     labelled_rows,
     named_column,
+    numbered,
     split_reader,
     table_rows,
 )
@@ -32,21 +33,16 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
     read_rows = table_rows(read_tsv, columns)
 
     def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        return _numbered(read_rows(task, path, skipped))
+        return numbered(read_rows(task, path, skipped), 0)  # as the leaderboard does
 
     return split_reader(rows, answered=_answered_rows)
-
-
-def _numbered(rows: TextSplit) -> TextSplit:
-    """Number rows as the leaderboard does, without the header."""
-    return replace(rows, index=np.arange(len(rows)))
 
 
 def _answered_rows(task: Task, path: Path) -> TextSplit:
     table = read_tsv(path)
     if "Premise" in table.columns:  # diagnostic-full.tsv has the rows of diagnostic.tsv, in order
         named = replace(task, inputs=("Premise", "Hypothesis"), label="Label")
-        return _numbered(labelled_rows(named, table))
+        return numbered(labelled_rows(named, table), 0)
     # The index column is named "id" in the test file of QQP.
     index = named_column(table, "index" if "index" in table.columns else "id")
     for row, (line, word) in enumerate(zip(table.lines, index, strict=True)):

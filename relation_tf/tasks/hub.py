@@ -28,7 +28,7 @@ import numpy as np
 from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.arrow import SHARD, STATE
 from relation_tf.tasks.formats import read_table
-from relation_tf.tasks.readers import labelled_rows, named_column, not_learned
+from relation_tf.tasks.readers import labelled_rows, named_column, not_learned, numbered
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import Table
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
@@ -207,9 +207,8 @@ def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] |
         values = [names.get(word, word) for word in named_column(table, hub.label)]
         table = replace(table, columns={**table.columns, hub.label: values})
     if hub.index is None:
-        return labelled_rows(own, table, skipped)
-    rows = labelled_rows(own, _ordered(table, hub.index), skipped)
-    rows = replace(rows, index=np.arange(len(rows)))
+        return numbered(labelled_rows(own, table, skipped), 1)
+    rows = numbered(labelled_rows(own, _ordered(table, hub.index), skipped), 0)
     if not hub.labels or task.labels is None or rows.labels is None:
         return rows
     order = [task.labels.index(word) for word in hub.labels.values()]

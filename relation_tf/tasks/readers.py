@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,11 @@ def labelled_rows(
     dtype = np.float32 if task.labels is None else np.int32
     numbers = np.array([labels[words[row]] for row in kept], dtype)
     return TextSplit(tuple(texts), numbers, np.array([table.lines[row] - 1 for row in kept], int))
+
+
+def numbered(rows: TextSplit, first: int) -> TextSplit:
+    """Number the rows from `first` in their order, independent of the lines of a file."""
+    return replace(rows, index=np.arange(first, first + len(rows)))
 
 
 def not_learned(task: Task, train: TextSplit) -> Iterator[str]:

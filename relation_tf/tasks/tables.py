@@ -320,6 +320,8 @@ def collect_table(
     records: Iterable[tuple[int, Record]],
     fields: Callable[[int, Record], Sequence[str]],
     skipped: list[str] | None = None,
+    *,
+    has_lines: bool = True,
 ) -> Table:
     """Collect the rows of a table.
 
@@ -329,6 +331,7 @@ def collect_table(
         records: Line and record of each row.
         fields: Function from line and record to fields; raises `DataError`.
         skipped: If given, malformed lines are skipped and a message for each is added.
+        has_lines: As in `Table`.
     """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
@@ -345,4 +348,4 @@ def collect_table(
         for column, field in zip(values, row, strict=True):
             column.append(field)
         lines.append(line)
-    return Table(path, dict(zip(columns, values, strict=True)), lines)
+    return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)

@@ -204,8 +204,10 @@ class FileLayout:
         optional: Keys of optional files.
         labelled: Files with the same rows and labels, used instead of those of `files` if they
             exist, by key.
-        by_rows: If True, digests are those of the rows, which may be stored in several formats;
-            else those of the files.
+        by_rows: If True, digests are those of the rows, else those of the files. Use True if the
+            rows can be stored in several formats, or if the reader can change, such as that of a
+            registered task. `read` must then number the rows independently of the file: digests
+            do not include the numbers, which choose the rows of a validation split.
 
     Example:
         >>> layout = FileLayout("CSV", read=None, files={"train": "a.csv"}, folders=("mine", ""))

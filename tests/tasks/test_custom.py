@@ -242,11 +242,60 @@ def test_task_with_a_custom_reader(tmp_path, registry):
     assert (split.texts, split.labels.tolist()) == ((["so good", "not good"],), [2, 0])
     for line, message in (
         ("a", "row 3: must be strings for text, stars"),
-        ("a|2", "txt:3: column 'stars': expected"),
+        ("a|2", "txt: row 3: column 'stars': expected"),
     ):
         (tmp_path / "train.txt").write_text(f"so good|5\nnot good|1\n{line}\n")
         with pytest.raises(DataError, match=message):
             find_source("stars", "files", tmp_path).read()
+
+
+def registered(folder, read):
+    """Register a task with a reader; write its files."""
+    files = {"train": "train.txt", "test": "test.txt"}
+    for file in files.values():
+        (folder / file).write_text("so good|5\nnot good|1\n" * 10)
+    register_task("stars", read=read, **{**FIELDS, "files": files})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (None, "row 2: must be strings for text, stars. Received: None"),
+        (5, "row 2: must be strings for text, stars. Received: 5"),
+        ("ab", "row 2: must be strings for text, stars. Received: 'ab'"),
+        (("a", 5), "row 2: must be strings for text, stars. Received: ('a', 5)"),
+        (("a\ud800", "5"), "row 2: expected text, found a lone surrogate, '\\ud800'"),
+        (("a\0", "5"), "row 2: expected text, found NUL"),
+        (("a", "2"), "row 2: column 'stars': expected '1' or '3' or '5', found '2'"),
+    ],
+)
+def test_error_names_a_malformed_row_of_a_reader(tmp_path, registry, row, message):
+    registered(tmp_path, lambda path: iter([("so good", "5"), row, ("bad", "1")]))
+    source = find_source("stars", "files", tmp_path)
+    with pytest.raises(DataError) as error:
+        source.read()
+    assert str(error.value) == f"{tmp_path / 'train.txt'}: {message}"
+
+
+def test_a_changed_reader_is_not_answered_from_the_cache(tmp_path, registry):
+    def rows(path):
+        return [line.split("|") for line in path.read_text().splitlines()]
+
+    registered(tmp_path, rows)
+    before = load_task("stars", data=tmp_path)
+    del TASKS._entries["stars"]
+    registered(tmp_path, lambda path: [("very " + text, label) for text, label in rows(path)])
+    after = load_task("stars", data=tmp_path)
+    assert "very" in after.vocabulary.words
+    assert "very" not in before.vocabulary.words
+    assert before.digest != after.digest
+
+
+@pytest.mark.parametrize("file", [".", ""])
+def test_a_file_of_a_reader_has_a_name(registry, file):
+    files = {"train": file, "test": "b.txt"}
+    with pytest.raises(SuiteError, match=r"files\.train: must be the name of a file\. Received: "):
+        register_task("stars", read=list, **{**FIELDS, "files": files})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, CustomTask, TaskGroup, find_source, load_task, read_task
+from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.official import shortfalls, unscored
 
@@ -360,6 +361,23 @@ def test_files_of_a_custom_task_give_the_same_splits_as_tsv(form, tmp_path):
         assert np.array_equal(other.index, rows.index)
     assert find_source(task, "datasets", tmp_path).kind == "datasets"
     assert find_source(task, "files", tmp_path).kind == "files"
+
+
+@pytest.mark.parametrize("form", WRITE)
+def test_a_validation_share_is_the_same_in_every_format(form, tmp_path):
+    rows = {**ROWS, "text": [f"{text}\nand more" for text in ROWS["text"]]}
+    made = datasets.Dataset.from_dict(rows)
+    splits = datasets.DatasetDict({"train": made, "validation": made})
+    task = tones(labels=["0", "1"])
+    found = []
+    for each in ("saved", form):
+        WRITE[each](splits, tmp_path / each / "Tones")
+        found.append(load_task(task, "datasets", tmp_path / each))
+        shutil.rmtree(cache_folder())
+    assert found[0].digest == found[1].digest
+    for split, own in found[0].splits.items():
+        assert np.array_equal(own.index, found[1].splits[split].index)
+        assert np.array_equal(own.inputs[0].ids, found[1].splits[split].inputs[0].ids)
 
 
 def test_files_keep_their_digest_and_their_recorded_task(tmp_path):
