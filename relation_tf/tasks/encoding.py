@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import IO, Literal, TypeVar, get_args
 
 import numpy as np
 import tokenizers
@@ -26,6 +26,8 @@ from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
+
+_Value = TypeVar("_Value")
 
 _CUT = "validation"  # split cut from the training rows
 
@@ -93,10 +95,10 @@ class EncodedTask:
 
     @property
     def members(self) -> list[EncodedTask]:
-        """Tasks of a group, each with its own splits, or this task."""
+        """Tasks of a group, each with its own splits, source and notes, or this task."""
         if not self.task.members:
             return [self]
-        return [self._member(task) for task in self.task.members]
+        return [*map(self._member, self.task.members, self.source.members)]
 
     @property
     def scored(self) -> dict[str, str]:
@@ -108,15 +110,33 @@ class EncodedTask:
             if name in self.task.scored or split in labelled
         }
 
-    def _member(self, task: Task) -> EncodedTask:
-        prefix = self.task.split_of(task, "")
-        splits = {
-            name.removeprefix(prefix): split
-            for name, split in self.splits.items()
-            if name.startswith(prefix)
-        }
-        stops = _CUT if _CUT in splits else str(task.validation)
-        return replace(self, task=task, splits=splits, validation=stops)
+    def _member(self, task: Task, source: TaskSource) -> EncodedTask:
+        of_split, of_line = self.task.split_of(task, ""), f"{task.name}: "  # as in `group`
+        splits, digests = _named(of_split, self.splits), _named(of_split, self.digests)
+        return replace(
+            self,
+            task=task,
+            splits=splits,
+            validation=_CUT if _CUT in splits else str(task.validation),
+            digest=joined_digest(digests),
+            source=source,
+            skipped=_of_member(of_line, self.skipped),
+            notes=_of_member(of_line, self.notes),
+            digests=digests,
+        )
+
+
+def _named(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the values of a member of a group, by the names that they have without the group."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in values.items()
+        if name.startswith(prefix)
+    }
+
+
+def _of_member(prefix: str, lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(line.removeprefix(prefix) for line in lines if line.startswith(prefix))
 
 
 def load_task(
@@ -213,11 +233,10 @@ def load_task(
 def _samples(encoded: EncodedTask) -> list[str]:
     """Return a note for each task whose files have fewer rows than the official ones."""
     notes = []
-    sources = encoded.source.members or [encoded.source]
-    for own, source in zip(encoded.members, sources, strict=True):
+    for own in encoded.members:
         rows = {name: len(split) for name, split in own.splits.items()}
         rows["train"] += rows.pop(_CUT, 0) + len(own.skipped)
-        if note := sample_note(source, rows):
+        if note := sample_note(own.source, rows):
             notes.append(f"{own.task.name}: {note}" if encoded.task.members else note)
     return notes
 

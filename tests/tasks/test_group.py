@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -38,6 +40,21 @@ def test_members_have_the_same_rows_as_single_tasks(small_glue):
                 assert np.array_equal(rows.lengths, own.lengths)
         if member.task.name == "CoLA":
             assert texts(member, "train") == texts(alone, "train")
+
+
+def test_members_have_their_own_source_notes_and_digests(small_glue, tmp_path):
+    for name in ("RTE", "WNLI"):
+        shutil.copytree(small_glue / name, tmp_path / name)
+    with (tmp_path / "WNLI" / "train.tsv").open("a") as file:
+        file.write("a line without tabs\n")
+    group = TaskGroup(name="two", tasks=["RTE", "WNLI"])
+    for member in load_task(group, data=tmp_path, skip_bad_lines=True).members:
+        alone = load_task(member.task.name, data=tmp_path, skip_bad_lines=True)
+        assert (member.source, member.digests) == (alone.source, alone.digests)
+        assert member.digest == alone.digest
+        assert (member.skipped, member.notes) == (alone.skipped, alone.notes)
+        assert len(member.skipped) == ("WNLI" in member.task.name)
+        assert len(member.notes) == 1
 
 
 def test_the_vocabulary_is_of_all_training_rows(small_glue):
