@@ -59,7 +59,8 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
 
     Args:
         metrics: `"matthews"`, `"accuracy"`, `"f1"` (of label 1), `"pearson"`, `"spearman"`.
-        predictions: Labels, or numbers for the correlations; a sequence or array of shape `(n,)`.
+        predictions: Labels (words, integers or booleans), or numbers for the correlations; a
+            sequence or array of shape `(n,)`.
         labels: The true labels, likewise.
 
     Returns:
@@ -94,7 +95,7 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
                 f"metric must be one of {', '.join(_METRICS)}. Received: {short(name)}"
             )
         read = _numbers if name in _CORRELATIONS else _words
-        scores[name] = _METRICS[name](read(given), read(true))
+        scores[name] = _METRICS[name](read(name, given), read(name, true))
     return scores
 
 
@@ -159,11 +160,16 @@ def _column(task: Task, values: Any, what: str) -> Column:
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
-def _words(values: Column) -> Column:
-    return values.astype(str)
+def _words(name: str, values: Column) -> Column:
+    import numpy as np
+
+    values = np.asarray(values.tolist()) if values.dtype == object else values
+    if values.dtype.kind == "f":  # "1.0" would differ from "1"
+        raise SubmissionError(f"{name}: labels must be words or integers. Received: {values[0]}")
+    return (values.astype(int) if values.dtype == bool else values).astype(str)
 
 
-def _numbers(values: Column) -> Column:
+def _numbers(_: str, values: Column) -> Column:
     import numpy as np
 
     try:

@@ -109,6 +109,8 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
     scores = {}
     for name, own in true.items():
         if own is not None:
+            if not own:
+                raise SubmissionError(f"{name} labels: must have one or more rows. Received: none")
             task = TASKS[name]
             given = in_index_order(sources[name], task, len(own), task.parse)
             scores[name] = evaluate(name, given, own)

@@ -75,6 +75,8 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
     positions = [header.index(each) if isinstance(each, str) else each for each in columns]
     width = max(positions) + 1
     first = 1 if names else 0
+    if len(lines) == first:
+        raise SubmissionError(f"{path}: expected rows after the header, found none")
     for number, line in enumerate(lines[first:], first + 1):
         cells = line.split("\t")
         if len(cells) < width:

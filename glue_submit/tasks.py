@@ -14,8 +14,8 @@ from glue_submit.errors import SubmissionError
 
 SCORE_RANGE = (0.0, 5.0)
 
-# Like float(), but without NaN, infinities, underscores, blanks and non-ASCII digits.
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""Like `float()`, but without NaN, infinities, underscores, blanks and non-ASCII digits."""
 
 
 def short(value: object) -> str:
@@ -76,7 +76,7 @@ class Task:
         value = prediction.item() if getattr(prediction, "ndim", None) == 0 else prediction
         if self.labels is None:
             text = value if isinstance(value, str) else repr(value)
-            if _NUMBER.fullmatch(text) and math.isfinite(score := float(text)):
+            if NUMBER.fullmatch(text) and math.isfinite(score := float(text)):
                 return score
             raise SubmissionError(f"expected a number in [0, 5], found {short(value)}")
         # Integers are labels only if the label is a digit, because libraries order label words
@@ -164,7 +164,9 @@ def get_task(name: str) -> Task:
     try:
         return TASKS[name]
     except (KeyError, TypeError):
-        near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in TASKS}, n=1)
+        near = difflib.get_close_matches(
+            str(name).lower(), {each.lower(): each for each in TASKS}, n=1
+        )
         hint = "".join(f". Did you mean {each!r}?" for each in TASKS if [each.lower()] == near)
         raise SubmissionError(
             f"task must be one of {', '.join(TASKS)}. Received: {short(name)}{hint}"

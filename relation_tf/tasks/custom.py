@@ -68,7 +68,8 @@ class CustomTask(BaseModel):
     inputs: Annotated[list[str], Field(min_length=1, max_length=2)]
     label: str
     labels: list[_Word] = Field(default_factory=list)
-    maximum: Annotated[float, Field(gt=0)] = 5.0
+    # Labels are float32 shares of the maximum.
+    maximum: Annotated[float, Field(ge=1e-30, le=1e30)] = 5.0
     metrics: list[str] = Field(default_factory=list)
     files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], str]
     validation: str | None = None
@@ -104,6 +105,8 @@ class CustomTask(BaseModel):
                 expected = " or ".join(allowed)
                 hint = did_you_mean(name, allowed)
                 raise ValueError(f"metrics: must be {expected}. Received: {name!r}.{hint}")
+        if len(set(self.metrics)) < len(self.metrics):
+            raise ValueError(f"metrics: must be different metrics. Received: {self.metrics}")
         return self
 
     def _fits(self, metric: Metric) -> bool:

@@ -340,7 +340,12 @@ def _given(
                 f"{argument}: must be {expected!r} with the WordPiece vocabulary {path}. "
                 f"Received: {argument}={value!r}"
             )
-    return Vocabulary.read(path)
+    found = Vocabulary.read(path)
+    if found.kind != tokens:
+        raise DataError(
+            f"{path}: must be a vocabulary of tokens={tokens!r}. Received: tokens={found.kind!r}"
+        )
+    return found
 
 
 def _write(

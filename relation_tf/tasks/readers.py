@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glue_submit.tasks import NUMBER
 from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.tables import (
@@ -253,9 +254,8 @@ def not_learned(task: Task, train: TextSplit) -> Iterator[str]:
 
 
 def _score(word: str, maximum: float) -> float | None:
-    try:
-        score = float(word)
-    except ValueError:
+    if not NUMBER.fullmatch(word):
         return None
+    score = float(word)
     # float32, as in TFDS, gives exactly the same labels for files and TFDS.
     return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -22,6 +22,9 @@ PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 WORDPIECES = 8000
 """Default size of a WordPiece vocabulary."""
 
+_KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
+    models.WordLevel: "word", models.WordPiece: "wordpiece", models.BPE: "byte"
+}  # fmt: skip
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
 _WORDS = 500_000  # words in the cache, about 70 MB
@@ -119,12 +122,22 @@ class Vocabulary:
     def from_json(cls, text: str) -> Self:
         """Read a vocabulary from the output of `to_json`.
 
+        A WordPiece vocabulary of another program can also be read, such as that of uncased BERT.
+        Its truncation, padding and special tokens around a text are ignored.
+
         Raises:
-            ValueError: If it has no padding with id 0, lacks its unknown word, or has an id that is
-                not below the number of words.
+            ValueError: If it has no padding with id 0, lacks its unknown word, has an id that is
+                not below the number of words, or is of another kind, such as BPE with merges.
         """
         tokenizer = Tokenizer.from_str(text)
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         ids = tokenizer.get_vocab()
+        if type(tokenizer.model) not in _KINDS:
+            raise ValueError(
+                "its model must be WordLevel, WordPiece or BPE. "
+                f"Received: {type(tokenizer.model).__name__}"
+            )
         unknown = getattr(tokenizer.model, "unk_token", None)
         if unknown is not None and unknown not in ids:
             raise ValueError(f"its unknown word {unknown!r} is missing")
@@ -132,6 +145,10 @@ class Vocabulary:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
             raise ValueError(f"ids must be 0 to {len(ids) - 1:,}. Received: {largest:,}")
+        if isinstance(tokenizer.model, models.BPE) and (
+            tokenizer.to_str() != _bytes(start_token=START in ids).to_str()
+        ):
+            raise ValueError("a BPE vocabulary must be the 256 bytes that tokens='byte' writes")
         return cls(tokenizer)
 
     @classmethod
@@ -149,6 +166,11 @@ class Vocabulary:
     def to_json(self) -> str:
         """Return the vocabulary in the format of the `tokenizers` package."""
         return self._tokenizer.to_str()
+
+    @property
+    def kind(self) -> Literal["word", "wordpiece", "byte"]:
+        """Kind of the ids, as `tokens` of `Vocabulary.train`."""
+        return _KINDS[type(self._tokenizer.model)]
 
     @property
     def size(self) -> int:
@@ -179,8 +201,7 @@ class Vocabulary:
         Yields:
             Rows of some of the texts, in order.
         """
-        of_bytes = isinstance(self._tokenizer.model, models.BPE)
-        encoder = (_Bytes if of_bytes else _Words)(self._tokenizer)
+        encoder = (_Bytes if self.kind == "byte" else _Words)(self._tokenizer)
         for part in parts_of(texts):
             rows = encoder.encode(part)
             yield rows if max_length is None else rows.first(max_length)
@@ -248,7 +269,9 @@ class _Words:
 
     def _encode_words(self, words: list[Any]) -> Iterator[Ragged]:
         groups = [words[i : i + _GROUP] for i in range(0, len(words), _GROUP)]
-        encodings = self._tokenizer.encode_batch(groups, is_pretokenized=True)
+        encodings = self._tokenizer.encode_batch(
+            groups, is_pretokenized=True, add_special_tokens=False
+        )
         for group, encoding in zip(groups, encodings, strict=True):
             lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(group))
             yield Ragged(np.array(encoding.ids, np.int32), np.cumsum([0, *lengths]))

@@ -76,6 +76,7 @@ def test_arrays_and_series_count_by_position():
         ("CoLA", [], [], "Received: 0 and 0"),
         ("CoLA", [1], None, "CoLA labels: must be a sequence or array. Received: None"),
         ("cola", [1], [1], "Received: 'cola'"),
+        (None, [1], [1], "task must be one of CoLA, "),
     ],
 )
 def test_refusals(name, given_, labels, message):
@@ -98,6 +99,11 @@ def test_compute_takes_integer_labels_and_numbers_as_text():
     assert compute(["f1", "accuracy"], [1, 1, 0], np.array([1, 0, 0])) == {
         "f1": pytest.approx(2 / 3), "accuracy": pytest.approx(2 / 3),
     }  # fmt: skip
+    booleans = [True, True, False]
+    for given_ in (booleans, np.array(booleans), np.array(booleans, object)):
+        assert compute(["accuracy", "f1"], given_, [1, 0, 0]) == {
+            "accuracy": pytest.approx(2 / 3), "f1": pytest.approx(2 / 3),
+        }  # fmt: skip
     assert compute(["pearson"], ["1", "2"], [2, 4]) == {"pearson": pytest.approx(1.0)}
 
 
@@ -107,6 +113,9 @@ def test_compute_takes_integer_labels_and_numbers_as_text():
         (["recall"], [1], [1], "metric must be one of matthews, accuracy, f1, pearson, spearman. "
          "Received: 'recall'"),
         (["accuracy"], [1], [1, 0], "Received: 1 and 2"),
+        (["accuracy", "f1"], [1.0, 0.0], [1, 0], "accuracy: labels must be words or integers. "
+         "Received: 1.0"),
+        (["matthews"], [1, 0], np.array([1.5, 0.0], object), "Received: 1.5"),
         (["accuracy"], [], [], "Received: 0 and 0"),
         (["accuracy"], [[1, 0]], [[1, 0]], "must have one column each"),
         (["pearson"], [1.0, float("nan")], [1.0, 2.0], "must be finite numbers. Received: nan"),

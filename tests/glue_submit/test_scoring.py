@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 
 from glue_submit import TASKS, SubmissionError, read_labels, score
@@ -166,3 +167,20 @@ def test_predictions_without_labels_need_a_folder(dev_predictions):
         score(dev_predictions)
     with pytest.raises(SubmissionError, match="RTE: labels are missing"):
         score({"RTE": ["entailment"]})
+
+
+def test_a_file_with_a_header_only_is_named(tmp_path):
+    for name, header in (("RTE.dev.tsv", "index\tprediction\tlabel"), ("RTE/dev.tsv", "label")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{header}\n")
+    with pytest.raises(SubmissionError) as error:
+        score(tmp_path)
+    assert str(error.value) == f"{tmp_path}/RTE.dev.tsv: expected rows after the header, found none"
+    predictions = pd.DataFrame({"index": [0], "prediction": ["entailment"]})
+    with pytest.raises(SubmissionError) as error:
+        score({"RTE": predictions}, tmp_path)
+    assert str(error.value) == f"{tmp_path}/RTE/dev.tsv: expected rows after the header, found none"
+    with pytest.raises(SubmissionError) as error:
+        score({"RTE": predictions}, {"RTE": []})
+    assert str(error.value) == "RTE labels: must have one or more rows. Received: none"

@@ -67,6 +67,16 @@ def test_regression_with_two_texts(tmp_path):
     assert task.task.scored == {"stars": "dev"}
 
 
+@pytest.mark.parametrize("word", ["1_0", "\u0663", " 3", "0x1", "nan", "inf", "11", "-1", ""])
+def test_scores_are_plain_numbers_from_zero_to_the_maximum(tmp_path, word):
+    files = {"train": "train.tsv", "dev": "dev.tsv"}
+    for file in files.values():
+        write(tmp_path / file, [("up", "on", "1e1"), ("up", "in", word)], ("a", "b", "score"))
+    task = pairs(maximum=10.0, files=files)
+    with pytest.raises(DataError, match=r"tsv:3: column 'score': expected a number in \[0, 10\]"):
+        find_source(task, "files", tmp_path).read()
+
+
 def test_numbers_in_json_become_text(tmp_path):
     (tmp_path / "mine").mkdir()
     for split in ("train", "test"):
@@ -170,6 +180,9 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"inputs": ["a", "b", "c"]}, "inputs"),
         ({"inputs": ["a", "a"]}, "inputs: must be two different columns. Received: ['a', 'a']"),
         ({"kind": "x"}, "kind"),
+        ({"maximum": 1e39}, "maximum"),
+        ({"maximum": 1e-46}, "maximum"),
+        ({"metrics": ["f1", "f1"]}, "metrics: must be different metrics. Received: ['f1', 'f1']"),
     ],
 )
 def test_errors_of_invalid_tasks(changes, message):

@@ -257,6 +257,17 @@ def test_errors_of_a_given_vocabulary(small_glue, tmp_path, settings, message):
         )
 
 
+@pytest.mark.parametrize("kind", ["word", "byte"])
+def test_a_given_vocabulary_must_be_of_word_pieces(small_glue, tmp_path, kind):
+    path = tmp_path / "vocabulary.json"
+    path.write_text(vocabulary.Vocabulary.train(["a b"], tokens=kind).to_json(), encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        load_task("CoLA", data=small_glue, tokens="wordpiece", vocabulary=path)
+    assert str(error.value) == (
+        f"{path}: must be a vocabulary of tokens='wordpiece'. Received: tokens={kind!r}"
+    )
+
+
 def test_digests_are_those_of_the_source(small_glue):
     task, source = load_task("MNLI", data=small_glue), find_source("MNLI", data=small_glue)
     assert task.digests == source.digests()
