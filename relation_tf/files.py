@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -93,6 +94,19 @@ def expand_home(path: str | Path, where: str = "") -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise SuiteError(f"{where}{path}: {error}") from None
+
+
+def environment_folder(name: str, default: str | Path) -> Path:
+    """Return the folder of an environment variable, or the default if it is not set or empty.
+
+    Args:
+        name: The variable; its value and the default can begin with `~`.
+        default: The default.
+
+    Raises:
+        SuiteError: If `~` is a user who does not exist.
+    """
+    return expand_home(os.environ.get(name) or default, f"{name}: ")
 
 
 def read_json(path: Path) -> dict[str, Any]:

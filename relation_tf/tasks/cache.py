@@ -12,14 +12,17 @@ import platformdirs
 from filelock import FileLock
 
 from relation_tf.errors import DataError
+from relation_tf.files import environment_folder
 
 
 def cache_folder() -> Path:
     """Return the cache folder: `RELATION_TF_CACHE`, or the user's cache folder."""
     default = platformdirs.user_cache_path("relation_tf")
-    folder = Path(os.environ.get("RELATION_TF_CACHE", default))
-    with _named_in_errors(folder):
+    folder = environment_folder("RELATION_TF_CACHE", default)
+    try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _named(folder, error) from error
     return folder
 
 
@@ -39,17 +42,27 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     folder = cache_folder() / name
     if folder.is_dir():
         return folder
-    with _named_in_errors(folder.parent), FileLock(folder.with_name(f"{name}.lock")):
-        if not folder.is_dir():
-            unfinished = folder.with_name(f"{name}.unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
-            unfinished.mkdir()
-            try:
-                make(unfinished)
-                unfinished.rename(folder)
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        with FileLock(folder.with_name(f"{name}.lock")):
+            if not folder.is_dir():
+                _make(folder, make)
+    except OSError as error:
+        # `make` also reads files, which can be elsewhere; an error of writing may name no file.
+        if error.filename and not Path(os.fsdecode(error.filename)).is_relative_to(folder.parent):
+            raise
+        raise _named(folder.parent, error) from error
     return folder
+
+
+def _make(folder: Path, make: Callable[[Path], None]) -> None:
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
+    unfinished.mkdir()
+    try:
+        make(unfinished)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -64,12 +77,8 @@ def broken_named(folder: Path) -> Iterator[None]:
         ) from error
 
 
-@contextlib.contextmanager
-def _named_in_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{error.filename or folder}: {error.strerror or error}. The cache is {folder}; set "
-            "RELATION_TF_CACHE to use another folder"
-        ) from error
+def _named(folder: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{error.filename or folder}: {error.strerror or error}. The cache is {folder}; set "
+        "RELATION_TF_CACHE to use another folder"
+    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relation_tf.errors import DataError
+from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import datasets, generated, hub, miniglue, tfds
 from relation_tf.tasks.cache import made_once
@@ -113,7 +114,7 @@ def folder_of(data: str | Path | None) -> Path | None:
     """
     if data is None:
         return None
-    folder = Path(data).expanduser()
+    folder = expand_home(data)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
         raise DataError(f"{folder}: no such folder.")
     return folder

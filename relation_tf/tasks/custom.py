@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
+from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
@@ -239,8 +239,12 @@ class _TaskWithReader(CustomTask):
             return found
 
         names = (*task.inputs, task.label)
-        records = enumerate(self.read(path), 2)
-        table = collect_table(path, names, records, fields, skipped, has_lines=False)
+        try:
+            records = enumerate(self.read(path), 2)
+            table = collect_table(path, names, records, fields, skipped, has_lines=False)
+        except OSError as error:
+            place = error.filename or path
+            raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
         return labelled_rows(task, table, skipped)
 
 

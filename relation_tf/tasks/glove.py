@@ -16,7 +16,7 @@ import numpy as np
 
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import refuse_device
-from relation_tf.tasks.tables import readable
+from relation_tf.tasks.tables import is_gzip, readable
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # longest line of vectors in bytes
@@ -136,7 +136,7 @@ def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
             with archive.open(member) as file:
                 yield path / member[-60:], file
     else:
-        open_file = gzip.open if path.suffix.lower() == ".gz" else Path.open
+        open_file = gzip.open if is_gzip(path) else Path.open
         with cast(IO[bytes], open_file(path, "rb")) as file:
             yield path, file
 

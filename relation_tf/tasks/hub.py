@@ -14,7 +14,6 @@ and the TSV files give identical rows and the same digests of rows.
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -25,12 +24,14 @@ from pathlib import Path
 
 import numpy as np
 
+from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
+from relation_tf.files import environment_folder
 from relation_tf.tasks.arrow import SHARD, STATE
 from relation_tf.tasks.formats import read_table
 from relation_tf.tasks.readers import labelled_rows, named_column, not_learned, numbered
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import Table
+from relation_tf.tasks.tables import Table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 
 _GLUE = {"path": "nyu-mll/glue", "index": "idx"}
@@ -65,7 +66,8 @@ def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource 
         return Missing("no Hugging Face dataset is known. Declare it as [[task]] with the key hub")
     places = [*_places(hub, hub.config, folders.data, cached)]
     for folder in places:
-        found = _splits_in(folder)
+        with readable(folder):
+            found = _splits_in(folder)
         if found:
             apart = {
                 split: [*_places(hub, config, folders.data, cached)]
@@ -89,14 +91,11 @@ def _places(hub: HubDataset, config: str | None, data: Path | None, cached: bool
             yield from (data / name / each for each in below)
         yield from [data / config] if config is not None else []
     if cached:
-        home = Path(os.environ.get("HF_HOME") or _cache_home() / "huggingface").expanduser()
-        yield _newest(Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets"), hub, config)
-        snapshot = _snapshot(Path(os.environ.get("HF_HUB_CACHE") or home / "hub"), hub)
+        caches = environment_folder("XDG_CACHE_HOME", "~/.cache")
+        home = environment_folder("HF_HOME", caches / "huggingface")
+        yield _newest(environment_folder("HF_DATASETS_CACHE", home / "datasets"), hub, config)
+        snapshot = _snapshot(environment_folder("HF_HUB_CACHE", home / "hub"), hub)
         yield from (snapshot / each for each in below)
-
-
-def _cache_home() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
 
 
 def _newest(cache: Path, hub: HubDataset, config: str | None) -> Path:
@@ -105,7 +104,7 @@ def _newest(cache: Path, hub: HubDataset, config: str | None) -> Path:
     # As `datasets` writes names: "AllenNLP/SciQ" is "AllenNLP___sci_q".
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     name = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
-    folder = cache.expanduser() / (f"{owner}___{name}" if owner else name)
+    folder = cache / (f"{owner}___{name}" if owner else name)
     versions = [path.parent for path in folder.glob(f"{config or '*'}/*/*/dataset_info.json")]
     configs = sorted({path.parts[-3] for path in versions})
     if len(configs) > 1:
@@ -119,9 +118,10 @@ def _newest(cache: Path, hub: HubDataset, config: str | None) -> Path:
 
 def _snapshot(cache: Path, hub: HubDataset) -> Path:
     """Return the files of the main branch in the cache of the Hub."""
-    folder = cache.expanduser() / f"datasets--{hub.path.replace('/', '--')}"
+    folder = cache / f"datasets--{hub.path.replace('/', '--')}"
     main = folder / "refs" / "main"
-    return folder / "snapshots" / main.read_text("utf-8").strip() if main.is_file() else folder
+    with readable(main):
+        return folder / "snapshots" / main.read_text("utf-8").strip() if main.is_file() else folder
 
 
 def _splits_in(folder: Path) -> dict[str, Path]:
@@ -174,7 +174,8 @@ def _files(
     for split, name in hub.splits.items():
         own = found
         if split in apart:
-            own = next(filter(None, map(_splits_in, apart[split])), {})
+            with readable(folder):
+                own = next(filter(None, map(_splits_in, apart[split])), {})
         if name in own:
             files[split] = own[name]
         elif split not in task.answered.values():
@@ -233,7 +234,7 @@ def _ordered(table: Table, index: str) -> Table:
     """Return the records of a table in the order of their number."""
     words = named_column(table, index)
     for row, word in enumerate(words):
-        if not word.isdecimal():
+        if not INDEX.fullmatch(word):
             raise DataError(
                 f"{table.place(row)}: column {quote(index)}: expected a row number, found "
                 f"{quote(word)}"

@@ -98,7 +98,9 @@ def _read_split(
     archive: Path, x: str, y: str, classes: int, words: Mapping[int, str] | None
 ) -> TextSplit:
     rows, labels = _read_rows(archive, x), _read_labels(archive, y, classes)
-    if len(rows) != len(labels) or not len(rows):
+    if not len(rows):
+        raise DataError(f"{archive}: expected rows {x!r}, found none")
+    if len(rows) != len(labels):
         raise DataError(
             f"{archive}: expected as many labels {y!r} as rows {x!r}, found {len(labels):,} and "
             f"{len(rows):,}"
@@ -161,7 +163,8 @@ def _member(archive: Path, name: str) -> io.BytesIO:
     with readable(archive), zipfile.ZipFile(archive) as members:
         found = members.namelist()
         if f"{name}.npy" not in found:
-            raise DataError(f"{archive}: expected an array {name!r}, found {join_names(found)!r}")
+            names = join_names([*map(repr, found)])
+            raise DataError(f"{archive}: expected an array {name!r}, found {names or 'none'}")
         size = members.getinfo(f"{name}.npy").file_size
         if size > _LARGEST:
             raise DataError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.errors import DataError
+from relation_tf.errors import DataError, MissingPackageError
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
@@ -33,6 +33,9 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         split: Name of the split.
         count: Number of rows, evenly spaced in the split.
 
+    Raises:
+        DataError: If the task has no such split, or the number is negative.
+
     Example:
         >>> from relation_tf.tasks import load_task
         >>> print(next(examples(load_task("CoLA", "miniglue", start_token=True))))
@@ -40,6 +43,10 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         sentence: [START] these lawyers near the river .
                   2 33 42 10 3 11 4
     """
+    if split not in task.splits:
+        raise DataError(f"split: must be one of {', '.join(task.splits)}. Received: {split!r}")
+    if count < 0:
+        raise DataError(f"count: must be 0 or more. Received: {count}")
     rows = task.splits[split]
     known = [task.vocabulary, task.targets or task.vocabulary]
     words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
@@ -99,7 +106,7 @@ def lines(
             task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
         except NotFoundError:
             missing.append(name)
-        except DataError as error:
+        except (DataError, MissingPackageError) as error:
             yield _line(name, f"cannot be read: {error}")
         else:
             yield from (_line(*_columns(member)) for member in task.members)
@@ -154,7 +161,7 @@ def facts(
         settings = (reading or {}).get(name, {})
         try:
             task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
-        except DataError as error:
+        except (DataError, MissingPackageError) as error:
             if not skip_missing:
                 raise
             status = "not found" if isinstance(error, NotFoundError) else "unreadable"

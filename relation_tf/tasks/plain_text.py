@@ -21,7 +21,7 @@ import tokenizers
 from relation_tf.errors import DataError
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tables import decode_record, readable
+from relation_tf.tasks.tables import decode_record, is_gzip, readable
 from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
 
 HELD_OUT = 0.05
@@ -67,11 +67,11 @@ def read_plain_text(
         files: Files of UTF-8 text, plain or gzipped (`.gz`); they are concatenated.
         length: Number of ids per block.
         held_out: File of held-out text, or the share of blocks to hold out from the end.
-        vocabulary_size: Largest size of the vocabulary.
+        vocabulary_size: Largest size of the vocabulary, 3 or more.
 
     Raises:
-        DataError: If a file cannot be read, is not UTF-8 or is too short. The message has the file
-            and the line.
+        DataError: If an argument is not allowed, or a file cannot be read, is not UTF-8 or is too
+            short. The message has the file and the line.
 
     Example:
         >>> import os, tempfile
@@ -82,6 +82,10 @@ def read_plain_text(
         >>> text.train.shape, text.held_out.shape
         ((8, 20), (2, 20))
     """
+    check_list("files", files)
+    for name, value, least in (("length", length, 1), ("vocabulary_size", vocabulary_size, 3)):
+        if value < least:
+            raise DataError(f"{name}: must be {least} or more. Received: {value}")
     paths = tuple(Path(file) for file in files)
     if not paths:
         raise DataError("files: must be one or more text files. Received: none")
@@ -91,9 +95,9 @@ def read_plain_text(
                         f"Received: {held_out:g}")  # fmt: skip
     digests = [_digest(path) for path in paths]
     if apart is not None:
-        if _digest(apart) in digests:
-            raise DataError(f"{apart}: must not be both a held-out file and a training file")
         digests.append(_digest(apart))
+        if digests[-1] in digests[:-1]:
+            raise DataError(f"{apart}: must not be both a held-out file and a training file")
     elif len({*digests}) < len(digests):
         again = next(path for i, path in enumerate(paths) if digests[i] in digests[:i])
         raise DataError(f"{again}: given twice; held-out blocks would be in the training text")
@@ -129,6 +133,16 @@ def read_plain_text(
     return PlainText(vocabulary, train, other, key)
 
 
+def check_list(name: str, values: Sequence[str | Path]) -> None:
+    """Check that an argument is not a single name, whose letters would be read as names.
+
+    Raises:
+        DataError: If it is one.
+    """
+    if isinstance(values, str | Path):
+        raise DataError(f"{name}: must be a list. Received: {str(values)!r}")
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file that are not blank.
 
@@ -138,7 +152,7 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: If the file cannot be read or is not UTF-8. The message has the file and the
             line.
     """
-    open_file = gzip.open if path.suffix == ".gz" else Path.open
+    open_file = gzip.open if is_gzip(path) else Path.open
     with readable(path), cast(BinaryIO, open_file(path, "rb")) as file:
         yield from _decoded(path, file)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from relation_tf.files import refuse_device
+from relation_tf.tasks.tables import readable
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 
@@ -167,14 +169,27 @@ def digest_of_rows(rows: TextSplit) -> bytes:
 
 
 def digest_of_path(path: Path) -> bytes:
-    """Return the SHA-256 of a file, or of all files of a folder with their names."""
-    if path.is_file():
-        return digest_of_file(path)
-    digest = hashlib.sha256()
-    for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        digest.update(file.relative_to(path).as_posix().encode())
-        digest.update(digest_of_file(file))
-    return digest.digest()
+    """Return the SHA-256 of a file, or of all files of a folder with their names.
+
+    Raises:
+        DataError: If a file or folder cannot be read.
+    """
+    with readable(path):
+        if path.is_file():
+            return digest_of_file(path)
+        digest = hashlib.sha256()
+        for file in sorted(_files_below(path)):
+            digest.update(os.fsencode(file.relative_to(path).as_posix()))
+            digest.update(digest_of_file(file))
+        return digest.digest()
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, _, names in os.walk(folder, onerror=refuse):  # `rglob` omits unreadable folders
+        yield from (file for name in names if (file := Path(place, name)).is_file())
 
 
 def digest_of_file(path: Path) -> bytes:

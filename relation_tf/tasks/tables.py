@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from glue_submit.errors import UNREADABLE
-from relation_tf.errors import DataError, join_names, quote, reason_of
+from relation_tf.errors import DataError, RelationError, join_names, quote, reason_of
 from relation_tf.files import refuse_device
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -31,10 +31,15 @@ def readable(place: object) -> Iterator[None]:
     """Raise `DataError` with the place if a file or archive cannot be read."""
     try:
         yield
-    except DataError:
+    except RelationError:
         raise
     except UNREADABLE as error:
         raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
+
+
+def is_gzip(path: Path) -> bool:
+    """Return True if a file is compressed: its name ends in `.gz`, in any case."""
+    return path.suffix.lower() == ".gz"
 
 
 def leave_out(error: DataError, skipped: list[str] | None) -> None:

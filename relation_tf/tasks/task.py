@@ -11,6 +11,7 @@ import numpy as np
 
 from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
+from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
 
@@ -234,14 +235,14 @@ class FileLayout:
         """Return the files in the data folder; None if the first file does not exist.
 
         Raises:
-            DataError: If another file is missing.
+            DataError: If another file is missing, or a folder cannot be read.
         """
         for folder, place in zip(self.folders, self.places, strict=True):
-            if (data / place).exists():
+            if _exists(data / place):
                 files = {key: data / folder / file for key, file in self.files.items()}
                 labelled = {key: data / folder / file for key, file in self.labelled.items()}
-                files |= {key: path for key, path in labelled.items() if path.exists()}
-                missing = [key for key, path in files.items() if not path.exists()]
+                files |= {key: path for key, path in labelled.items() if _exists(path)}
+                missing = [key for key, path in files.items() if not _exists(path)]
                 for key in missing:
                     if key not in self.optional:
                         raise DataError(
@@ -250,6 +251,11 @@ class FileLayout:
                     del files[key]
                 return files
         return None
+
+
+def _exists(path: Path) -> bool:
+    with readable(path):
+        return path.exists()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -26,9 +25,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from relation_tf.errors import DataError, did_you_mean, require_package
+from relation_tf.files import environment_folder, expand_home
 from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
+from relation_tf.tasks.tables import readable
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 _ROWS_AT_ONCE = 4096
@@ -80,8 +81,9 @@ PREPARED: dict[str, Prepared] = dict(_prepared())
 
 def folder_of(folder: str | Path | None) -> Path:
     """Return the TFDS folder: the given one, `TFDS_DATA_DIR`, or the default of TFDS."""
-    default = os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets")
-    return Path(folder or default).expanduser()
+    if folder:
+        return expand_home(folder)
+    return environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
 
 
 def download(name: str, folder: Path | None = None) -> Path:
@@ -153,10 +155,11 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if task.name not in PREPARED:
         return Missing("not available in TFDS")
     folder = folders.tfds / PREPARED[task.name].name
-    if not folder.exists():
-        download = f"run `relation-tf download {task.name}` (uses TFDS)"
-        return Missing("", (str(folder),), download)
-    return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
+    with readable(folder):
+        if not folder.exists():
+            download = f"run `relation-tf download {task.name}` (uses TFDS)"
+            return Missing("", (str(folder),), download)
+        return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 
 
 def _files(task: Task, root: Path) -> dict[str, Path]:

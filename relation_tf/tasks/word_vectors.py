@@ -18,8 +18,9 @@ from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import errors_only
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import load_task
-from relation_tf.tasks.plain_text import read_lines
+from relation_tf.tasks.plain_text import check_list, read_lines
 from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.tables import is_gzip
 from relation_tf.tasks.vector_settings import VectorSettings
 from relation_tf.tasks.vocabulary import Chained, Vocabulary
 
@@ -86,7 +87,9 @@ def train_vectors(
     """
     settings = settings or VectorSettings()
     out = expand_home(out)
-    if out.suffix == ".zip":
+    check_list("files", files)
+    check_list("tasks", tasks)
+    if out.suffix.lower() == ".zip":
         raise OptionError("out", f"must be a text file or end in .gz. Received: {out}")
     if not out.parent.is_dir():
         raise SuiteError(f"{out}: cannot be written: {out.parent} is not a folder")
@@ -223,7 +226,7 @@ def _writing(path: Path) -> Iterator[IO[bytes]]:
     """Open the file to write, whole or not at all."""
     try:
         with replacing(path) as file:
-            if path.suffix != ".gz":
+            if not is_gzip(path):
                 yield file
                 return
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:

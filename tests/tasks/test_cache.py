@@ -112,3 +112,11 @@ def test_error_of_a_full_disk(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"rows\.npy: No space left on device"):
         made_once("it", fill)
     assert [path.suffix for path in tmp_path.iterdir()] in ([], [".lock"])
+
+
+def test_error_of_another_file_is_not_blamed_on_the_cache(tmp_path):
+    def read(folder):
+        (tmp_path / "missing.txt").read_text()
+
+    with pytest.raises(FileNotFoundError):
+        made_once("it", read)

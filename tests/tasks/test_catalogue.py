@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import errno
+import os
+import pathlib
 import re
 from dataclasses import replace
+from functools import partial
 
+import platformdirs
 import pytest
 
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError, UnknownNameError
 from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import GLUE, find_source, find_task, read_task
+from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.catalogue import NotFoundError
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.listing import lines
+from relation_tf.tasks.sources import digest_of_path
 
 
 def test_names():
@@ -154,3 +162,74 @@ def test_source_has_its_registered_name():
         assert find_source("RTE", "test-mirror").kind == "test-mirror"
     finally:
         SOURCES.remove("test-mirror")
+
+
+def refuse(path, *arguments, **options):
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+@pytest.mark.parametrize("method", ["exists", "open"])
+def test_unreadable_files_are_one_line(small_glue, monkeypatch, method):
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, method, refuse)
+        with pytest.raises(DataError, match=r"RTE.*: cannot be read: Permission denied$"):
+            find_source("RTE", "files", small_glue).digest()
+        table = [*lines(["RTE"], small_glue)]
+    assert "Permission denied" in table[1]
+
+
+@pytest.mark.parametrize("method", ["is_file", "iterdir"])
+def test_unreadable_folders_are_one_line(tmp_path, monkeypatch, method):
+    (tmp_path / "rte").mkdir()
+    monkeypatch.setattr(pathlib.Path, method, refuse)
+    with pytest.raises(DataError, match=r"rte: cannot be read: Permission denied$"):
+        find_source("RTE", "auto", tmp_path)
+
+
+def test_digest_of_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "é.txt").write_text("1")
+    (tmp_path / "a.txt").write_text("2")
+    assert digest_of_path(tmp_path).hex()[:16] == "29c50cacc573c9cf"
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("3")
+    digests = {digest_of_path(tmp_path)}
+    (tmp_path / os.fsdecode(b"caf\xe9")).rename(tmp_path / "café")
+    digests.add(digest_of_path(tmp_path))
+    assert len(digests) == 2
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match=r"cannot be read: Permission denied$"):
+        digest_of_path(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["", "~"])
+def test_folders_of_the_environment(value, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    names = ("RELATION_TF_CACHE", "TFDS_DATA_DIR", "HF_DATASETS_CACHE", "HF_HUB_CACHE")
+    for name in names:
+        monkeypatch.setenv(name, value)
+    for source, default in (
+        ("tfds", "tensorflow_datasets/glue"),
+        ("datasets", ".cache/huggingface/datasets/nyu-mll___glue"),
+        ("datasets", ".cache/huggingface/hub/datasets--nyu-mll--glue"),
+    ):
+        with pytest.raises(NotFoundError) as error:
+            find_source("RTE", source)
+        place = tmp_path / (default if not value else pathlib.Path(default).name)
+        assert str(place) in str(error.value)
+    assert cache_folder() == (
+        platformdirs.user_cache_path("relation_tf") if not value else tmp_path
+    )
+    uses = {name: partial(find_source, "RTE", "datasets") for name in names}
+    uses |= {"RELATION_TF_CACHE": cache_folder, "TFDS_DATA_DIR": partial(find_source, "RTE")}
+    for name, use in uses.items():
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "~no-such-user/x")
+            with pytest.raises(SuiteError, match=f"^{name}: ~no-such-user/x: "):
+                use()
+
+
+def test_a_data_folder_of_an_unknown_user_is_one_line():
+    with pytest.raises(SuiteError, match=r"^~no-such-user/x: "):
+        find_source("RTE", "files", "~no-such-user/x")

@@ -427,6 +427,23 @@ def test_the_diagnostic_set_may_be_missing(stored, tmp_path):
     assert "test_mismatched" in splits
 
 
+def test_a_branch_that_is_no_text_is_one_line(tmp_path):
+    refs = tmp_path / "huggingface" / "hub" / "datasets--nyu-mll--glue" / "refs"
+    refs.mkdir(parents=True)
+    (refs / "main").write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"refs/main: cannot be read: 'utf-8' codec"):
+        find_source("RTE", "datasets")
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "1.5"])
+def test_row_numbers_are_whole_numbers(rte, tmp_path, number):
+    WRITE["jsonl"](rte, tmp_path / "rte")
+    path = tmp_path / "rte" / "train.jsonl"
+    path.write_text(path.read_text().replace('"idx":3}', f'"idx":"{number}"}}'))
+    with pytest.raises(DataError, match=r"train.jsonl:4: column 'idx': expected a row number, "):
+        find_source("RTE", "datasets", tmp_path).read()
+
+
 def test_missing_datasets(tmp_path):
     with pytest.raises(DataError) as error:
         find_source("RTE", "datasets", tmp_path)

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from relation_tf.errors import DataError
+from relation_tf.errors import DataError, MissingPackageError
 from relation_tf.tasks import TaskGroup, examples, listing, load_task
 
 
@@ -38,6 +38,18 @@ def test_examples_show_encoded_rows(small_glue):
     assert unlabelled.startswith("sentence: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "valid"}, "split: must be one of train, dev, test. Received: 'valid'"),
+        ({"count": -1}, "count: must be 0 or more. Received: -1"),
+    ],
+)
+def test_errors_of_examples(small_glue, arguments, message):
+    with pytest.raises(DataError, match=message):
+        [*examples(load_task("CoLA", data=small_glue), **arguments)]
+
+
 def test_scores_and_text_are_shown_unchanged(small_glue):
     task = load_task("STS-B", data=small_glue, tokens="text")
     label, first, second = next(examples(task)).split("\n")
@@ -52,6 +64,22 @@ def test_table_lists_missing_tasks(small_glue, tmp_path):
     assert table[-2] == "not found: MR"
     assert "relation-tf tasks NAME" in table[-1]
     assert "not found" not in "".join(listing.lines(["RTE"], small_glue, tmp_path))
+
+
+def test_a_task_without_its_package_does_not_end_the_table(small_glue, monkeypatch):
+    def load(name, **options):
+        if name == "CoLA":
+            raise MissingPackageError("TFDS", "tensorflow_datasets", "tensorflow")
+        return load_task(name, **options)
+
+    monkeypatch.setattr(listing, "load_task", load)
+    table = [*listing.lines(["CoLA", "RTE"], small_glue)]
+    assert "cannot be read: TFDS needs the package tensorflow_datasets" in table[1]
+    assert table[2].startswith("RTE")
+    found = [*listing.facts(["CoLA", "RTE"], small_glue)]
+    assert [each["status"] for each in found] == ["unreadable", "found"]
+    with pytest.raises(MissingPackageError):
+        [*listing.facts(["CoLA"], small_glue, skip_missing=False)]
 
 
 def test_table_names_the_source_of_generated_versions(tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from relation_tf.errors import DataError
 from relation_tf.tasks import plain_text
 from relation_tf.tasks.plain_text import batch_rows, mask_tokens, read_lines, read_plain_text
+from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
 
 SMALL = {"length": 8, "held_out": 0.25, "vocabulary_size": 60}
@@ -51,7 +53,7 @@ def test_gzip_and_crlf_files(text_file, tmp_path):
     expected = [line for line in LINES if line]
     assert [*read_lines(text_file)] == expected
     data = text_file.read_bytes()
-    packed = tmp_path / "a.txt.gz"
+    packed = tmp_path / "a.txt.GZ"
     packed.write_bytes(gzip.compress(data))
     windows = tmp_path / "b.txt"
     windows.write_bytes(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"))
@@ -121,6 +123,34 @@ def test_bad_files(text_file, tmp_path):
         packed.write_bytes(content)
         with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):
             read_plain_text([packed], **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"length": 0}, "length: must be 1 or more. Received: 0"),
+        ({"vocabulary_size": 0}, "vocabulary_size: must be 3 or more. Received: 0"),
+        ({"files": "a.txt"}, "files: must be a list. Received: 'a.txt'"),
+        ({"files": Path("a.txt")}, "files: must be a list. Received: 'a.txt'"),
+    ],
+)
+def test_errors_of_settings(text_file, changes, message):
+    with pytest.raises(DataError) as error:
+        read_plain_text(**{"files": [text_file], **SMALL, **changes})
+    assert str(error.value) == message
+
+
+def test_each_file_is_hashed_once(text_file, tmp_path, monkeypatch):
+    (tmp_path / "b.txt").write_text("zebra " * 50)
+    hashed = []
+
+    def count(path):
+        hashed.append(path.name)
+        return digest_of_file(path)
+
+    monkeypatch.setattr(plain_text, "digest_of_file", count)
+    read_plain_text([text_file], **SMALL | {"held_out": tmp_path / "b.txt"})
+    assert hashed == ["a.txt", "b.txt"]
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.floats(0.01, 1.0), st.integers(0, 2**32))

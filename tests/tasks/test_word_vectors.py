@@ -43,7 +43,7 @@ def data(tmp_path, monkeypatch):
 
 
 def vectors_in(path, width=6):
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
         lines = [line.split(" ") for line in file]
     assert all(len(line) == width + 1 for line in lines)
@@ -99,7 +99,7 @@ def test_only_training_rows_of_tasks(gensim, data, tmp_path):
         path.write_text(path.read_text().replace(" the ", " unseen "))
     settings = VectorSettings(width=6, min_count=1, epochs=1)
     made = train_vectors(
-        tmp_path / "v.txt.gz", tasks=["CoLA", "RTE"], settings=settings, data=data, quiet=True
+        tmp_path / "v.txt.GZ", tasks=["CoLA", "RTE"], settings=settings, data=data, quiet=True
     )
     words = {
         word
@@ -176,6 +176,9 @@ def test_refusals(gensim, text, tmp_path):
     assert "tasks: must name one or more tasks" in refused(files=(), error=OptionError)
     assert "out: must be a text file or end in .gz" in refused("v.zip")
     assert "cannot be written: " in refused("none/v.txt", error=SuiteError)
+    assert "files: must be a list. Received: 'a.txt'" in refused(files="a.txt")
+    assert "tasks: must be a list. Received: 'RTE'" in refused(tasks="RTE")
+    assert "out: must be a text file or end in .gz" in refused("v.ZIP")
     assert "task dates: is generated and has no words" in refused(tasks=["dates"])
     assert "unknown task 'RTEE'" in refused(tasks=["RTEE"])
     for name, least in (("width", 2), ("window", 1), ("epochs", 1), ("seed", 0)):
