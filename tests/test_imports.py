@@ -12,12 +12,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"errors", "files", "interrupts", "option_fields", "quiet", "registry", "steps", "system"}
+BASE = {
+    "errors",
+    "faults",
+    "files",
+    "interrupts",
+    "option_fields",
+    "quiet",
+    "registry",
+    "steps",
+    "system",
+}
 
 # What each part may import of the others; any part may import those of BASE.
 ALLOWED = {
     "errors": set(),
     "registry": set(),
+    "faults": set(),
     "files": {"glue_submit"},
     "option_fields": set(),
     "interrupts": set(),

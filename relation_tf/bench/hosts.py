@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from relation_tf import __version__
-from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.faults import first_fault
 from relation_tf.interrupts import ended_by_interrupts
 from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution

@@ -13,10 +13,10 @@ from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
-from relation_tf.config.faults import first_fault
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import MissingPackageError, SuiteError, UnknownNameError, join_names
+from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.tasks.catalogue import find_task

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.faults import first_fault
 from relation_tf.files import read_json, write_json
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.bench.looks import Looks, read_looks
 from relation_tf.bench.run_folder import RunFolder, read_config
-from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
+from relation_tf.faults import first_fault
 from relation_tf.files import read_json
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import GLUE

@@ -12,7 +12,6 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from relation_tf.config.faults import fault_line, shortened, without_alternatives
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -25,6 +24,7 @@ from relation_tf.errors import (
     join_names,
     reason_of,
 )
+from relation_tf.faults import fault_line, shortened, without_alternatives
 from relation_tf.files import read_bytes
 
 _FAULTS_SHOWN = 10

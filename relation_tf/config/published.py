@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from relation_tf.config.faults import first_fault
+from relation_tf.faults import first_fault
 
 
 class PublishedFigure(BaseModel):

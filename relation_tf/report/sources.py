@@ -22,8 +22,8 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.bench.run_folder import suites_inside
-from relation_tf.config.faults import first_fault
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
+from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, read_json
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
+from relation_tf.faults import first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
@@ -255,12 +256,11 @@ def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Da
         SuiteError: If a field is unknown, missing or invalid.
     """
     fields = {key: [*value] if isinstance(value, tuple) else value for key, value in fields.items()}
+    model = CustomTask if read is None else _TaskWithReader
+    if read is not None:
+        fields["read"] = read
     try:
-        if read is None:
-            return CustomTask(name=name, **fields).dataset()
-        return _TaskWithReader(name=name, read=read, **fields).dataset()
+        return model(name=name, **fields).dataset()
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(["register_task", *map(str, first["loc"])])
-        message = first["msg"].removeprefix("Value error, ")
-        raise SuiteError(f"task {quote(str(name))}: {place}: {message}") from error
+        fault = first_fault(error, model)
+        raise SuiteError(f"task {quote(str(name))}: register_task: {fault}") from error

@@ -39,8 +39,8 @@ class TaskGroup(BaseModel):
         names = [entry if isinstance(entry, str) else entry.name for entry in self.tasks]
         twice = [name for name in names if names.count(name) > 1]
         if twice or len(names) < 2:
-            found = f"{twice[0]!r} more than once" if twice else f"{len(names)}"
-            raise ValueError(f"two or more different tasks, not {found}")
+            found = f"{twice[0]!r} more than once" if twice else len(names)
+            raise ValueError(f"tasks: must be two or more different tasks. Received: {found}")
         return self
 
 

@@ -315,7 +315,17 @@ def test_a_file_of_a_reader_has_a_name(registry, file):
     ("name", "changes", "message"),
     [
         ("stars", {"labels": ["1"]}, "task 'stars': register_task: labels: must be two or more"),
-        ("stars", {"kind": "x"}, "task 'stars': register_task.kind: Extra inputs are not perm"),
+        (
+            "stars",
+            {"lables": ["1"]},
+            r"task 'stars': register_task: unknown key 'lables'\. Did you mean 'labels'\?",
+        ),
+        (
+            "stars",
+            {"inputs": "text"},
+            r"task 'stars': register_task: key 'inputs': must be a list, such as \['text'\]\. Rec",
+        ),
+        ("stars", {"read": 5}, "task 'stars': register_task: key 'read': must be callable"),
         ("CoLA", {}, "task 'CoLA' is registered already, by relation_tf.tasks.catalogue"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Messages about faults in suites. Does not import Keras."""
+"""Messages about faults in suites and declared tasks: one line for an error of pydantic."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
         message = f"a list, such as [{quote(fault['input'])}]"
     if not path:
         return message
-    if fault["type"] == "value_error" and keys[0] in ("task", "method") and len(keys) == 2:
+    if fault["type"] == "value_error" and keys[0] in ("task", "method", "group") and len(keys) == 2:
         return f"key {path!r}: {message}"
     if message.startswith(("unknown", "published figures")):
         return f"key {path!r}: {message}"
