@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Literal, TypeVar, get_args
+from typing import IO, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import tokenizers
@@ -177,8 +177,10 @@ def load_task(
         skip_bad_lines: If True, skip and count malformed lines of training files.
 
     Raises:
-        DataError: If the task or source is unknown, settings conflict, a file is missing, or a line
-            is malformed.
+        UnknownNameError: If the task or source is unknown.
+        DataError: If a setting is not allowed, settings conflict or have no effect on a generated
+            task, a file is missing, or a line is malformed.
+        MissingPackageError: If a package that reads the source is not installed.
 
     Example:
         >>> task = load_task("RTE", source="miniglue")
@@ -190,6 +192,17 @@ def load_task(
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
+        _check_generated(
+            task,
+            tokens=None if tokens == "word" else tokens,
+            start_token=start_token or None,
+            validation_split=validation_split,
+            split_seed=split_seed,
+            vocabulary_size=vocabulary_size,
+            # With learned positions, suites set the number of positions with it.
+            max_length=None if task.token_labels else max_length,
+            vocabulary=vocabulary,
+        )
         return _generated(found, found.digest())
     digests = found.digests()
     digest = joined_digest(digests)
@@ -299,7 +312,9 @@ def _check(
         raise DataError(
             f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
         )
-    if validation_split is not None and not 0 < validation_split < 1:
+    if validation_split is not None and not (
+        isinstance(validation_split, int | float) and 0 < validation_split < 1
+    ):
         raise DataError(
             "validation_split must be a share of the training rows, above 0 and below 1. "
             f"Received: validation_split={validation_split!r}"
@@ -322,8 +337,26 @@ def _check(
                 "vocabulary_size has no effect with tokens='byte': there are 256 bytes. "
                 f"Received: vocabulary_size={value}"
             )
-        if value < (least := _LEAST.get(argument, 0)):
-            raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
+        least = _LEAST.get(argument, 0)
+        if not isinstance(value, int | np.integer) or value < least:
+            raise DataError(
+                f"{argument} must be a whole number, {least} or more. Received: "
+                f"{argument}={value!r}"
+            )
+    if start_token and max_length == 1:
+        raise DataError(
+            "max_length must be 2 or more with start_token: the start token counts. Received: "
+            "max_length=1"
+        )
+
+
+def _check_generated(task: Task, **settings: Any) -> None:
+    for argument, value in settings.items():
+        if value is not None:
+            raise DataError(
+                f"{argument} has no effect on {task.name}, which is generated. Received: "
+                f"{argument}={value!r}"
+            )
 
 
 def _given(

@@ -216,8 +216,15 @@ def test_validation_split_does_not_depend_on_tokens(small_glue):
         ),
         ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
         ({"tokens": "text", "start_token": True}, "start_token has .* Received: start_token=True"),
-        ({"vocabulary_size": 2}, "vocabulary_size must be 3 or more. Received: vocabulary_size=2"),
-        ({"max_length": 0}, "max_length must be 1 or more. Received: max_length=0"),
+        ({"vocabulary_size": 2}, "vocabulary_size must be a whole number, 3 or more. Received: "),
+        ({"max_length": 0}, "max_length must be a whole number, 1 or more. Rec.*: max_length=0"),
+        ({"max_length": "5"}, "max_length must be a whole .* Received: max_length='5'"),
+        ({"max_length": 2.5}, "max_length must be a whole .* Received: max_length=2.5"),
+        ({"validation_split": "a"}, "above 0 and below 1. Received: validation_split='a'"),
+        ({"max_length": 1, "start_token": True}, "max_length must be 2 or more with start_token"),
+        ({"name": "dates", "max_length": 5}, "max_length has no effect on dates, which is gen"),
+        ({"name": "dates", "split_seed": 5}, "split_seed has no effect on dates, which is gen"),
+        ({"name": "parity", "tokens": "byte"}, "tokens has no effect on parity, which is gen"),
     ],
 )
 def test_errors_of_settings(arguments, message):
