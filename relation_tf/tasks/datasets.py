@@ -157,7 +157,9 @@ def _dataset(
 
 def _declared() -> Iterator[Dataset]:
     path = resources.files("relation_tf.tasks") / "datasets.toml"
-    for declaration in tomllib.loads(path.read_text("utf-8"))["dataset"]:
+    declared = tomllib.loads(path.read_text("utf-8"))
+    for own in declared["dataset"]:
+        declaration = {**declared["shared"].get(own.pop("like", ""), {}), **own}
         for name, file in declaration.pop("each").items():
             yield _dataset(name, **json.loads(json.dumps(declaration).replace("$file", file)))
 

@@ -28,12 +28,13 @@ from relation_tf.errors import DataError, did_you_mean, require_package
 from relation_tf.files import environment_folder, expand_home
 from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
+from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import readable
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 _ROWS_AT_ONCE = 4096
-# TensorFlow's own, in bytes; of TFDS's, which is another, it would tell the terminal.
+# TensorFlow's default, in bytes: it logs a message about the other default of TFDS.
 _BUFFER_SIZE = 262_144
 _SECONDS_TO_ANSWER = 10.0
 _LABEL = "label"  # feature of every dataset
@@ -69,6 +70,16 @@ class Prepared:
 
 
 def _prepared() -> Iterator[tuple[str, Prepared]]:
+    for name, glue in HUB.items():
+        yield name, Prepared(
+            name=f"glue/{glue.config}",
+            version="2.0.0",
+            splits=glue.splits,
+            features=glue.inputs,
+            labels=glue.labels,
+            index=glue.index,
+            apart={split: f"glue/{config}" for split, config in glue.apart.items()},
+        )
     path = resources.files("relation_tf.tasks") / "tfds.toml"
     for name, fields in tomllib.loads(path.read_text("utf-8")).items():
         text = TEXTS[fields.pop("text")] if "text" in fields else None

@@ -328,7 +328,7 @@ def of(**method):
         (TWO | {"group": [{**GROUP, "name": "AX"}]}, "key 'group': must be a new name"),
         (TWO | {"group": [GROUP, GROUP]}, "key 'group': must be a new name"),
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
-        (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "two or more different tasks. Received: 1"),
+        (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "or more different tasks. Received: 1"),
         (TWO | {"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "names of tasks. Re"),
         (TWO | {"tasks": ["two", "RTE"]}, "each task must occur once, alone or in one group."),
         (TWO | {"tasks": ["tow"]}, "unknown task 'tow'"),
