@@ -30,7 +30,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
-from relation_tf.tasks.official import is_short
+from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
@@ -302,7 +302,7 @@ def _run(
         rows = {name: len(split) for name, split in trainer.task.splits.items()}
         if group.save_models:
             write_model(folder, trainer)
-        elif is_short(trainer.task.source, rows):
+        elif shortfalls(trainer.task.source, rows):
             write_weights(folder, trainer.weights())
         return made_with(trainer, config), _result(trainer, config, trained)
 

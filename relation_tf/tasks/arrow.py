@@ -6,15 +6,14 @@ the cache of `datasets` are Arrow streams; class names are in the metadata of th
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import DataError, join_names, quote, reason_of, require_package
-from relation_tf.tasks.tables import Table, collect_table, text_of
+from relation_tf.errors import DataError, join_names, quote, require_package
+from relation_tf.tasks.tables import Table, as_data_error, collect_table, text_of
 
 STATE = "state.json"
 """File in each folder of `Dataset.save_to_disk`."""
@@ -56,7 +55,7 @@ def read_arrow(
     require_package("a Parquet or Arrow file", "pyarrow", "datasets")
     values: list[list[Any]] = [[] for _ in columns]
     for file in _files(path):
-        with _readable(file):
+        with as_data_error(f"{file}: cannot be read"):
             table = _table(file, columns)
             for name, own in zip(columns, values, strict=True):
                 own += _values(table, name, labels)
@@ -92,7 +91,7 @@ def _saved_files(folder: Path) -> list[Path]:
     path = folder / STATE
     if not path.is_file():
         raise DataError(f"{folder}: expected a split saved by save_to_disk, but {STATE} is missing")
-    with _readable(path):
+    with as_data_error(f"{path}: cannot be read"):
         names = [each["filename"] for each in json.loads(path.read_bytes())["_data_files"]]
         there = [file.name for file in folder.iterdir()]
     for name in names:
@@ -140,15 +139,3 @@ def _class_names(schema: Any, column: str) -> list[str]:
     feature = about.get("info", {}).get("features", {}).get(column, {})
     names: list[str] = feature.get("names", []) if isinstance(feature, dict) else []
     return names
-
-
-@contextlib.contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Convert any error of a broken file to a `DataError` with one line."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:  # pyarrow raises many kinds
-        reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
-        raise DataError(f"{file}: cannot be read: {reason}") from error

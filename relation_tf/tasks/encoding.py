@@ -385,7 +385,7 @@ def _write(
     folder: Path,
     vocabulary: Vocabulary | None,
     splits: Mapping[str, TextSplit],
-    source: TaskText,
+    text: TaskText,
     max_length: int | None,
 ) -> None:
     """Write arrays as memory-mappable files, so that processes share one copy."""
@@ -405,8 +405,8 @@ def _write(
     about = {
         "vocabulary": None if vocabulary is None else vocabulary.to_json(),
         "splits": list(splits),
-        "skipped": source.skipped,
-        "notes": source.notes,
+        "skipped": text.skipped,
+        "notes": text.notes,
     }
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
 

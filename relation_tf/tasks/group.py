@@ -80,9 +80,8 @@ def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
     if len(set(spaced.values())) > 1:
         found = ", ".join(name for name, value in spaced.items() if value)
         raise DataError(
-            f"group {group.name}: its tasks share a vocabulary, but only {found} is already "
-            f"split into "
-            "words. Group only tasks that are, or only tasks that are not"
+            f"group {group.name}: its tasks share a vocabulary, but only {found} is already split "
+            "into words. Group only tasks that are, or only tasks that are not"
         )
     return TaskText(
         group,

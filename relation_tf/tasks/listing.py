@@ -111,7 +111,7 @@ def lines(
         else:
             yield from (_line(*_columns(member)) for member in task.members)
             notes += [f"{name}: {note}" for note in task.notes]
-            notes += [f"no complete test set for {each}" for each in shortfalls(task.source)]
+            notes += _incomplete(task)
             predicted += unscored(task.source)
     yield from (f"* {note}" for note in notes)
     yield from predicted
@@ -173,7 +173,6 @@ def facts(
 def _facts(task: EncodedTask) -> dict[str, Any]:
     declared, labels = task.task, task.task.labels
     mean, longest = _token_counts(task)
-    notes = [*task.notes, *(f"no complete test set for {each}" for each in shortfalls(task.source))]
     values = {
         "task": declared.name,
         "status": "found",
@@ -186,7 +185,7 @@ def _facts(task: EncodedTask) -> dict[str, Any]:
         "mean_tokens": mean,
         "longest": longest,
         "digest": task.digest,
-        "notes": [*notes, *unscored(task.source)],
+        "notes": [*task.notes, *_incomplete(task), *unscored(task.source)],
         "error": None,
     }
     return {name: values[name] for name in _FACTS}
@@ -235,14 +234,19 @@ def _described(task: EncodedTask) -> str:
             counts = np.bincount(split.labels, minlength=len(words)).tolist()
             classes = zip(words, counts, strict=True)
             facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
-    notes = [f"note: {note}" for note in task.notes]
-    notes += [f"note: no complete test set for {each}" for each in shortfalls(task.source)]
-    notes += [f"note: {each}" for each in unscored(task.source)]
+    notes = [*task.notes, *_incomplete(task), *unscored(task.source)]
+    notes = [f"note: {each}" for each in notes]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed lines skipped, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
     blocks = [f"{block}\n" for block in examples(task)]
     return "\n".join([task.task.name, *table, *notes, "", *blocks])
+
+
+def _incomplete(task: EncodedTask) -> list[str]:
+    """Return a note for each test file that is missing or incomplete."""
+    rows = {name: len(split) for name, split in task.splits.items()}
+    return [f"no complete test set for {each}" for each in shortfalls(task.source, rows)]
 
 
 def _scores(task: EncodedTask) -> Iterator[str]:
@@ -258,7 +262,7 @@ def _columns(task: EncodedTask) -> tuple[str, ...]:
     return (
         task.task.name,
         _source(task),
-        f"{len(task.splits['train']):,}{'*' if task.notes or shortfalls(task.source) else ''}",
+        f"{len(task.splits['train']):,}{'*' if task.notes or _incomplete(task) else ''}",
         _target(task.task) if labels is None else str(len(labels)),
         *_lengths(task),
         task.digest[:12],

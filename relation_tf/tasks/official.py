@@ -10,6 +10,7 @@ import glue_submit
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import DATASETS, GLUE
 from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.tables import readable
 
 OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
     "CoLA": {"train": 8_551, "dev": 1_043},
@@ -70,28 +71,27 @@ def sample_note(source: TaskSource, rows: Mapping[str, int]) -> str | None:
     return f"a sample: {', '.join(fewer)}, not comparable with published results" if fewer else None
 
 
-def shortfalls(source: TaskSource) -> list[Shortfall]:
+def shortfalls(source: TaskSource, rows: Mapping[str, int] | None = None) -> list[Shortfall]:
     """Return the missing and incomplete test files of a GLUE task, or of the tasks of a group.
 
-    Rows are counted; prepared TFDS datasets have the official rows.
+    Args:
+        source: Source of the task or group.
+        rows: Number of rows of each split, as read; by default the rows of the files are counted,
+            except those of prepared TFDS datasets, which have the official rows.
     """
-    if source.members:
-        return [each for member in source.members for each in shortfalls(member)]
-    if not _of_leaderboard(source):
-        return []
     found = []
-    for name, split in source.task.answered.items():
-        expected = glue_submit.TASKS[name].test_rows
-        path = source.files.get(split)
-        if path is None:
-            place = _missing_place(source, split, source.layout.files.get(split))
-            found.append(Shortfall(name, place, None, expected))
-        elif source.layout.by_rows:
-            text = source.layout.read(source.task, {split: path}, False)
-            if (rows := len(text.splits[split])) != expected:
-                found.append(Shortfall(name, str(path), rows, expected))
-        elif path.is_file() and (rows := _count_rows(path)) != expected:
-            found.append(Shortfall(name, str(path), rows, expected))
+    for own in source.members or (source,):
+        for name, split in own.task.answered.items() if _of_leaderboard(own) else ():
+            expected = glue_submit.TASKS[name].test_rows
+            if rows is None:
+                count = _count_rows(own, split, expected)
+            else:
+                count = rows.get(source.task.split_of(own.task, split))
+            if count is None:
+                place = _missing_place(own, split, own.layout.files.get(split))
+                found.append(Shortfall(name, place, None, expected))
+            elif count != expected:
+                found.append(Shortfall(name, str(own.files[split]), count, expected))
     return found
 
 
@@ -109,21 +109,6 @@ def unscored(source: TaskSource) -> list[str]:
                 why = f"its labelled file {_missing_place(source, split, labelled)} is missing"
             notes.append(f"{name} is predicted but not scored: {why}")
     return notes
-
-
-def is_short(source: TaskSource, rows: Mapping[str, int]) -> bool:
-    """Return True if `shortfalls` finds a test file; reads no file.
-
-    Args:
-        source: Source of the task or group.
-        rows: Number of rows of each split, as read.
-    """
-    return any(
-        rows.get(source.task.split_of(own.task, split)) != glue_submit.TASKS[name].test_rows
-        for own in source.members or (source,)
-        if _of_leaderboard(own)
-        for name, split in own.task.answered.items()
-    )
 
 
 def leaderboard_file(name: str) -> str:
@@ -152,8 +137,19 @@ def _missing_place(source: TaskSource, split: str, relative: str | None) -> str:
     return str(train.parents[len(Path(source.layout.files["train"]).parts) - 1] / relative)
 
 
-def _count_rows(path: Path) -> int:
-    """Count the rows of a file with a header; fields contain no line ends."""
+def _count_rows(source: TaskSource, split: str, official: int) -> int | None:
+    """Return the number of rows of a test file; None if it is missing."""
+    path = source.files.get(split)
+    if path is None:
+        return None
+    if source.layout.by_rows:
+        return len(source.layout.read(source.task, {split: path}, False).splits[split])
+    with readable(path):
+        return _count_lines(path) if path.is_file() else official
+
+
+def _count_lines(path: Path) -> int:
+    """Count the lines below the header; fields contain no line ends."""
     count, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

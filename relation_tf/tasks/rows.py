@@ -143,7 +143,7 @@ class FileTexts(Sequence[str]):
         path: The file.
         starts: Start of each text, in bytes.
         ends: End of each text, in bytes.
-        text: Function that converts bytes to text; it must be picklable.
+        text: Function that converts bytes to text.
 
     Example:
         >>> import tempfile

@@ -42,6 +42,24 @@ def is_gzip(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
+@contextlib.contextmanager
+def as_data_error(failed: str) -> Iterator[None]:
+    """Raise `DataError` with one line for any error of another package.
+
+    Args:
+        failed: What failed, such as `"a.parquet: cannot be read"`.
+    """
+    try:
+        yield
+    except RelationError:
+        raise
+    except Exception as error:  # other packages raise many kinds
+        reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, KeyError):
+            reason = f"the key {error} is missing"
+        raise DataError(f"{failed}: {reason}") from error
+
+
 def leave_out(error: DataError, skipped: list[str] | None) -> None:
     """Add the message of a malformed line to `skipped`, or raise the error if it is None."""
     if skipped is None:

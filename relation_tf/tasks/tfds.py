@@ -30,8 +30,8 @@ from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import readable
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.tables import as_data_error, readable
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 
 _ROWS_AT_ONCE = 4096
 # TensorFlow's default, in bytes: it logs a message about the other default of TFDS.
@@ -70,20 +70,23 @@ class Prepared:
 
 
 def _prepared() -> Iterator[tuple[str, Prepared]]:
-    for name, glue in HUB.items():
-        yield name, Prepared(
-            name=f"glue/{glue.config}",
-            version="2.0.0",
-            splits=glue.splits,
-            features=glue.inputs,
-            labels=glue.labels,
-            index=glue.index,
-            apart={split: f"glue/{config}" for split, config in glue.apart.items()},
-        )
+    yield from ((name, _of_glue(hub)) for name, hub in HUB.items())
     path = resources.files("relation_tf.tasks") / "tfds.toml"
     for name, fields in tomllib.loads(path.read_text("utf-8")).items():
         text = TEXTS[fields.pop("text")] if "text" in fields else None
         yield name, Prepared(text=text, **fields)
+
+
+def _of_glue(hub: HubDataset) -> Prepared:
+    return Prepared(
+        name=f"glue/{hub.config}",
+        version="2.0.0",
+        splits=hub.splits,
+        features=hub.inputs,
+        labels=hub.labels,
+        index=hub.index,
+        apart={split: f"glue/{config}" for split, config in hub.apart.items()},
+    )
 
 
 PREPARED: dict[str, Prepared] = dict(_prepared())
@@ -125,7 +128,7 @@ def download(name: str, folder: Path | None = None) -> Path:
             _splits_of(path)
             continue
         failed = f"task {name}: TFDS could not download {set_name} {prepared.version} into {root}"
-        with _one_line(failed):
+        with as_data_error(failed):
             _download(set_name, prepared.version, root)
     return root / prepared.name / prepared.version
 
@@ -204,7 +207,7 @@ def _splits_of(folder: Path) -> list[str]:
             f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
             "and download the task again"
         )
-    with _one_line(f"{path}: expected a file written by TFDS"):
+    with as_data_error(f"{path}: expected a file written by TFDS"):
         info = json.loads(path.read_text(encoding="utf-8"))
         return [split["name"] for split in info["splits"]]
 
@@ -222,7 +225,7 @@ LAYOUT = FileLayout("TFDS", _read)
 
 def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:
     where = f"split {prepared.splits[split]} of {prepared.set_of(split)}"
-    with _one_line(f"{folder}: TFDS cannot read {where}"):
+    with as_data_error(f"{folder}: TFDS cannot read {where}"):
         columns, names = _columns(prepared, prepared.splits[split], folder)
     answered = split in task.answered.values()
     if prepared.index is not None:
@@ -236,7 +239,7 @@ def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSpli
                 f"{folder}: {where}: expected {prepared.index} {wrong[0]}, found {found}"
             )
         columns = {name: column[order] for name, column in columns.items()}
-    with _one_line(f"{folder}: {where}: expected UTF-8"):
+    with as_data_error(f"{folder}: {where}: expected UTF-8"):
         texts = tuple([text.decode() for text in columns[name]] for name in prepared.features)
     if prepared.text is not None:
         texts = (list(map(prepared.text, *texts)),)
@@ -286,15 +289,3 @@ def _labels(
     if task.labels is None:
         return values.astype(np.float32) / np.float32(task.maximum)
     return np.array([task.labels.index(words[name]) for name in names], np.int32)[values]
-
-
-@contextlib.contextmanager
-def _one_line(failed: str) -> Iterator[None]:
-    """Convert any exception of TFDS and TensorFlow to a `DataError` with one line."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise DataError(f"{failed}: {reason}") from error

@@ -35,7 +35,7 @@ def matthews(predictions: Values, labels: Values, weights: FloatArray) -> FloatA
     rows = weights.sum(axis=1)
     covariance = ((predictions == labels) @ weights.T) * rows
     given, true = (np.broadcast_to(rows**2, covariance.shape).copy() for _ in range(2))
-    for label in np.unique([*np.unique(predictions), *np.unique(labels)]):
+    for label in np.union1d(predictions, labels):
         predicted, labelled = (predictions == label) @ weights.T, (labels == label) @ weights.T
         covariance -= predicted * labelled
         given -= predicted**2

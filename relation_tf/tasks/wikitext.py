@@ -12,8 +12,8 @@ text.
 
 On the training text of WikiText-103 the program of the Relation paper counts 304,092 instances:
 140,365 secondary and 163,727 other; the longest has 6,231 tokens. These numbers have not been
-verified on the complete text; `relation-tf tasks WikiText-103 --data DIR` prints ours. In the
-validation and test texts, 301 of 620 and 302 of 704 instances are secondary.
+verified on the complete text; `relation-tf tasks WikiText-103 --data DIR` prints the numbers of
+this reader. In the validation and test texts, 301 of 620 and 302 of 704 instances are secondary.
 
 Early stopping uses the official validation text: with a share of the training rows, passages of one
 article would be in both parts. (The paper uses such a share, 20 %.)

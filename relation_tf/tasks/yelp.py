@@ -7,6 +7,7 @@ The texts are JSON strings (a line break is `\n`, `é` is `\u00e9`) with quotes 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -46,7 +47,12 @@ def unescape(text: str) -> str:
         'the "best" café'
     """
     text = text.replace('\\""', '\\"')
-    text = _ESCAPE.sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
-    # Combines surrogate pairs; lone surrogates and NUL are not valid text.
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = _ESCAPE.sub(lambda escape: _decoded(escape[0]), text)
+    if not text.isascii():  # combine surrogate pairs; lone surrogates are not valid text
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+@functools.cache
+def _decoded(escape: str) -> str:
+    return str(json.loads(f'"{escape}"'))

@@ -135,7 +135,7 @@ def test_a_missing_column(tmp_path, name):
     [
         (None, "train: expected a split saved by save_to_disk, but state.json is missing"),
         ("{", "state.json: cannot be read: "),
-        ("{}", "state.json: cannot be read: '_data_files'"),
+        ("{}", "state.json: cannot be read: the key '_data_files' is missing"),
         (
             '{"_data_files": [{"filename": "../a.arrow"}]}',
             "state.json: expected names of files in this folder, found '../a.arrow'",

@@ -12,7 +12,6 @@ from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.listing import describe, lines
 from relation_tf.tasks.official import (
     OFFICIAL_ROWS,
-    is_short,
     leaderboard_file,
     sample_note,
     shortfalls,
@@ -78,10 +77,12 @@ def test_read_rows_show_a_short_test_set_without_the_files(data, small_glue, ent
     encoded = load_task(entry, data=data)
     shutil.rmtree(data)
     rows = {name: len(split) for name, split in encoded.splits.items()}
-    assert is_short(encoded.source, rows)
+    assert [each.name for each in shortfalls(encoded.source, rows)] == [
+        each.name for each in encoded.task.each()
+    ]
     full = {encoded.task.split_of(each, "test"): TASKS[each.name].test_rows
             for each in encoded.task.each()}  # fmt: skip
-    assert not is_short(encoded.source, rows | full)
+    assert not shortfalls(encoded.source, rows | full)
 
 
 def test_a_sample_is_noted(data):

@@ -34,6 +34,7 @@ TEXTS = {
     r"caf\u00e9 \u00E9": "café é",
     r"\ud83d\ude00!": "😀!",
     r"half \ud83d": "half \ufffd",
+    r"zero \u0000": "zero \ufffd",
     r'C:\\new \\\""x': r"C:\new \"x",
     "so\u0085so, é": "so\u0085so, é",
     r"\x \u12": r"\x \u12",
