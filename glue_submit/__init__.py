@@ -1,4 +1,4 @@
-"""The GLUE leaderboard's side: file names, label words, row counts, metrics; pack, check, score."""
+"""Pack, check and score predictions for the GLUE leaderboard."""
 
 from glue_submit.checking import CheckReport, Fault, check
 from glue_submit.errors import SubmissionError

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Read files of limited size, and write files whole or not at all."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
         task_name: One of the names of `TASKS`.
         predictions: Label words, or for STS-B numbers; a sequence or array of shape `(n,)`. Labels
             0 and 1 may be integers.
-        labels: The true labels, likewise.
+        labels: The true labels, in the same form.
 
     Returns:
-        Each metric by name, as a fraction: 0 to 1, or -1 to 1 for correlations.
+        Value of each metric by name, as a fraction: 0 to 1, or -1 to 1 for correlations.
 
     Raises:
-        SubmissionError: An unknown task or label, a score that is not finite, no rows, or lengths
-            that differ.
+        SubmissionError: If the task or a label is unknown, a score is not finite, there are no
+            rows, or lengths differ.
 
     Example:
         >>> from glue_submit import evaluate
@@ -61,14 +61,14 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
         metrics: `"matthews"`, `"accuracy"`, `"f1"` (of label 1), `"pearson"`, `"spearman"`.
         predictions: Labels (words, integers or booleans), or numbers for the correlations; a
             sequence or array of shape `(n,)`.
-        labels: The true labels, likewise.
+        labels: The true labels, in the same form.
 
     Returns:
-        Each metric by name, as `evaluate` gives them.
+        Value of each metric by name, as from `evaluate`.
 
     Raises:
-        SubmissionError: An unknown metric, numbers that are not finite, no rows, or lengths that
-            differ.
+        SubmissionError: If a metric is unknown, a label is a float, a number is not finite, there
+            are no rows, or lengths differ.
 
     Example:
         >>> from glue_submit import compute
@@ -100,16 +100,16 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
 
 
 def task_score(metrics: Mapping[str, float]) -> float:
-    """Average a task's metrics, as GLUE does before it averages over tasks.
+    """Average the metrics of a task, as GLUE does before the average over tasks.
 
     Args:
-        metrics: What `evaluate` returns.
+        metrics: Value of each metric by name, as from `evaluate`.
 
     Returns:
-        Their mean.
+        The mean.
 
     Raises:
-        SubmissionError: There is none.
+        SubmissionError: If there are no metrics.
 
     Example:
         >>> from glue_submit import task_score
@@ -124,16 +124,16 @@ def task_score(metrics: Mapping[str, float]) -> float:
 def glue_average(scores: Mapping[str, Mapping[str, float]]) -> float | None:
     """Average over GLUE's nine tasks.
 
-    Two metrics of a task, and MNLI-m and MNLI-mm, are averaged first. AX stands apart.
+    Two metrics of a task, and MNLI-m and MNLI-mm, are averaged first. AX does not count.
 
     Args:
-        scores: Each task's metrics by the task's name.
+        scores: Metrics of each task, by task name.
 
     Returns:
-        The mean, in the unit of the metrics; `None` unless all nine tasks are there.
+        The mean, in the unit of the metrics; `None` if one of the nine tasks is missing.
 
     Raises:
-        SubmissionError: An unknown task.
+        SubmissionError: If a task is unknown.
 
     Example:
         >>> from glue_submit import TASKS, glue_average

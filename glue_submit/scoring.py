@@ -1,4 +1,4 @@
-"""Score predictions for the dev sets against GLUE's labelled files."""
+"""Score predictions for the dev sets with the labelled files of GLUE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from glue_submit.tables import (
 from glue_submit.tasks import TASKS, Task, get_task, short
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
-"""A folder in the layout of `glue_data`, or each task's labels by the task's name."""
+"""A folder in the layout of `glue_data`, or the labels of each task by task name."""
 
 # Labelled files in `glue_data` and their label columns; CoLA has no header.
 _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
@@ -44,12 +44,12 @@ _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Metrics of each task, and GLUE's average; `str()` gives a table in percent.
+    """Metrics of each task, and the GLUE average; `str()` gives a table in percent.
 
     Attributes:
         tasks: Metrics by task name, as fractions.
-        unlabelled: Tasks with predictions that could not be scored, for AX's labels are published
-            apart from its sentences.
+        unlabelled: Tasks with predictions but without labels: AX, whose labels are published
+            separately from its sentences.
     """
 
     tasks: Mapping[str, Mapping[str, float]]
@@ -57,7 +57,7 @@ class Scores:
 
     @property
     def average(self) -> float | None:
-        """The GLUE average, a fraction; `None` unless all nine tasks are scored."""
+        """GLUE average as a fraction; `None` if one of the nine tasks is not scored."""
         return glue_average(self.tasks)
 
     def __str__(self) -> str:
@@ -76,23 +76,23 @@ class Scores:
 
 
 def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
-    """Score predictions for the dev sets: each task's metrics and GLUE's average.
+    """Score predictions for the dev sets: the metrics of each task and the GLUE average.
 
     Args:
         predictions: As for `pack`, for the rows of the dev sets, or several such folders, such as
             the runs of a method, with files `<Task>.dev.tsv`; MNLI-m is dev_matched, MNLI-mm
-            dev_mismatched. Tasks may be absent. STS-B is not held to [0, 5].
-        labels: A folder in the layout of `glue_data` (or one that holds `glue_data`), or a mapping
-            from task names to labels. AX is scored where `diagnostic/diagnostic-full.tsv`,
-            its labelled file, is there. By default the column `label` of the predictions, which
-            files of a suite's runs have.
+            dev_mismatched. Tasks can be missing. Scores of STS-B can be outside [0, 5].
+        labels: A folder in the layout of `glue_data` (or one that contains `glue_data`), or a
+            mapping from task names to labels. AX is scored if its labelled file,
+            `diagnostic/diagnostic-full.tsv`, exists. By default the column `label` of the
+            predictions, which files of a suite's runs have.
 
     Returns:
         The scores of the tasks that have predictions.
 
     Raises:
-        SubmissionError: No predictions, predictions without labels, or either not as expected; the
-            message names file, line, what was expected and what came.
+        SubmissionError: If there are no predictions, labels are missing, or a row is malformed; the
+            message has the file, the line, and what was expected and found.
 
     Example:
         >>> from glue_submit import score
@@ -118,17 +118,17 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
 
 
 def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | float]:
-    r"""Read a task's dev labels from GLUE's own files.
+    r"""Read the dev labels of a task from the files of GLUE.
 
     Args:
-        folder: A folder in the layout of `glue_data`, or one that holds `glue_data`.
+        folder: A folder in the layout of `glue_data`, or one that contains `glue_data`.
         task_name: One of the names of `TASKS`.
 
     Returns:
         Label words, or for STS-B floats, in the order of the file.
 
     Raises:
-        SubmissionError: The file is not there or holds something else.
+        SubmissionError: If the file does not exist or has other content.
 
     Example:
         >>> import pathlib, tempfile
@@ -182,7 +182,7 @@ def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:
 
 
 def _labels(labels: Labels, task: Task) -> list[Any] | None:
-    """Return the labels of a task, or None where AX has none."""
+    """Return the labels of a task; None for AX without its labelled file."""
     if isinstance(labels, Mapping):
         if task.name in labels:
             return as_list(labels[task.name], f"{task.name} labels")

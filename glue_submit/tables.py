@@ -1,4 +1,4 @@
-"""Reading predictions and labels: TSV files, sequences and data frames."""
+"""Read predictions and labels: TSV files, sequences and data frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Source: TypeAlias = Any
 Predictions: TypeAlias = (
     str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Source]
 )
-"""A folder of `<Task>.tsv` files, several folders, or each task's source by the task's name."""
+"""A folder of `<Task>.tsv` files, several folders, or the source of each task by task name."""
 
 T = TypeVar("T")
 
@@ -27,10 +27,10 @@ INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file; as in GLUE's files, only LF ends a record.
+    """Read the lines of a UTF-8 file; as in the files of GLUE, only LF ends a record.
 
-    A byte order mark and the CR of a CRLF are dropped; a last line may lack its LF. Bytes that are
-    not UTF-8 are kept apart from every label word, for sentences may hold some.
+    A byte order mark and the CR of a CRLF are removed; the last line can end without LF. Bytes that
+    are not UTF-8, which sentences can contain, become escapes, which differ from all label words.
 
     Args:
         path: The file.
@@ -39,7 +39,7 @@ def read_lines(path: Path) -> list[str]:
         The lines, without their ends.
 
     Raises:
-        SubmissionError: It cannot be read, or is empty.
+        SubmissionError: If the file cannot be read or is empty.
     """
     try:
         text = read_bytes(path).decode("utf-8-sig", "backslashreplace")
@@ -56,13 +56,13 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
 
     Args:
         path: The file.
-        *columns: Names in its header, or positions from 0 in a file that has no header.
+        *columns: Names in the header, or positions from 0 in a file without a header.
 
     Yields:
         The line number, from 1, and the cells.
 
     Raises:
-        SubmissionError: The file, a column or a cell of it is not there.
+        SubmissionError: If the file cannot be read, or a column, a cell or all rows are missing.
     """
     lines = read_lines(path)
     header = lines[0].split("\t")
@@ -96,7 +96,7 @@ def folders_of(predictions: Predictions) -> list[Path]:
 
 
 def locate(predictions: Predictions, split: str) -> dict[str, Source]:
-    """Find each task's predictions.
+    """Find the predictions of each task.
 
     Args:
         predictions: A folder, searched for `<Task>.tsv` and `<Task>.<split>.tsv`, also in its
@@ -104,10 +104,10 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
         split: Name of the split in files of a suite's runs: "dev" or "test".
 
     Returns:
-        The sources that there are, in the order of `TASKS`.
+        The sources that were found, in the order of `TASKS`.
 
     Raises:
-        SubmissionError: No such folder, a task with two files, or an unknown task.
+        SubmissionError: If a folder does not exist, a task has two files, or a task is unknown.
     """
     if isinstance(predictions, Mapping):
         for name in predictions:
@@ -144,22 +144,22 @@ def in_index_order(
     convert: Callable[[object], T],
     column: str = "prediction",
 ) -> list[T]:
-    """Read one task's predictions, or another column, into the order of their index.
+    """Read the predictions of a task, or another column, in the order of their index.
 
     Args:
-        source: A path or a data frame, whose rows may come in any order by their `index`, or a
+        source: A path or a data frame with an `index`, whose rows can be in any order, or a
             sequence or array of shape `(rows,)` in the order of the index.
         task: The task, for messages.
-        rows: How many there must be; the index runs from 0 to `rows - 1`.
-        convert: Applied to each prediction: `task.spell` or `task.parse`.
+        rows: Required number of rows; the index goes from 0 to `rows - 1`.
+        convert: Function of a prediction: `task.spell` or `task.parse`.
         column: Name of the column of a file.
 
     Returns:
         `rows` converted predictions.
 
     Raises:
-        SubmissionError: A wrong number of rows, a gap or repeat in the index, or a prediction that
-            `convert` refuses; the message names the place.
+        SubmissionError: If the number of rows is wrong, an index is missing or repeated, or
+            `convert` refuses a prediction; the message names the place.
     """
     if isinstance(source, str | os.PathLike):
         read = read_columns(Path(source), "index", column)
@@ -179,14 +179,14 @@ def convert_all(values: Any, what: str, convert: Callable[[object], T]) -> list[
 
     Args:
         values: A sequence or array of shape `(n,)`.
-        what: Its name, for messages.
-        convert: Applied to each value: `task.spell` or `task.parse`.
+        what: Name of the sequence, for messages.
+        convert: Function of a value: `task.spell` or `task.parse`.
 
     Returns:
         The `n` converted values.
 
     Raises:
-        SubmissionError: It is no sequence, or `convert` refuses a value.
+        SubmissionError: If the values are not a sequence, or `convert` refuses a value.
     """
     return [
         converted(value, convert, f"{what}, position {position}")
@@ -195,17 +195,17 @@ def convert_all(values: Any, what: str, convert: Callable[[object], T]) -> list[
 
 
 def as_list(values: Any, what: str) -> list[Any]:
-    """Take a sequence, array or series as a list of Python objects, by position.
+    """Return a sequence, array or series as a list of Python objects, by position.
 
     Args:
-        values: Of shape `(n,)`.
-        what: Its name, for messages.
+        values: A sequence, array or series of shape `(n,)`.
+        what: Name of the values, for messages.
 
     Returns:
         The `n` values.
 
     Raises:
-        SubmissionError: It is something else.
+        SubmissionError: If the values are something else.
     """
     plain = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):

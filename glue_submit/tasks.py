@@ -1,4 +1,4 @@
-"""The leaderboard's eleven files: names, label words, row counts, metrics."""
+"""Files of a submission: names, label words, row counts, metrics."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Task:
     """One file of a GLUE submission.
 
     Attributes:
-        name: The leaderboard's name, such as `"MNLI-mm"`.
-        labels: The label words that the file may hold; `None` for the scores of STS-B.
-        test_rows: Rows of the official test set.
-        metrics: Names of GLUE's metrics, in the leaderboard's order.
-        majority: What is most frequent in the official training set (for STS-B its mean), spelled
-            as the file spells it.
-        trained_on: The training set: its own name, or MNLI for MNLI-m, MNLI-mm and AX.
+        name: Name on the leaderboard, such as `"MNLI-mm"`.
+        labels: Allowed label words; `None` for the scores of STS-B.
+        test_rows: Number of rows of the official test set.
+        metrics: Names of the metrics, in the order of the leaderboard.
+        majority: Most frequent label of the official training set (mean score for STS-B), as
+            written in the file.
+        trained_on: Name of the training set: that of the task, or MNLI for MNLI-m, MNLI-mm and AX.
 
     Example:
         >>> from glue_submit import TASKS
@@ -59,14 +59,14 @@ class Task:
         """Read one prediction or label.
 
         Args:
-            prediction: A label word; for the tasks labelled 0 and 1 also an integer or a boolean;
-                for STS-B a number or its text. NumPy scalars count as what they hold.
+            prediction: A label word; for tasks with the labels 0 and 1 also an integer or a
+                boolean; for STS-B a number or its text. It can be a NumPy scalar.
 
         Returns:
-            The label word, or for STS-B a finite float (not held to [0, 5]).
+            The label word, or for STS-B a finite float, which can be outside [0, 5].
 
         Raises:
-            SubmissionError: It is none of these.
+            SubmissionError: If the prediction is something else.
 
         Example:
             >>> from glue_submit import TASKS
@@ -87,16 +87,16 @@ class Task:
         raise SubmissionError(f"expected {' or '.join(self.labels)}, found {short(value)}")
 
     def spell(self, prediction: Any) -> str:
-        """Spell one prediction as the submission file does.
+        """Write one prediction as in the submission file.
 
         Args:
-            prediction: As for `parse`; for STS-B within [0, 5] (nothing is clipped here).
+            prediction: As for `parse`; for STS-B in [0, 5].
 
         Returns:
             The label word, or for STS-B three decimals.
 
         Raises:
-            SubmissionError: It is no prediction of this task, or out of range.
+            SubmissionError: If it is no prediction of this task, or is out of range.
 
         Example:
             >>> from glue_submit import TASKS
@@ -141,11 +141,11 @@ TASKS: Mapping[str, Task] = MappingProxyType(
         )
     }
 )
-"""The eleven tasks by name, in the leaderboard's order."""
+"""The eleven tasks by name, in the order of the leaderboard."""
 
 
 def get_task(name: str) -> Task:
-    """Look up a task by its name.
+    """Return a task by its name.
 
     Args:
         name: One of the names of `TASKS`.
@@ -154,7 +154,7 @@ def get_task(name: str) -> Task:
         The task.
 
     Raises:
-        SubmissionError: There is no such task.
+        SubmissionError: If there is no such task.
 
     Example:
         >>> from glue_submit import get_task
@@ -174,16 +174,16 @@ def get_task(name: str) -> Task:
 
 
 def row_table(rows: Mapping[str, int] | None) -> dict[str, int]:
-    """Give the row count of each task: the official one, or that of `rows`.
+    """Return the row count of each task: that of `rows`, or the official one.
 
     Args:
-        rows: Counts (1 or more) that stand in for official ones, by task name.
+        rows: Counts by task name, 1 or more, instead of the official ones.
 
     Returns:
-        A count for each of the eleven tasks.
+        Row count of each of the eleven tasks.
 
     Raises:
-        SubmissionError: An unknown task, or a count below 1.
+        SubmissionError: If a task is unknown or a count is below 1.
 
     Example:
         >>> from glue_submit.tasks import row_table
