@@ -204,7 +204,7 @@ def load_task(
             vocabulary=vocabulary,
         )
         return _generated(found, found.digest())
-    digests = found.digests()
+    digests = found.digests(skip_bad_lines)
     digest = joined_digest(digests)
     shares = _shares(task, validation_split, split_seed)
     settings = {

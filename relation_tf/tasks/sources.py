@@ -65,26 +65,32 @@ class TaskSource:
         answered = {*self.task.answered.values()}
         return {key: found for key, found in self.digests().items() if key not in answered}
 
-    def digests(self) -> dict[str, str]:
+    def digests(self, skip_bad_lines: bool = True) -> dict[str, str]:
         """Return the SHA-256 of each split, empty for generated text.
 
         It is that of the file or folder, or that of the rows if the layout says so.
+
+        Args:
+            skip_bad_lines: As in `read`, if rows are read.
+
+        Raises:
+            DataError: If a file cannot be read, or a row is malformed and not skipped.
         """
         if self.members:
-            each = [(member.task, member.digests()) for member in self.members]
+            each = [(member.task, member.digests(skip_bad_lines)) for member in self.members]
             return {self.task.split_of(t, name): own for t, of in each for name, own in of.items()}
         if self.layout.by_rows:
-            return self.row_digests()
+            return self.row_digests(skip_bad_lines)
         of_path = functools.cache(digest_of_path)
         return {split: of_path(path).hex() for split, path in self.files.items()}
 
-    def row_digests(self) -> dict[str, str]:
+    def row_digests(self, skip_bad_lines: bool = True) -> dict[str, str]:
         """Return the SHA-256 of the texts and labels of each split.
 
         The same rows have the same digests in every file format. Malformed training rows are left
-        out.
+        out, or an error if `skip_bad_lines` is False.
         """
-        splits = self.read(skip_bad_lines=True).splits
+        splits = self.read(skip_bad_lines).splits
         return {name: digest_of_rows(rows).hex() for name, rows in splits.items()}
 
     def __str__(self) -> str:

@@ -304,6 +304,16 @@ def test_a_changed_reader_is_not_answered_from_the_cache(tmp_path, registry):
     assert before.digest != after.digest
 
 
+def test_a_malformed_row_is_not_answered_from_the_cache(tmp_path, registry):
+    registered(tmp_path, lambda path: [line.split("|") for line in path.read_text().splitlines()])
+    before = load_task("stars", data=tmp_path)
+    with (tmp_path / "train.txt").open("a") as file:
+        file.write("no label\n")
+    with pytest.raises(DataError, match=r"train\.txt: row 21: must be strings for text, stars"):
+        load_task("stars", data=tmp_path)
+    assert load_task("stars", data=tmp_path, skip_bad_lines=True).digest == before.digest
+
+
 @pytest.mark.parametrize("file", [".", ""])
 def test_a_file_of_a_reader_has_a_name(registry, file):
     files = {"train": file, "test": "b.txt"}
