@@ -19,7 +19,7 @@ _ROWS = 45  # of a page
 _WIDTHS = {  # of characters of Computer Modern, in digits; other capitals 1.5, others 1
     **dict.fromkeys("fijl .,:;'|", 0.6),
     **dict.fromkeys("rst-()", 0.8),
-    **dict.fromkeys("mw+±×−=<>", 1.6),
+    **dict.fromkeys("mw+±×−=<>∞", 1.6),
 }
 _BOLD = 1.15
 _LATEX = {
@@ -39,6 +39,7 @@ _LATEX = {
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
     "†": r"\dag{}",
+    "∞": r"$\infty$",
 }  # fmt: skip
 _SPANS = {
     "bold": r"\textbf{{{0}}}",
@@ -75,7 +76,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞]", lambda found: _LATEX[found[0]], text)
 
 
 def _fit(names: Sequence[float], columns: Mapping[int, float]) -> tuple[bool, list[list[int]]]:

@@ -56,7 +56,7 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
 
 
 class Interval(NamedTuple):
-    """Mean score of a method with a confidence interval; bounds are NaN with one seed."""
+    """Mean score of a method with a confidence interval; bounds are NaN if scores do not vary."""
 
     mean: float
     low: float
@@ -169,7 +169,7 @@ def mean_of(samples: Sequence[Sequence[float]]) -> Interval:
         return Interval(mean, math.nan, math.nan)
     error, freedom = error_of_sum([np.asarray(own) for own in samples])
     if not error:
-        return Interval(mean, mean, mean)
+        return Interval(mean, math.nan, math.nan)
     half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * error / len(samples)
     return Interval(mean, mean - half, mean + half)
 

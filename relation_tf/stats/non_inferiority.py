@@ -15,7 +15,7 @@ from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, capital, count
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
-from relation_tf.stats.spread import error_of_sum
+from relation_tf.stats.spread import error_of_sum, is_constant
 from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
 
 IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
@@ -110,7 +110,8 @@ def non_inferiority(
     - **better** if `low > 0`,
     - **no worse** if `-m < low <= 0`: a loss, if there is one, is smaller than the margin,
     - **worse** if `high < 0` and `low <= -m`, with `beyond_margin` if even `high < -m`,
-    - **inconclusive** otherwise.
+    - **inconclusive** otherwise, and if the scores of both methods do not vary: their variances are
+      unknown and the interval is infinite.
 
     So the verdict is *better* or *no worse* exactly if `pvalue < alpha`.
 
@@ -196,7 +197,7 @@ def non_inferiority(
         alpha=alpha,
         confidence=1 - 2 * level,
         method=method,
-        notes=(*notes, *_notes(tasks, higher)),
+        notes=(*notes, *_notes(tasks, higher, reference)),
     )
 
 
@@ -218,8 +219,8 @@ def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
 
     difference = float(np.mean([pair.method.mean() - pair.reference.mean() for pair in pairs]))
     error, degrees = error_of_sum([scores for pair in pairs for scores in pair])
-    if not error:  # constant scores: the difference is known
-        return _Limits(difference, difference, difference, float(difference <= -margin))
+    if not error:  # no score varies, so the variance is unknown
+        return _Limits(difference, -math.inf, math.inf, 1.0)
     error /= len(pairs)
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
@@ -282,18 +283,24 @@ def _check_finite(tasks: TaskScores) -> None:
                 )
 
 
-def _notes(tasks: TaskScores, higher: Mapping[Any, bool]) -> Iterator[str]:
+def _notes(
+    tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable
+) -> Iterator[str]:
     largest = {
         task: max(float(np.abs(x).max()) for x in own.values()) for task, own in tasks.items()
     }
     if remark := unlike_units(largest, higher):
         yield f"{capital(remark)}, so the mean difference mixes them: use `tasks`"
     for task, groups in tasks.items():
-        constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
+        constant = [str(name) for name, scores in groups.items() if is_constant(scores)]
         if constant:
             where = "" if task is None else f" on {task}"
-            whose = "its variance" if len(constant) == 1 else "their variances"
+            whose = "their variance is" if len(constant) == 1 else "their variances are"
+            others = [name for name in constant if name != str(reference)]
+            verdict = ""
+            if others and len(others) < len(constant):
+                verdict = f"; the verdict on {', '.join(others)} is inconclusive"
             yield (
-                f"All scores of {', '.join(constant)} are equal{where}, so {whose} cannot be "
-                "estimated"
+                f"The scores of {', '.join(constant)} do not vary{where}, so {whose} unknown"
+                f"{verdict}"
             )

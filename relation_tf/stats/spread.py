@@ -12,7 +12,12 @@ from relation_tf.stats.presentation import capital, two_digits
 from relation_tf.stats.samples import FloatArray
 
 MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
-_ROUNDING = 1e-12  # relative to the largest score: smaller SDs are rounding errors
+_ROUNDING = 1e-12  # relative to the largest score
+
+
+def is_constant(scores: FloatArray) -> bool:
+    """Return True if finite scores do not vary: they differ by rounding errors at most."""
+    return bool(np.ptp(scores) <= _ROUNDING * np.abs(scores).max())
 
 
 def error_of_sum(samples: Sequence[FloatArray]) -> tuple[float, float]:
@@ -22,7 +27,8 @@ def error_of_sum(samples: Sequence[FloatArray]) -> tuple[float, float]:
         samples: Independent samples of at least two scores each, with any spread.
 
     Returns:
-        The error, and the degrees of freedom by Welch and Satterthwaite; NaN if the error is 0.
+        The error, and the degrees of freedom by Welch and Satterthwaite. If no sample varies, the
+        error is 0 and the degrees of freedom are NaN: the true error is unknown.
 
     Example:
         >>> error, freedom = error_of_sum([np.array([1.0, 3.0]), np.array([2.0, 6.0])])
@@ -33,7 +39,9 @@ def error_of_sum(samples: Sequence[FloatArray]) -> tuple[float, float]:
         Satterthwaite 1946, "An approximate distribution of estimates of variance components"
         (Biometrics Bulletin 2). Welch 1947 (Biometrika 34).
     """
-    variances = np.array([scores.var(ddof=1) / scores.size for scores in samples])
+    variances = np.array(
+        [0 if is_constant(scores) else scores.var(ddof=1) / scores.size for scores in samples]
+    )
     total = float(variances.sum())
     if not total:
         return 0.0, math.nan
@@ -78,7 +86,7 @@ def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> UnequalSpread | No
     """
     finite = {name: scores[np.isfinite(scores)] for name, scores in samples.items()}
     deviations = {
-        name: scores.std(ddof=1) if np.ptp(scores) > _ROUNDING * np.abs(scores).max() else 0.0
+        name: 0.0 if is_constant(scores) else scores.std(ddof=1)
         for name, scores in finite.items()
         if scores.size > 1
     }

@@ -160,8 +160,8 @@ def _welch(first: FloatArray, second: FloatArray) -> _Welch | None:
 
     if min(first.size, second.size) < 2:
         return None
-    if np.ptp(first) == np.ptp(second) == 0:
-        return None
     error, freedom = error_of_sum([first, second])
+    if not error:
+        return None
     t = float((second.mean() - first.mean()) / error)
     return _Welch(t, float(2 * stdtr(freedom, -abs(t))), error, freedom)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
-from relation_tf.report.trade_offs import mean_scores, read_costs
+from relation_tf.report.trade_offs import mean_of, mean_scores, read_costs
 from tests.report.conftest import Fabricate, MakeSuite
 
 LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
@@ -119,6 +119,12 @@ def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite
     (by_method,) = mean_scores(make_report(folder).context.scores).values()
     assert math.isnan(by_method["relation"].low)
     assert by_method["relation"].mean == pytest.approx(65)
+
+
+def test_scores_that_do_not_vary_have_no_interval() -> None:
+    mean, low, high = mean_of([[0.1] * 3, [0.3] * 3])
+    assert mean == pytest.approx(0.2)
+    assert np.isnan([low, high]).all()
 
 
 def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:

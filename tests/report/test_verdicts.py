@@ -221,6 +221,19 @@ def test_failed_runs_withhold_a_verdict(suite_of, fabricate, mean, who, verdict,
     assert again.verdicts.mean.loc["relation", "verdict"] == verdict
 
 
+def test_scores_that_do_not_vary_have_no_verdict(table_of):
+    """Collapsed runs of two methods can all predict the most frequent class."""
+    report = compare(table_of({"x": {"r": [50.0] * 3, "a": [50.0] * 3}}), reference="r", margin=1.0)
+    assert report.context.headline == (
+        "Inconclusive: the data do not show that a is no worse than r on x (margin: 1)."
+    )
+    page = report.markdown()
+    assert "inconclusive (scores do not vary)" in page
+    assert "+0.000 (−∞ to ∞)" in page
+    assert "the verdict on a is inconclusive (x)." in page
+    assert r"$-$$\infty$ to $\infty$" in report.latex()
+
+
 def test_margins_of_tasks(suite_of, fabricate):
     methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
     suite = suite_of(

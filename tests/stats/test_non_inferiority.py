@@ -158,10 +158,38 @@ def test_committed_scores_give_the_known_answer():
     assert "WNLI" in str(result)
 
 
-def test_constant_scores_are_noted():
-    result = non_inferiority({"r": [50.0] * 3, "a": [50.0] * 3}, "r", 1)
-    assert result.verdict["a"] == "no worse"
-    assert result.notes == ("All scores of r, a are equal, so their variances cannot be estimated",)
+@pytest.mark.parametrize(
+    ("reference", "method"),
+    [([50.0] * 3, [50.0] * 3), ([36 / 71] * 2, [37 / 71] * 2), ([0.1] * 3, [0.3] * 3)],
+    ids=["equal", "different", "a variance that is a rounding error"],
+)
+def test_scores_that_do_not_vary_are_inconclusive(reference, method):
+    """No seed shows how much others would differ: `welch` does not test such a pair either."""
+    result = non_inferiority({"r": reference, "a": method}, "r", 0.01)
+    low, high, pvalue, verdict = result.table.loc["a", ["low", "high", "pvalue", "verdict"]]
+    assert (low, high, pvalue, verdict) == (-np.inf, np.inf, 1, "inconclusive")
+    assert result.notes == (
+        "The scores of r, a do not vary, so their variances are unknown; the verdict on a is "
+        "inconclusive",
+    )
+
+
+def test_one_sample_that_does_not_vary_is_noted():
+    result = non_inferiority({"r": [50.0] * 3, "a": [60.0, 61.0, 62.0]}, "r", 1)
+    assert result.verdict["a"] == "better"
+    assert result.notes == ("The scores of r do not vary, so their variance is unknown",)
+
+
+def test_over_tasks_a_task_without_variance_counts():
+    own = {"r": [1.0, 2.0, 3.0], "a": [2.0, 3.0, 4.0]}
+    constant = {"r": [0.1] * 3, "a": [0.3] * 3}
+    result = non_inferiority({"x": own, "y": constant}, "r", 0.1)
+    assert result.tasks["y"].loc["a", "verdict"] == "inconclusive"
+    half = np.diff(result.tasks["x"].loc["a", ["low", "high"]].to_numpy(float)) / 2
+    row = result.table.loc["a"]
+    assert row["high"] - row["difference"] == pytest.approx(half.item() / 2)
+    both = non_inferiority({"x": constant, "y": constant}, "r", 0.1)
+    assert both.verdict["a"] == "inconclusive"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
-from relation_tf.stats.spread import unequal_spread
+from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
 
 WIDE = np.array([0.1, 0.4, 0.5, 0.6, 0.9])
 
@@ -50,3 +50,20 @@ def test_only_tests_that_assume_equal_spread_have_the_note(options):
     assert rank_test({"a": WIDE, "b": WIDE}, **options).notes == ()
     for test in (welch, brunner_munzel):
         assert test(samples, **options).notes == ()
+
+
+@pytest.mark.parametrize("scores", [[0.1] * 3, [0.1 + 0.2, 0.3], [0.0, 0.0], [7.0]])
+def test_scores_that_differ_by_rounding_are_constant(scores):
+    assert is_constant(np.array(scores))
+    assert error_of_sum([np.array([*scores, scores[0]]), np.array([0.3] * 3)])[0] == 0
+
+
+def test_scores_of_any_size_can_vary():
+    assert not is_constant(np.array([1e-20, 2e-20]))
+    assert not is_constant(np.array([1.0, 1.0 + 1e-9]))
+
+
+def test_welch_does_not_test_scores_that_differ_by_rounding():
+    found = welch({"a": [0.1 + 0.2, 0.3, 0.3], "b": [0.4, 0.4, 0.4]})
+    assert found.pvalue.loc["a", "b"] == 1
+    assert "not tested" in found.notes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -263,7 +264,7 @@ def _unit(scores: Scores, tasks: int) -> str:
 
 
 def _verdict(row: Any) -> Cell:
-    reason = str(row.reason)
+    reason = str(row.reason) or ("scores do not vary" if math.isinf(row.low) else "")
     if row.verdict == "worse" and row.margin and row.beyond_margin:
         reason = "beyond the margin"
     return Cell(
@@ -276,7 +277,10 @@ def _verdict(row: Any) -> Cell:
 
 def _difference(row: Any, scores: Scores, task: str) -> Cell:
     digits = scores.digits(task) + 1
-    low, high = (f"{value:z.{digits}f}".replace("-", "−") for value in (row.low, row.high))
+    low, high = (
+        f"{value:z.{digits}f}".replace("-", "−").replace("inf", "∞")
+        for value in (row.low, row.high)
+    )
     difference = f"{row.difference:+z.{digits}f}".replace("-", "−")
     return Cell(difference, notes=[f"{low} to {high}"], paper_note=f"{low} to {high}")
 
@@ -321,6 +325,8 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     if tasks > 1:
         yield "The mean gives each task equal weight."
         yield "The result does not generalize to other tasks."
+    if len(verdicts.tasks) == 1:
+        yield from verdicts.notes
     if 0 < tasks < len({*verdicts.tasks} - {*scores.apart}):
         shared = [f" ({in_words(own)})" for own in scores.shared.values()]
         yield (
