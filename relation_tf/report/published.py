@@ -103,7 +103,8 @@ def compare_published(
         if figure.sd is not None and not math.isnan(mean):
             # An SD of times can be smaller than the rounding of its mean.
             rounded = round(mean, printed_decimals(figure.value, figure.metric))
-            within = bool(abs(rounded - figure.value) <= 2 * figure.sd)
+            rounding = 1e-9 * abs(figure.value)  # of the subtraction
+            within = bool(abs(rounded - figure.value) <= 2 * figure.sd + rounding)
         causes = [_TIMES_DIFFER] if figure.metric in TIMES else [*differing.get(figure.task, ())]
         causes += about.get(figure.task, ())
         if 0 < n < len(suite.seeds):

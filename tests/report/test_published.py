@@ -206,6 +206,19 @@ def test_our_mean_is_rounded_like_the_published_one(suite_of, fabricate, tmp_pat
     assert table["within_2_sd"].tolist() == [True, False]
 
 
+def test_a_difference_of_exactly_two_sds_is_within(suite_of, fabricate, tmp_path):
+    """In floating point, 80.4 - 80.1 is more than 2 * 0.15."""
+    path = tmp_path / "figures.toml"
+    path.write_text(
+        'source = "A paper"\nfigure = [\n'
+        '{ method = "relation", task = "MR", value = 80.1, sd = 0.15 },\n'
+        '{ method = "attention", task = "MR", value = 80.1, sd = 0.14 },\n]\n'
+    )
+    suite = suite_of(tasks=["MR"], seeds=1, published=str(path))
+    table = make_report(fabricate(suite, lambda *_: 0.804)).tables["published"]
+    assert table["within_2_sd"].tolist() == [True, False]
+
+
 def test_an_unfinished_suite_has_no_comparison(suite_of, fabricate):
     suite = suite_of(tasks=["RTE"], published="relation-table1")
     results = read_results(fabricate(suite, lambda *_: None))
