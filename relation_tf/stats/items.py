@@ -182,7 +182,7 @@ def mcnemar(
     # Whole numbers: the shares' difference times both numbers of seeds.
     shift = right[1] * len(one) - right[0] * len(other)
     sizes, counts = np.unique(np.abs(shift[shift != 0]), return_counts=True)
-    pvalue = _sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p)
+    pvalue = sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p)
     return RowTest(
         difference=float(shift.mean() / (len(one) * len(other))),
         pvalue=pvalue,
@@ -191,7 +191,9 @@ def mcnemar(
     )
 
 
-def _sign_flips(total: int, sizes: Sequence[int], counts: Sequence[int], mid_p: bool) -> float:
+def sign_flips(
+    total: int, sizes: Sequence[int], counts: Sequence[int], mid_p: bool = False
+) -> float:
     """Return the two-sided p of a sum of whole numbers with random signs.
 
     Args:
@@ -199,6 +201,10 @@ def _sign_flips(total: int, sizes: Sequence[int], counts: Sequence[int], mid_p: 
         sizes: Distinct absolute values, all positive.
         counts: Number of occurrences of each.
         mid_p: If True, sums equal to the observed one count one half.
+
+    Example:
+        >>> sign_flips(4, sizes=[1, 2], counts=[2, 1])
+        0.25
     """
     from scipy.stats import binom
 
@@ -211,9 +217,10 @@ def _sign_flips(total: int, sizes: Sequence[int], counts: Sequence[int], mid_p: 
         step = size // divisor
         of_size = binom.pmf(np.arange(number + 1), number, 0.5)
         kept = np.flatnonzero(of_size > _NEGLIGIBLE)
-        spaced = np.zeros((kept[-1] - kept[0]) * step + 1)
-        spaced[::step] = of_size[kept[0] : kept[-1] + 1]
-        chances = np.convolve(chances, spaced)
+        before, chances = chances, np.zeros(chances.size + (kept[-1] - kept[0]) * step)
+        for place in kept:
+            first = (place - kept[0]) * step
+            chances[first : first + before.size] += of_size[place] * before
         start += int(kept[0]) * step
     most = sum(size // divisor * number for size, number in zip(sizes, counts, strict=True))
     sums = np.abs(2 * (start + np.arange(chances.size)) - most)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, wilcoxon
+from scipy.stats import binomtest, rankdata, wilcoxon
 
 from relation_tf.stats import wilcoxon_holm
 from relation_tf.stats.signed_rank import signed_rank_attainable_pvalue
@@ -97,3 +97,36 @@ def test_print_and_refusals():
 def test_errors_name_the_fault(samples, message):
     with pytest.raises(ValueError, match=message):
         wilcoxon_holm(samples, "a" if "y" not in samples else "b")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "signs"),
+    [
+        (np.ones(14), [1] * 11 + [-1] * 3),
+        (np.repeat([1, 2, 3], 5), [1] * 6 + [-1] * 4 + [1] * 5),
+        (np.arange(1, 13), [1, -1, 1, 1] * 3),
+    ],
+)
+def test_p_is_exact_also_with_ties(sizes, signs):
+    """14 equal differences, 11 of them positive: p of the sign test, .0574, not .0325."""
+    differences = sizes * np.array(signs)
+    tasks = {n: {"c": [0.0], "x": [float(own)]} for n, own in enumerate(differences)}
+    found = wilcoxon_holm(tasks, "c").pvalue["x"]
+    assert found == pytest.approx(naive_pvalue(differences))
+    if len(sizes) == 14:
+        assert found == pytest.approx(binomtest(11, 14).pvalue)
+
+
+def test_hundreds_of_tasks_have_an_exact_p():
+    differences = np.random.default_rng(0).permutation(np.arange(1, 301)) * 1.0
+    differences[:130] *= -1
+    tasks = {n: {"c": [0.0], "x": [own]} for n, own in enumerate(differences)}
+    expected = wilcoxon(differences, method="exact").pvalue
+    assert wilcoxon_holm(tasks, "c").pvalue["x"] == pytest.approx(expected)
+
+
+def test_beyond_that_p_is_approximate():
+    differences = np.random.default_rng(0).normal(0.1, 1, 301)
+    tasks = {n: {"c": [0.0], "x": [own]} for n, own in enumerate(differences)}
+    expected = wilcoxon(differences, method="asymptotic").pvalue
+    assert wilcoxon_holm(tasks, "c").pvalue["x"] == pytest.approx(expected)
