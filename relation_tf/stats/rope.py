@@ -165,7 +165,7 @@ def _signed_ranks(differences: FloatArray, rope: float, weights: FloatArray) -> 
         for side in (-1, 1)
     )
     if rope == 0:
-        share = float(np.mean(second > first))
+        share = float(np.heaviside(second - first, 0.5).mean())
         return RopeProbabilities(1 - share, 0.0, share)
     winners = np.argmax([first, 1 - first - second, second], axis=0)
     return RopeProbabilities(*(np.bincount(winners, minlength=3) / winners.size).tolist())

@@ -112,3 +112,9 @@ def test_equal_differences(shift, rope, expected):
 def test_arguments_are_checked(options, error, message):
     with pytest.raises(error, match=message):
         rope_probabilities(**{"first": [1.0, 2.0], "second": [1.0, 2.0], "rope": 0.1} | options)
+
+
+def test_without_a_rope_equal_probabilities_favor_no_method():
+    """Tasks without a difference: each draw gives both methods the same probability."""
+    same = {task: [1.0, 2.0] for task in "xyz"}
+    assert rope_probabilities(same, same, 0) == (0.5, 0, 0.5)
