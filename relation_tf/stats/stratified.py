@@ -45,7 +45,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 from relation_tf.stats.shifts import differences_of, shift_interval
-from relation_tf.stats.spread import unequal_spread
+from relation_tf.stats.spread import is_constant, unequal_spread
 from relation_tf.stats.stratified_null import (
     add_terms,
     choose_null,
@@ -411,7 +411,11 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
     relative: dict[Hashable, list[FloatArray]] = {}
     for own in tasks.values():
         finite = {name: scores[np.isfinite(scores)] for name, scores in own.items()}
-        residuals = {name: scores - scores.mean() for name, scores in finite.items() if scores.size}
+        residuals = {
+            name: 0 * scores if is_constant(scores) else scores - scores.mean()
+            for name, scores in finite.items()
+            if scores.size
+        }
         spread = np.concatenate([*residuals.values(), np.zeros(1)]).std() or 1.0
         for name, values in residuals.items():
             relative.setdefault(name, []).append(values / spread)

@@ -208,6 +208,29 @@ def test_unequal_spread_on_all_tasks_is_noted():
     assert stratified_steel_dwass(equal).notes == ()
 
 
+def test_a_task_without_variance_has_no_unequal_spread():
+    """The residuals of its scores are rounding errors."""
+    constant = {"x": {"a": [0.5] * 3, "b": [0.1] * 3}, "y": {"a": [0.5] * 3, "b": [0.5] * 3}}
+    assert stratified_steel_dwass(constant).notes == ()
+
+
+def test_an_exact_p_equal_to_alpha_is_not_significant():
+    samples = {
+        "x": {"a": [15, 14, 18], "b": [14, 8, 0]},
+        "y": {"a": [17, 14, 5], "b": [2, 7, 9]},
+    }
+    found = stratified_steel_dwass(samples)
+    assert found.method == "exact"
+    assert found.pvalue.loc["a", "b"] == 0.05
+    assert not found.significant.loc["a", "b"]
+
+
+def test_a_tiny_exact_p_is_not_rounded_to_zero():
+    tasks = {n: {"a": [1, 2, 3, 4], "b": [5, 6, 7, 8]} for n in range(9)}
+    found = stratified_steel_dwass(tasks, method="exact").pvalue.loc["a", "b"]
+    assert found == pytest.approx(2 / math.comb(8, 4) ** 9)
+
+
 def test_scales_of_tasks_do_not_matter():
     scaled = {"CoLA": SAMPLES["CoLA"], "RTE": {m: np.exp(s) for m, s in SAMPLES["RTE"].items()}}
     assert stratified_steel_dwass(scaled).pvalue.equals(stratified_steel_dwass(SAMPLES).pvalue)
