@@ -283,9 +283,7 @@ def _check_finite(tasks: TaskScores) -> None:
                 )
 
 
-def _notes(
-    tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable
-) -> Iterator[str]:
+def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -> Iterator[str]:
     largest = {
         task: max(float(np.abs(x).max()) for x in own.values()) for task, own in tasks.items()
     }
