@@ -334,7 +334,7 @@ def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
 def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
     """Warn of significant pairs where the method with better ranks has the worse mean."""
     found: dict[tuple[str, str], list[str]] = {}
-    for row in rows_of(pairs):
+    for row in rows_of(pairs[pairs["ahead"] != ""]):
         samples = scores.samples(row.task)
         other = row.b if row.ahead == row.a else row.a
         ahead, behind = (sum(samples[name]) / len(samples[name]) for name in (row.ahead, other))

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ import pandas as pd
 from relation_tf.registry import Procedure
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, pairwise_result, win_tie_loss
+from relation_tf.stats.comparisons import table_of_pairs
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.samples import control_first, rank_samples
 from relation_tf.steps import advance
@@ -112,21 +114,30 @@ def _adapt(
     higher_is_better: bool,
     control: str | None = None,
 ) -> PairwiseResult:
-    """Convert another library's result with `pvalue` and, if present, `statistic`."""
+    """Convert another library's result with `pvalue` and, if present, `statistic`.
+
+    The statistic can have any sign, or none: it gets the sign of the difference.
+    """
     ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
     count, fewest = len(samples), int(ranked.sizes.min())
     pvalue = values_of_pairs(found.pvalue, count)
     bound = procedure.attainable_pvalue
-    return pairwise_result(
+    unknown = np.full(pvalue.size, np.nan)
+    statistic = np.abs(values_of_pairs(getattr(found, "statistic", unknown), count))
+    unsigned = pairwise_result(
         procedure,
         ranked,
-        values_of_pairs(getattr(found, "statistic", np.full(pvalue.size, np.nan)), count),
+        unknown,
         pvalue,
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
         attainable_pvalue=0.0 if bound is None else bound(count, fewest),
-        seeds_needed=2 if bound is None else samples_needed(partial(bound, count), alpha),
+        seeds_needed=0 if bound is None else samples_needed(partial(bound, count), alpha),
+    )
+    signed = unsigned.directions() * statistic
+    return replace(
+        unsigned, statistic=table_of_pairs(signed, list(ranked.scores), control is not None)
     )
 
 

@@ -55,15 +55,17 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     tasks or two methods (three for Friedman's test), or without scores of the control.
     """
     procedure = scores.procedure_over_tasks
-    networks = scores.by_network
-    methods = [name for name in scores.methods if any(name in own for own in networks.values())]
-    common = {task: own for task, own in networks.items() if {*methods} == {*own}}
+    networks, common = scores.by_network, scores.common
+    methods = [*next(iter(common.values()), ())]
     fewest = 3 if procedure.function is friedman_nemenyi else 2
     without_control = procedure.against_control and scores.control not in methods
     if len(common) < 2 or len(methods) < fewest or without_control:
         return None
     samples: dict[Any, Any] = {
-        task: {name: np.multiply(_turned(task, scores), own[name]) for name in methods}
+        task: {
+            name: np.multiply(-1 if scores.lower_is_better_on(task) else 1, own[name])
+            for name in methods
+        }
         for task, own in common.items()
     }
     options: dict[str, Any] = {"alpha": scores.alpha}
@@ -91,10 +93,6 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     )
 
 
-def _turned(network: str, scores: Scores) -> int:
-    return -1 if scores.counted(network)[0] in scores.lower_is_better else 1
-
-
 def _notes(found: Any, scores: Scores) -> Iterator[str]:
     if isinstance(found, SignedRankResult) and not scores.alike:
         yield (
@@ -108,7 +106,8 @@ def _adapt(
 ) -> pd.DataFrame:
     """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
 
-    The better method of a significant pair is the one with the higher average rank of its means.
+    The better method of a significant pair is the one with the higher average rank of its means; it
+    gives the statistic its sign.
     """
     means = pd.DataFrame(
         {task: {name: np.mean(x) for name, x in own.items()} for task, own in samples.items()}
@@ -120,8 +119,10 @@ def _adapt(
     pairs = name_pairs(names, control is not None)
     unknown = np.full(len(pairs), np.nan)
     pairs["pvalue"] = values_of_pairs(found.pvalue, len(names))
-    pairs["statistic"] = values_of_pairs(getattr(found, "statistic", unknown), len(names))
     pairs["significant"] = pairs["pvalue"] < alpha
-    higher = np.where(pairs["b"].map(ranks) > pairs["a"].map(ranks), pairs["b"], pairs["a"])
+    apart = pairs["b"].map(ranks) - pairs["a"].map(ranks)
+    statistic = values_of_pairs(getattr(found, "statistic", unknown), len(names))
+    pairs["statistic"] = np.sign(apart) * np.abs(statistic)
+    higher = np.where(apart > 0, pairs["b"], pairs["a"])
     pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
     return pairs

@@ -244,11 +244,22 @@ class Scores:
             for network, own in means.items()
         }
 
+    @cached_property
+    def common(self) -> dict[str, dict[str, list[float]]]:
+        """The part of `by_network` that all methods with scores have."""
+        networks = {network: own for network, own in self.by_network.items() if own}
+        methods = {name for own in networks.values() for name in own}
+        return {network: own for network, own in networks.items() if methods == {*own}}
+
     def counted(self, network: str) -> list[str]:
         """Return the tasks in the mean of a network: those with unit and direction of the first."""
         tasks = self.shared.get(network, [network])
         kinds = {task: (self.factor(task), task in self.lower_is_better) for task in tasks}
         return [task for task in tasks if kinds[task] == kinds[tasks[0]]]
+
+    def lower_is_better_on(self, network: str) -> bool:
+        """Return True if lower scores of a network are better."""
+        return self.counted(network)[0] in self.lower_is_better
 
     @property
     def procedure(self) -> Procedure:

@@ -17,7 +17,7 @@ from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_intervals
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.null_distribution import NullDistribution, NullMethod
-from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
+from relation_tf.stats.pairwise import ROUNDING, dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs, pair_names
 from relation_tf.stats.samples import FloatArray, RankedSamples
 from relation_tf.stats.shifts import shift_intervals
@@ -93,7 +93,6 @@ class PairwiseResult(Shown):
     notes: tuple[str, ...]
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
-    _signed: ClassVar[str] = "effect_size"  # has the sign of a difference
 
     @property
     def tied(self) -> bool:
@@ -143,9 +142,18 @@ class PairwiseResult(Shown):
     def directions(self) -> FloatArray:
         """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
 
-        Higher is by ranks, or by means in a test of means.
+        Higher is by the sign of the statistic: by ranks, or by means in a test of means. Without a
+        statistic, or if it is 0, higher is by ranks, or else by means.
         """
-        return np.sign(self._of_pairs(self._signed))
+        statistic = np.nan_to_num(self._of_pairs("statistic"))
+        signs = np.sign(np.where(np.abs(statistic) > ROUNDING, statistic, 0))
+        if not signs.all():
+            signs = np.where(signs == 0, np.sign(self._of_pairs("effect_size")), signs)
+        if not signs.all():
+            means = {name: scores.mean() for name, scores in self.samples.items()}
+            apart = np.nan_to_num([means[b] - means[a] for a, b in self._named])
+            signs = np.where(signs == 0, np.sign(apart), signs)
+        return signs
 
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
         """Return the effect sizes of the tested pairs with confidence intervals.

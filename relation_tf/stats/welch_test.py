@@ -30,8 +30,6 @@ from relation_tf.stats.unequal_spread import holm
 class WelchResult(PairwiseResult):
     """Result of `welch`: a `PairwiseResult` with intervals of the differences of means."""
 
-    _signed = "statistic"
-
     @property
     def estimand(self) -> Estimand:
         """Difference that `confidence_interval` estimates."""

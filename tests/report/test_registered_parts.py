@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,8 @@ from relation_tf.registry import (
 )
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
+from relation_tf.stats import pairwise_result
+from relation_tf.stats.samples import rank_samples
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -136,6 +140,43 @@ def test_a_procedure_of_another_library(table):
     for absent in ("Steel-Dwass", "permutation", "smallest possible"):
         assert absent not in text.partition("## Test details")[2].partition("## Warn")[0]
     assert "(Tukey's HSD, p" in report.latex()
+
+
+def test_a_test_of_means_decides_the_direction(table_of):
+    """Cliff's delta is 0, so ranks do not say which method is ahead."""
+
+    @register_procedure("mine", compares="all-pairs", title="A test of means", symbol="t")
+    def mine(samples, alpha, higher_is_better):
+        ranked = rank_samples(samples, higher_is_better=higher_is_better)
+        statistic = [b.mean() - a.mean() for a, b in combinations(ranked.scores.values(), 2)]
+        return pairwise_result(PROCEDURES["mine"], ranked, statistic, [0.001], alpha=alpha)
+
+    report = compare(table_of({"x": {"a": [1, 9], "b": [2, 3]}}), test="mine")
+    (row,) = report.tables["pvalues"].to_dict("records")
+    assert (row["effect_size"], row["better"], row["ahead"]) == (0, "a", "a")
+    assert "a is better than b on x (p < .05)." in report.context.answer
+
+
+@pytest.mark.parametrize("statistic", [[3.0], [-3.0], None])
+def test_another_library_need_not_sign_its_statistic(table_of, statistic):
+    """Statistics of unknown sign get that of the difference in ranks, or else in means."""
+
+    @register_procedure("theirs", compares="all-pairs", title="Theirs", symbol="t")
+    def theirs(samples, alpha, higher_is_better):
+        own = {} if statistic is None else {"statistic": statistic}
+        return SimpleNamespace(pvalue=[0.001], **own)
+
+    report = compare(
+        table_of({"x": {"a": [1, 2, 3], "b": [4, 5, 6]}, "y": {"a": [1, 9], "b": [2, 3]}}),
+        test="theirs",
+    )
+    pvalues = report.tables["pvalues"]
+    assert pvalues["better"].tolist() == ["b", "a"]
+    shown = [] if statistic is None else [3, -3]
+    assert pvalues["statistic"].dropna().tolist() == shown
+    answer = "a is better than b on 1 of 2 tasks (p < .05: y) and worse on 1 (x)."
+    assert answer in report.context.answer
+    assert report.context.comparisons["x"].seeds_needed == 0  # no bound is known
 
 
 def test_a_procedure_with_a_control(table):
