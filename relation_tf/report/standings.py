@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +134,8 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
         return f", but {no_difference(scores)}{rest} ({how})"
     said, verb = "", "differs" if different == 1 else "differ"
     if scores.control is None and len(names) == 1:
-        beaten, others = int((pairs["better"] == names[0]).sum()), len(scores.methods) - 1
+        beaten = int((pairs["better"] == names[0]).sum())
+        others = len({*pairs["a"], *pairs["b"]}) - 1
         said = f" and is significantly better than {_of(beaten, others)} other methods"
         if not beaten:
             said = " but is not significantly better than any other method"
@@ -174,15 +175,22 @@ def standings(scores: Scores) -> pd.DataFrame:
     Returns:
         A row per method with scores; `attrs["tasks"]` is a list of the tasks.
     """
-    means = scores.table.pivot_table("score", "task", "method", sort=False, observed=True)
-    means = means.reindex([task for task in scores.main_tasks if task in means.index])
-    means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
-    means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
-    signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]
-    ranks = means.mul(signs, axis=0).groupby(scores.network, sort=False).mean()
-    ranks = ranks.rank(axis=1, ascending=False)
+    means = pd.DataFrame(
+        {
+            network: {name: _mean(values) for name, values in own.items()}
+            for network, own in scores.common.items()
+        },
+        dtype=float,
+    ).dropna(axis="columns")
+    signs = [-1 if scores.lower_is_better_on(network) else 1 for network in means]
+    ranks = means.mul(signs).rank(ascending=False).mean(axis="columns")
     alike = scores.alike and not scores.timed
-    mean = means.groupby(scores.network, sort=False).mean().mean() if alike else np.nan
-    table = pd.DataFrame({"mean": mean, "rank": ranks.mean()})
-    table.attrs["tasks"] = [str(task) for task in ranks.index]
-    return table if len(ranks) else table.iloc[:0]
+    table = pd.DataFrame({"mean": means.mean(axis="columns") if alike else np.nan, "rank": ranks})
+    table.attrs["tasks"] = [*means]
+    return table if len(means.columns) else table.iloc[:0]
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """Return the mean of the scores other than NaN; NaN if there is none."""
+    known = [score for score in scores if not math.isnan(score)]
+    return math.fsum(known) / len(known) if known else math.nan

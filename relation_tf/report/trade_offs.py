@@ -149,12 +149,11 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
         "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
         -> interval if there is one task, or if units or directions differ.
     """
-    networks = {name: own for name, own in scores.by_network.items() if own}
-    methods = [name for name in scores.methods if any(name in own for own in networks.values())]
-    common = {name: own for name, own in networks.items() if {*methods} == {*own}}
+    common = scores.common
     if len(common) > 1 and scores.alike:
-        title = f"mean of {len(common)} tasks"
+        title, methods = f"mean of {len(common)} tasks", next(iter(common.values()))
         return {title: {name: mean_of([own[name] for own in common.values()]) for name in methods}}
+    networks = {name: own for name, own in scores.by_network.items() if own}
     return {task: {name: mean_of([own[name]]) for name in own} for task, own in networks.items()}
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Paragraph, Table
-from relation_tf.report.standings import standings
+from relation_tf.report.comparisons import compare as compare_tasks
+from relation_tf.report.scores import Scores
+from relation_tf.report.standings import leading, standings
 
 LOW = [2.0, 3, 4, 5, 6]
 MIDDLE = [11.0, 12, 13, 14, 15]
@@ -121,3 +123,28 @@ def test_means_and_ranks_count_a_network_once(opened):
     assert [column.name for column in section[1].columns] == ["Method", "Mean", "Mean rank"]
     lower = opened({"x": {"r": LOW, "a": MIDDLE}}, lower_is_better="x")
     assert standings(lower.scores)["rank"].to_dict() == {"r": 1, "a": 2}
+
+
+def test_a_network_with_two_units_is_ranked_by_its_first_task(table_of):
+    """The mean of an accuracy and a negative perplexity has no meaning."""
+    table = table_of({"accuracy": {"a": [0.9], "b": [0.8]}, "text": {"a": [60.0], "b": [50.0]}})
+    scores = Scores(
+        table, ["a", "b"], ["accuracy", "text"], 1, lower_is_better=frozenset({"text"}),
+        networks={"accuracy": "both", "text": "both"},
+    )  # fmt: skip
+    assert standings(scores)["rank"].to_dict() == {"a": 1, "b": 2}
+
+
+def test_a_network_is_ranked_where_lower_is_better(table_of):
+    table = table_of({"text": {"a": [60.0], "b": [50.0]}, "more": {"a": [60.0], "b": [50.0]}})
+    scores = Scores(
+        table, ["a", "b"], ["text", "more"], 1, lower_is_better=frozenset({"text", "more"}),
+        networks={"text": "both", "more": "both"},
+    )  # fmt: skip
+    assert standings(scores)["rank"].to_dict() == {"a": 2, "b": 1}
+
+
+def test_methods_without_scores_are_not_counted(table_of):
+    table = table_of({"x": {"a": LOW, "b": MIDDLE, "c": HIGH}})
+    scores = Scores(table, ["a", "b", "c", "d"], ["x"], 5)
+    assert "better than both other methods" in leading(scores, None, compare_tasks(scores))
