@@ -182,7 +182,7 @@ def standings(scores: Scores) -> pd.DataFrame:
         },
         dtype=float,
     ).dropna(axis="columns")
-    signs = [-1 if scores.lower_is_better_on(network) else 1 for network in means]
+    signs = [-1 if scores.lower_is_better_on(network) else 1 for network in map(str, means)]
     ranks = means.mul(signs).rank(ascending=False).mean(axis="columns")
     alike = scores.alike and not scores.timed
     table = pd.DataFrame({"mean": means.mean(axis="columns") if alike else np.nan, "rank": ranks})

@@ -98,18 +98,21 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
     tasks: dict[str, pd.DataFrame] = {}
     notes: dict[str, list[str]] = {}
     unlearned = not_learned(scores, reference)
-    for task in (name for name in scores.own_tasks if name not in unlearned):
-        samples = _enough(scores.samples(task), scores.factor(task))
-        if reference in samples and len(samples) > 1:
-            lower = task in scores.lower_is_better
-            found = non_inferiority(
-                {**samples}, reference, scores.margin_of(task), scores.alpha,
-                higher_is_better=not lower,
-            )  # fmt: skip
-            tasks[task] = _withheld(found.table, reference, [task], failed)
-            for note in found.notes:
-                notes.setdefault(note, []).append(task)
-    judged = {name for table in tasks.values() for name in table.index}
+    samples = {
+        task: _enough(scores.samples(task), scores.factor(task))
+        for task in scores.own_tasks
+        if task not in unlearned
+    }
+    samples = {task: own for task, own in samples.items() if reference in own and len(own) > 1}
+    judged = {name for own in samples.values() for name in own} - {reference}
+    for task, own in samples.items():
+        found = non_inferiority(
+            {**own}, reference, scores.margin_of(task), scores.alpha,
+            higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
+        )  # fmt: skip
+        tasks[task] = _withheld(found.table, reference, [task], failed)
+        for note in found.notes:
+            notes.setdefault(note, []).append(task)
     averaged = scores.by_network if scores.alike and not scores.timed else {}
     networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
@@ -119,6 +122,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         found = non_inferiority(
             {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
             higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
+            num_methods=1 + len(judged),
         )  # fmt: skip
         own_tasks = [task for task in scores.main_tasks if scores.network(task) in common]
         mean = _withheld(found.table, reference, own_tasks, failed)

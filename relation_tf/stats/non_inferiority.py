@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from relation_tf.stats.checks import check_number, check_option, check_probability
+from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, capital, count
@@ -40,7 +40,8 @@ class NonInferiorityResult(Shown):
         tasks: Task -> a table of the same form; empty for the samples of one task.
         reference: The method that the others are compared with.
         alpha: One-sided level of each verdict, for all methods together.
-        confidence: Coverage of each interval, `1 - 2 alpha / number of methods`.
+        confidence: Coverage of each interval, `1 - 2 alpha / (num_methods - 1)`.
+        num_methods: Number of methods of the correction, including the reference.
         method: Kind of the interval on each task.
         notes: Remarks on the samples.
     """
@@ -50,6 +51,7 @@ class NonInferiorityResult(Shown):
     reference: Hashable
     alpha: float
     confidence: float
+    num_methods: int
     method: IntervalMethod
     notes: tuple[str, ...]
 
@@ -87,7 +89,7 @@ class NonInferiorityResult(Shown):
     def _remarks(self) -> Iterator[str]:
         yield (
             "Differences are positive where the method is better. Intervals: "
-            f"{self.confidence:.1%} each (Bonferroni over {count(len(self.table), 'method')})."
+            f"{self.confidence:.1%} each (Bonferroni over {count(self.num_methods - 1, 'method')})."
         )
         yield from (f"Note: {note}" for note in self.notes)
 
@@ -100,12 +102,13 @@ def non_inferiority(
     method: IntervalMethod = "welch",
     *,
     higher_is_better: Directions = None,
+    num_methods: int | None = None,
 ) -> NonInferiorityResult:
     """Test whether each method is no worse than a reference, within a margin.
 
     For a method A and the reference R the difference is `mean(A) - mean(R)`, with its sign turned
     where lower scores are better. With `m` the margin and `[low, high]` an interval whose limits
-    each have the one-sided level `alpha / number of methods` (Bonferroni), the verdict is
+    each have the one-sided level `alpha / number of other methods` (Bonferroni), the verdict is
 
     - **better** if `low > 0`,
     - **no worse** if `-m < low <= 0`: a loss, if there is one, is smaller than the margin,
@@ -133,6 +136,8 @@ def non_inferiority(
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
             is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
             with a note, and higher on others.
+        num_methods: Number of methods for the correction, including the reference; by default that
+            of the samples. Set it if some of the compared methods are not among them.
 
     Returns:
         A `NonInferiorityResult`; `print` shows it.
@@ -173,7 +178,11 @@ def non_inferiority(
     higher, notes = read_directions(tasks, higher_is_better)
     signs = {task: 1 if higher[task] else -1 for task in tasks}
     methods = [name for name in next(iter(tasks.values())) if name != reference]
-    level = alpha / len(methods)
+    if num_methods is None:
+        num_methods = 1 + len(methods)
+    check_count("num_methods", num_methods, 1 + len(methods))
+    corrected = num_methods - 1
+    level = alpha / corrected
     pairs = {
         name: {
             task: _Pair(signs[task] * groups[name], signs[task] * groups[reference])
@@ -183,12 +192,16 @@ def non_inferiority(
     }
     limits = _welch if method == "welch" else _hodges_lehmann
     tables = {
-        task: _table({name: limits([pairs[name][task]], own, level) for name in methods}, own)
+        task: _table(
+            {name: limits([pairs[name][task]], own, level) for name in methods}, own, corrected
+        )
         for task, own in margins.items()
     }
     mean_margin = float(np.mean(list(margins.values())))
     mean = _table(
-        {name: _welch([*pairs[name].values()], mean_margin, level) for name in methods}, mean_margin
+        {name: _welch([*pairs[name].values()], mean_margin, level) for name in methods},
+        mean_margin,
+        corrected,
     )
     return NonInferiorityResult(
         table=mean if several else tables[None],
@@ -196,6 +209,7 @@ def non_inferiority(
         reference=reference,
         alpha=alpha,
         confidence=1 - 2 * level,
+        num_methods=num_methods,
         method=method,
         notes=(*notes, *_notes(tasks, higher, reference)),
     )
@@ -250,12 +264,12 @@ def _mann_whitney(m: int, n: int) -> FloatArray:
     return counts[: m * n + 1] / math.comb(m + n, n)
 
 
-def _table(limits: Mapping[Hashable, _Limits], margin: float) -> pd.DataFrame:
+def _table(limits: Mapping[Hashable, _Limits], margin: float, corrected: int) -> pd.DataFrame:
     rows = {
         name: (
             *each[:3],
             margin,
-            min(1.0, len(limits) * each.pvalue),
+            min(1.0, corrected * each.pvalue),
             _verdict(each, margin),
             each.high < -margin,
         )

@@ -185,7 +185,7 @@ def _pvalue(signed_ranks: FloatArray) -> float:
     if not signed_ranks.size:
         return 1.0
     if signed_ranks.size > _MOST_EXACT:
-        return float(wilcoxon(signed_ranks, method="asymptotic").pvalue)
+        return float(wilcoxon(signed_ranks).pvalue)
     doubled = np.rint(2 * signed_ranks).astype(int)  # mid-ranks of ties are halves
     sizes, counts = np.unique(np.abs(doubled), return_counts=True)
     return sign_flips(int(doubled.sum()), sizes.tolist(), counts.tolist())

@@ -14,7 +14,7 @@ from scipy.stats import t
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
-from relation_tf.report.blocks import Paragraph, within
+from relation_tf.report.blocks import Folded, Paragraph, within
 from relation_tf.report.runs import summarize_costs
 from relation_tf.report.verdicts import judge
 
@@ -161,6 +161,15 @@ def test_missing_tasks_are_named(judged):
     assert [*context.verdicts.averaged] == ["x"]
     assert "Verdicts over tasks leave out y, where b has fewer than two seeds." in context.warnings
     assert context.headline == "Compared with r on x (margin: 1): a and b are no worse."
+
+
+def test_a_missing_method_does_not_change_the_correction(judged):
+    """The page states one level for all tasks."""
+    context = judged({"x": {"r": 80, "a": 80, "b": 80}, "y": {"r": 80, "a": 80}})
+    tasks = context.verdicts.tasks
+    pd.testing.assert_series_equal(tasks["x"].loc["a"], tasks["y"].loc["a"])
+    (folded,) = (b for b in context.blocks["answer"] if isinstance(b, Folded) and "How" in b.summary)
+    assert "Bonferroni correction for 2 methods" in str(folded.blocks[0].text)
 
 
 def test_a_method_with_one_seed_has_no_verdict(table_of):

@@ -101,6 +101,16 @@ def test_levels_are_divided_among_the_methods():
     assert three.confidence == pytest.approx(1 - 0.1 / 3)
 
 
+def test_the_correction_can_count_more_methods():
+    """Such as a method without scores on this task."""
+    scores = {name: RNG.normal(80, 1, 5) for name in "rabc"}
+    all_of = non_inferiority(scores, "r", 1)
+    own = non_inferiority({name: scores[name] for name in "ra"}, "r", 1, num_methods=4)
+    pd.testing.assert_series_equal(own.table.loc["a"], all_of.table.loc["a"])
+    assert own.confidence == all_of.confidence
+    assert "Bonferroni over 3 methods" in str(own)
+
+
 def test_over_tasks_variances_add_up():
     tasks = {
         task: {name: RNG.normal(50, spread, n) for name in ("r", "a")}
@@ -199,7 +209,11 @@ def test_over_tasks_a_task_without_variance_counts():
         ({"r": [1, 2], "a": [1]}, {}, "two or more numbers"),
         ({"r": [1, 2], "a": [1, np.nan]}, {}, "'a' must be finite; for a diverged run"),
         ({"r": [1, 2], "a": [1, 2]}, {"margin": -1}, "`margin` must be 0 or more"),
-        ({"r": [1, 2], "a": [1, 2]}, {"method": "bootstrap"}, "`method` must be one of"),
+        (
+            {"r": [1, 2], "a": [1, 2]},
+            {"num_methods": 1},
+            "`num_methods` must be a whole number, at least 2",
+        ),
         (
             {"x": {"r": [1, 2], "a": [1, 2]}, "y": {"r": [1, 2], "b": [1, 2]}},
             {},
