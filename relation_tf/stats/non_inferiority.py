@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
+from relation_tf.stats.checks import check_count, check_number, check_probability
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, capital, count
@@ -18,7 +18,6 @@ from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_fi
 from relation_tf.stats.spread import error_of_sum, is_constant
 from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
 
-IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
 
 MEAN = "mean"  # the row of the mean difference in a table of tasks
@@ -42,7 +41,6 @@ class NonInferiorityResult(Shown):
         alpha: One-sided level of each verdict, for all methods together.
         confidence: Coverage of each interval, `1 - 2 alpha / (num_methods - 1)`.
         num_methods: Number of methods of the correction, including the reference.
-        method: Kind of the interval on each task.
         notes: Remarks on the samples.
     """
 
@@ -52,7 +50,6 @@ class NonInferiorityResult(Shown):
     alpha: float
     confidence: float
     num_methods: int
-    method: IntervalMethod
     notes: tuple[str, ...]
 
     @property
@@ -99,7 +96,6 @@ def non_inferiority(
     reference: Hashable,
     margin: float | Mapping[Hashable, float],
     alpha: float = 0.05,
-    method: IntervalMethod = "welch",
     *,
     higher_is_better: Directions = None,
     num_methods: int | None = None,
@@ -118,11 +114,11 @@ def non_inferiority(
 
     So the verdict is *better* or *no worse* exactly if `pvalue < alpha`.
 
-    On one task the interval is Welch's (normal scores, unequal SD), or by `"hodges-lehmann"` the
-    exact one of a shift between two distributions of equal shape. Over tasks it is that of the mean
-    of the tasks' differences, each task weighing the same: variances add up over tasks, and the
-    degrees of freedom follow Satterthwaite. This is a statement about these tasks, not about new
-    ones. Choose the reference and the margin before the runs.
+    On one task the interval is Welch's (normal scores, unequal SD). Over tasks it is that of the
+    mean of the tasks' differences, each task weighing the same: variances add up over tasks, and
+    the degrees of freedom follow Satterthwaite. This is a statement about these tasks, not about
+    new ones. Choose the reference and the margin before the runs. For intervals of a shift between
+    distributions of equal shape, use `confidence_interval` of `steel`.
 
     Args:
         samples: `{method: scores}` or another form that `steel_dwass` takes; or
@@ -132,7 +128,6 @@ def non_inferiority(
         margin: Largest acceptable score decrease, in the unit of the scores, at least 0; or
             `{task: margin}`.
         alpha: One-sided level, for all methods together.
-        method: Kind of interval on each task.
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
             is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
             with a note, and higher on others.
@@ -161,11 +156,8 @@ def non_inferiority(
         JAMA 308, 2594-2604.
         B. L. Welch (1947), The generalization of "Student's" problem when several different
         population variances are involved, Biometrika 34, 28-35.
-        J. L. Hodges, E. L. Lehmann (1963), Estimates of location based on rank tests, Annals of
-        Mathematical Statistics 34, 598-611.
     """
     check_probability("alpha", alpha)
-    check_option("method", method, IntervalMethod)
     tasks, several = read_one_or_more(samples, reference, "reference")
     _check_finite(tasks)
     if isinstance(margin, Mapping):
@@ -190,10 +182,9 @@ def non_inferiority(
         }
         for name in methods
     }
-    limits = _welch if method == "welch" else _hodges_lehmann
     tables = {
         task: _table(
-            {name: limits([pairs[name][task]], own, level) for name in methods}, own, corrected
+            {name: _welch([pairs[name][task]], own, level) for name in methods}, own, corrected
         )
         for task, own in margins.items()
     }
@@ -210,7 +201,6 @@ def non_inferiority(
         alpha=alpha,
         confidence=1 - 2 * level,
         num_methods=num_methods,
-        method=method,
         notes=(*notes, *_notes(tasks, higher, reference)),
     )
 
@@ -239,29 +229,6 @@ def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
     return _Limits(difference, difference - half, difference + half, pvalue)
-
-
-def _hodges_lehmann(pairs: list[_Pair], margin: float, level: float) -> _Limits:
-    """Return the median of all differences of a pair, with exact limits by Mann and Whitney."""
-    ((scores, reference),) = pairs
-    differences = np.sort(np.subtract.outer(scores, reference), axis=None)
-    at_most = np.cumsum(_mann_whitney(scores.size, reference.size))  # P(U <= u), u = 0 ... m n
-    below = int(np.count_nonzero(differences <= -margin))
-    outside = int(np.count_nonzero(at_most <= level))
-    low, high = (
-        (differences[outside - 1], differences[-outside]) if outside else (-math.inf, math.inf)
-    )
-    return _Limits(float(np.median(differences)), float(low), float(high), float(at_most[below]))
-
-
-def _mann_whitney(m: int, n: int) -> FloatArray:
-    """Return the null distribution of U from 0 to m n, without ties."""
-    counts = np.ones(1)
-    for i in range(1, n + 1):  # multiplied by (1 - q^(m + i)) / (1 - q^i)
-        counts = np.convolve(counts, np.r_[1.0, np.zeros(m + i - 1), -1.0])
-        for power in range(i, counts.size):
-            counts[power] += counts[power - i]
-    return counts[: m * n + 1] / math.comb(m + n, n)
 
 
 def _table(limits: Mapping[Hashable, _Limits], margin: float, corrected: int) -> pd.DataFrame:

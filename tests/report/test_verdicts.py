@@ -168,7 +168,9 @@ def test_a_missing_method_does_not_change_the_correction(judged):
     context = judged({"x": {"r": 80, "a": 80, "b": 80}, "y": {"r": 80, "a": 80}})
     tasks = context.verdicts.tasks
     pd.testing.assert_series_equal(tasks["x"].loc["a"], tasks["y"].loc["a"])
-    (folded,) = (b for b in context.blocks["answer"] if isinstance(b, Folded) and "How" in b.summary)
+    (folded,) = (
+        b for b in context.blocks["answer"] if isinstance(b, Folded) and "How" in b.summary
+    )
     assert "Bonferroni correction for 2 methods" in str(folded.blocks[0].text)
 
 
