@@ -77,6 +77,8 @@ class ReportContext:
         pretraining: Settings of pre-trained encoders.
         other_runs: Runs of reports that gave scores, from their `runs.csv`.
         of_timed: Costs of the methods in timed suites, from `read_costs`.
+        test_changed: If True, an option of a comparison has replaced the declared test, its level,
+            control or families.
         whole: In the context of one family, that of all methods.
     """
 
@@ -90,6 +92,7 @@ class ReportContext:
     pretraining: Sequence[Mapping[str, Any]] = ()
     other_runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     of_timed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    test_changed: bool = False
     whole: ReportContext | None = None
 
     @cached_property

@@ -169,6 +169,7 @@ def compare(
         pretraining=pretraining,
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
         of_timed=read_costs(costs, scores.methods),
+        test_changed=any(option is not None for option in (alpha, control, test, families)),
     )
     return Report(context, [path for source in read for path in source.paths])
 

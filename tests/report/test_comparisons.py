@@ -276,3 +276,18 @@ def test_differences_are_scaled_by_task():
     same = [name for name in table.columns if name not in columns]
     assert table.loc["y", same].equals(table.loc["x", same].rename("y"))
     assert all_pvalues(tests)["difference"].tolist() == [5, 5]
+
+
+def test_only_a_declared_test_was_fixed_before_the_runs(suite_of, fabricate):
+    fixed = "The test was fixed before the runs: "
+    folder = fabricate(suite_of(test="welch"), separated)
+    for report in (make_report(folder), compare_sources(folder)):
+        assert f"{fixed}Welch's test with Holm" in report.markdown()
+    for option in ({"alpha": 0.01}, {"test": "steel-dwass"}, {"control": "baseline"}):
+        assert fixed not in compare_sources(folder, **option).markdown()
+
+
+def test_the_default_test_was_not_declared(suite_of, fabricate):
+    folder = fabricate(suite_of(), separated)
+    assert "The test was fixed" not in make_report(folder).markdown()
+    assert "The test was fixed" not in compare_sources(folder, test="welch").markdown()

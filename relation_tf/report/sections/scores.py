@@ -87,6 +87,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     yield f"{both}."
     yield from _uncounted(context)
     test = f"({context.test}, {context.level})"
+    tested = scores.averages and all(part.several for part in context.parts.values())
+    elsewhere = ". For the average, see the test over tasks." if tested else "."
     if _lettered(context):
         yield " "
         yield Span("a b", "superscript")
@@ -94,10 +96,11 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
             f": methods{_within(context)} that share a letter in a column do not differ "
             f"significantly {test}; a column without letters has no significant difference"
         )
-        tested = scores.averages and all(part.several for part in context.parts.values())
-        yield ". For the average, see the test over tasks." if tested else "."
+        yield elsewhere
     elif context.tested and scores.control is None:
-        yield f" No difference{_within(context)} in any column is significant {test}."
+        where = "on any single task" if tested else "in any column"
+        yield f" No difference{_within(context)} {where} is significant {test}"
+        yield elsewhere
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
     if not context.collapsed.empty:

@@ -53,7 +53,7 @@ class Tests(Section):
 
 def _procedure(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
-    if context.results is not None:
+    if _declared(context):
         yield "The test was fixed before the runs: "
     yield context.test
     yield (
@@ -88,6 +88,16 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         yield " There are too many pairs to list here: see "
         yield Span("pvalues.csv", "link", "pvalues.csv")
         yield "."
+
+
+def _declared(context: ReportContext) -> bool:
+    """Return True if all suites declare the test, and no option of a comparison changed it."""
+    results = context.results
+    if results is None or context.test_changed:
+        return False
+    used = results.suite.test, results.suite.control
+    suites = [each.suite for each in results.parts or [results]]
+    return any(used) and all((suite.test, suite.control) == used for suite in suites)
 
 
 def _random(context: ReportContext) -> str:
