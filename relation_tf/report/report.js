@@ -17,7 +17,7 @@
   const compare = (a, b, column) => {
     const [x, y] = [a.cells[column], b.cells[column]];
     const [m, n] = [number(x), number(y)];
-    if (m === null || n === null || x.tagName === "TH") {
+    if (m === null || n === null || !x.classList.contains("number")) {
       return x.textContent.trim().localeCompare(y.textContent.trim(), undefined, { numeric: true });
     }
     return m - n;

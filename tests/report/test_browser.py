@@ -121,6 +121,18 @@ def test_clicks_sort_a_table_in_both_directions(opened, page_file):
     assert head.get_attribute("aria-sort") == "descending"
 
 
+def test_text_is_sorted_as_text(opened, page_file):
+    """The number in relation-16 is not -16."""
+    page = opened(page_file)
+    unfold(page)
+    table = page.get_by_role("region", name="Tests of CoLA")
+    table.locator("thead th").nth(1).locator("button").click()
+    names = table.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    order = ["attention-8", "attention-16", "relation-8", "relation-16"]
+    assert names == sorted(names, key=order.index)
+    assert len({*names}) > 2
+
+
 def test_filter_by_task_method_and_width(opened, page_file):
     page = opened(page_file)
     unfold(page)

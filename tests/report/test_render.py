@@ -256,7 +256,9 @@ def test_markdown_links_and_tables(folder):
 def test_best_means_are_bold(suite_of, fabricate, score, bold):
     page = make_report(fabricate(suite_of(), score)).html()
     assert re.findall(r'<span class="mean"><b>([^<]+)</b>', page) == bold
-    no_letters = "No difference on any single task is significant (Steel-Dwass, p &lt; .05). For the"
+    no_letters = (
+        "No difference on any single task is significant (Steel-Dwass, p &lt; .05). For the"
+    )
     assert (f"{no_letters} average, see the test over tasks." in page) is not bool(bold)
     assert '"mean">-' not in page
 

@@ -94,6 +94,7 @@ def test_heads_and_plots_have_arrows():
     assert r"loss $\downarrow$ & SST-2 $\uparrow$" in latex
     (picture,) = (each for each in report.context.pictures if each.name == "scores")
     assert [panel.title for panel in picture.panels] == ["loss ↓", "SST-2 ↑"]
+    assert '<div data-task="loss">' in html  # the filter hides the panel of this task
     assert "loss, lower is better" in picture.panels[0].alt
     assert "SST-2 ↑" not in compare(long_table(["SST-2"])).html()
 

@@ -74,7 +74,7 @@ def calibration(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
     return Picture(
         f"calibration-{task}",
         f"{task}, accuracy against confidence, by method.",
-        [Panel(task, alt, partial(_draw_calibration, curves, lowest, look))],
+        [Panel(task, alt, partial(_draw_calibration, curves, lowest, look), task=task)],
         size=CURVE_SIZE,
         legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
     )

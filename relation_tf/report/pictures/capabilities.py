@@ -162,7 +162,7 @@ def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Pa
         ax.set(xlabel="length relative to training", ylim=(0, 102))
         ax.grid(axis="y")
 
-    return Panel(task, f"{task}, score by length: {values}.", draw)
+    return Panel(task, f"{task}, score by length: {values}.", draw, task=task)
 
 
 def _write(ax: Axes, column: int, row: int, cell: Any, mark: str = "") -> None:

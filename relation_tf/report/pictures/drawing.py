@@ -98,12 +98,14 @@ class Panel:
         alt: Alternative text with the values.
         draw: Function that draws on `axes` axes.
         axes: Number of axes.
+        task: Task of the panel, for the page's filter.
     """
 
     title: str
     alt: str
     draw: Draw
     axes: int = 1
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -336,13 +338,17 @@ def _lines(name: str) -> tuple[list[str], float]:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """Format a number with its sign.
+    """Format a number with its sign; NaN is a dash.
 
     Example:
         >>> signed(0.5), signed(-0.25, 1), signed(float("-inf"))
         ('+0.50', '−0.2', '−∞')
+        >>> signed(-0.001), signed(float("nan"))
+        ('+0.00', '–')
     """
-    return f"{value:+.{digits}f}".replace("-", "−").replace("inf", "∞")
+    if math.isnan(value):
+        return "–"
+    return f"{value:+z.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:

@@ -184,7 +184,7 @@ def roc_curves(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
         alt = (
             f"{title}, ROC curve as the mean over seeds; area under it: {values}{answers.remarks}."
         )
-        panels.append(Panel(title, alt, partial(_draw_roc, curves, look)))
+        panels.append(Panel(title, alt, partial(_draw_roc, curves, look), task=answers.task))
         which = f" {average.split()[0]}" if len(averages) > 1 else ""
         legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
     return Picture(
@@ -290,6 +290,7 @@ def confusion_matrices(answers: Answers) -> Picture | None:
                 name,
                 f"{task}, {name}, {_confusion_words(own, classes)}{answers.remarks}.",
                 partial(_draw_confusion, own, named, cell, upright),
+                task=task,
             )
             for name, own in shares.items()
         ],

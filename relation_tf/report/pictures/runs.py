@@ -101,7 +101,9 @@ def _score_panels(
             better = ", lower is better" if task in scores.lower_is_better else ""
             alt = f"{task}{better}, scores of all seeds{unit}; means (and seeds): {means}."
             title = scores.with_arrow(task)
-            panels.append(Panel(title, alt, partial(_draw_scores, shown, out, look, ends)))
+            panels.append(
+                Panel(title, alt, partial(_draw_scores, shown, out, look, ends), task=task)
+            )
     return panels
 
 
@@ -186,6 +188,7 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
                     alt,
                     partial(_draw_learning, histories, look, metrics),
                     axes=1 + len(metrics),
+                    task=task,
                 )
             )
     return panels

@@ -80,7 +80,9 @@ def differences(
     panels = []
     for task, table in there.items():
         shown = drawn[task], left_out[task], rows, look, ends, margins.get(task, 0)
-        panels.append(Panel(task, _words(task, table, unit), partial(_draw_pairs, *shown)))
+        panels.append(
+            Panel(task, _words(task, table, unit), partial(_draw_pairs, *shown), task=task)
+        )
     return Picture(
         name,
         "Differences between methods with intervals, by task.",

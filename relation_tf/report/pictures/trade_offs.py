@@ -109,7 +109,9 @@ def score_against(
         ]
         if len({cost for point in points for cost in point.costs}) > 1:
             unit = f"{score_label}, lower is better" if task in lower_is_better else score_label
-            panels.append(score_panel(task, points, better.get(task, ()), label, unit, look))
+            panels.append(
+                score_panel(task, points, better.get(task, ()), label, unit, look, task=task)
+            )
     return score_picture(name, f"Mean score against {label}, by task and method.", panels, look)
 
 
@@ -163,6 +165,7 @@ def score_panel(
     *,
     more_is_better: bool = False,
     spread: str = "standard deviation",
+    task: str = "",
 ) -> Panel:
     """Return a panel of mean scores against median costs, with the range of the costs.
 
@@ -177,6 +180,7 @@ def score_panel(
         look: Style of each method.
         more_is_better: If True, higher costs are better, such as those of a speed.
         spread: Name of `Point.spread` in the alternative text, such as "standard deviation".
+        task: Task of the panel, for the page's filter.
     """
     sign = -1 if more_is_better else 1
     costs = {point.method: [sign * cost for cost in point.costs] for point in points}
@@ -209,7 +213,7 @@ def score_panel(
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.set(xlabel=label, ylabel=score_label)
 
-    return Panel(title, alt, draw)
+    return Panel(title, alt, draw, task=task)
 
 
 def cost_against_length(

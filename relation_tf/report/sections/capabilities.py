@@ -146,7 +146,7 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
         noun, number = amount
         panels.append(score_panel(
             f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.look,
-            spread="half of the 95 % interval",
+            spread="half of the 95 % interval", task=task,
         ))  # fmt: skip
     title = "Scores against the size of the state, by task and method."
     return score_picture("score-state", title, panels, context.look)

@@ -121,7 +121,7 @@ def _pairs(several: OverTasks, context: ReportContext) -> Table:
             signed(pair.statistic),
             Cell(pvalue_only(pair.pvalue, alpha), significant=pair.significant),
             Cell(
-                "–" if math.isnan(pair.effect_size) else signed(pair.effect_size),
+                signed(pair.effect_size),
                 notes=[] if math.isnan(pair.effect_low) else [limits],
             ),
             Cell(verdict, significant=pair.significant),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -177,4 +178,5 @@ def _pairs(task: str, pairs: pd.DataFrame, context: ReportContext) -> Table:
 
 
 def _with_interval(value: float, low: float, high: float, digits: int) -> Cell:
-    return Cell(signed(value, digits), notes=[f"{signed(low, digits)} to {signed(high, digits)}"])
+    limits = f"{signed(low, digits)} to {signed(high, digits)}"
+    return Cell(signed(value, digits), notes=[] if math.isnan(low) else [limits])
