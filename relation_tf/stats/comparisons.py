@@ -64,7 +64,8 @@ class PairwiseResult(Shown):
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
-        method: Computation of p: `"exact"`, `"monte-carlo"` or `"asymptotic"`.
+        method: Computation of p of a permutation test: `"exact"`, `"monte-carlo"` or
+            `"asymptotic"`; the last also for other tests.
         null: Null distribution of a rank test, from which p is computed; None for other procedures.
         higher_is_better: If True, higher scores are better.
         attainable_pvalue: Smallest p possible with this number of methods and scores, without ties;
@@ -274,9 +275,10 @@ class PairwiseResult(Shown):
     def _title(self) -> str:
         sizes = [scores.size for scores in self.samples.values()]
         against = "" if self.control is None else f" of all against {self.control}"
+        known = self.null is not None or self.method != "asymptotic"  # else a default
         return (
-            f"{self.procedure.title}{against}, {self.method} p: {len(sizes)} methods x "
-            f"{seeds_in_words(sizes)}, alpha = {self.alpha:g}"
+            f"{self.procedure.title}{against}{f', {self.method} p' if known else ''}: "
+            f"{len(sizes)} methods x {seeds_in_words(sizes)}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:

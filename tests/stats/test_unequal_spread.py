@@ -323,3 +323,11 @@ def test_steel_dwass_without_equal_spread_is_this_test():
     pd.testing.assert_frame_equal(found.pairs(), expected.pairs())
     with pytest.raises(ValueError, match="`method` must be 'auto'"):
         steel_dwass(scores, method="exact", equal_spread=False)
+
+
+def test_only_tests_with_an_asymptotic_p_say_so():
+    """Welch's p comes from a t distribution."""
+    samples = {"a": [1, 2, 3], "b": [4, 5, 7]}
+    assert "asymptotic" not in str(welch(samples))
+    assert "Steel-Dwass, asymptotic p" in str(steel_dwass(samples, method="asymptotic"))
+    assert "exact p" in str(brunner_munzel(samples))
