@@ -201,3 +201,15 @@ def test_refusals(noisy_table, options, message):
 def test_rules_of_suites(suite_of, keys, message):
     with pytest.raises(SuiteError, match=message):
         suite_of(**keys)
+
+
+def test_the_smallest_p_is_that_of_the_seeds_of_all_tasks(table_of):
+    """The first task has three seeds, the second two."""
+    samples = {
+        "x": {name: [place + seed / 10 for seed in range(3)] for place, name in enumerate("abc")},
+        "y": {name: [place + seed / 10 for seed in range(2)] for place, name in enumerate("abc")},
+    }
+    report = compare(table_of(samples))
+    best = report.context.several.result.attainable_pvalue
+    assert best == pytest.approx(6 / (20 * 6))
+    assert "methods, tasks and seeds is at most .050 (without ties)" in text_of(report.markdown())
