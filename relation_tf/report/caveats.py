@@ -96,7 +96,8 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
 
 def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> Iterator[str]:
     reference, faults = verdicts.reference, []
-    lost = collapsed[collapsed["method"] == reference]
+    own = collapsed["task"].isin(scores.main_tasks)
+    lost = collapsed[own & collapsed["method"].eq(reference)]
     if len(lost):
         number = len(trained_networks(lost, scores))
         total = int(trained_networks(scores.table, scores)["method"].eq(reference).sum())

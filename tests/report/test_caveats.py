@@ -147,6 +147,14 @@ def test_a_network_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fab
     assert trained_networks(lost, scores).empty
 
 
+def test_only_main_tasks_make_a_reference_unstable(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "MNLI"], reference="attention", margin=1.0)
+    context = make_report(fabricate(suite, lambda config, *_: 0.5 + config.seed / 100)).context
+    lost = pd.DataFrame([{"task": "AX", "method": "attention", "seed": 1, "reason": "constant"}])
+    scores = replace(context.scores, tasks=[*context.scores.tasks, "AX"])
+    assert caveats(context.verdicts, None, scores, lost, pd.DataFrame()) == []
+
+
 @pytest.mark.parametrize(("seeds", "named"), [((1, 2), False), ((1, 2, 3), True)])
 def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seeds, named):
     def score(config, *_):
