@@ -240,6 +240,16 @@ def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
     return [(row.better, row.a if row.better == row.b else row.b) for row in won]
 
 
+def winners_on_all(pvalues: pd.DataFrame, tasks: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the pairs of `winners` that are significant on each of some tasks.
+
+    Args:
+        pvalues: Result of `all_pvalues`.
+        tasks: At least one task.
+    """
+    return set.intersection(*({*winners(pvalues[pvalues["task"] == task])} for task in tasks))
+
+
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Iterate over rows with columns as attributes; typed Any."""
     # Lists are much faster than `itertuples` over arrays of text, and for few rows.

@@ -344,6 +344,11 @@ class Scores:
         largest = self.factor(task) * self.table["score"][self.table["task"] == task].abs().max()
         return 3 if not largest >= 1 else max(0, 3 - math.floor(math.log10(largest)))
 
+    def digits_on(self, title: str) -> int:
+        """Return the number of decimals of a network, or of a mean over tasks with one unit."""
+        tasks = self.counted(title) if title in self.by_network else self.main_tasks
+        return self.digits(tasks[0])
+
     @cached_property
     def _digits(self) -> dict[str, int]:
         deviations = self.table.groupby(["task", "method"])["score"].std()

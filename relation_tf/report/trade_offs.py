@@ -56,7 +56,7 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
 
 
 class Interval(NamedTuple):
-    """Mean score of a method with a confidence interval; bounds are NaN if scores do not vary."""
+    """Mean score of a method with a confidence interval; bounds are NaN if it has none."""
 
     mean: float
     low: float
@@ -142,29 +142,57 @@ def _read(folder: Path, measures: Sequence[Measure]) -> pd.DataFrame:
     return runs
 
 
-def mean_scores(scores: Scores) -> dict[str, dict[str, Interval]]:
+def collapsed_networks(scores: Scores, collapsed: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return the networks and methods with collapsed runs.
+
+    Args:
+        scores: The scores.
+        collapsed: Result of `collapsed_runs`.
+    """
+    runs = zip(collapsed["task"], collapsed["method"], strict=True)
+    return {(scores.network(task), method) for task, method in runs}
+
+
+def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, Interval]]:
     """Return mean scores with 95 % intervals over seeds, in the unit of the tables.
+
+    Args:
+        scores: The scores.
+        collapsed: Result of `collapsed_runs`; a mean with such a run has no interval.
 
     Returns:
         "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
         -> interval if there is one task, or if units or directions differ.
     """
-    common = scores.common
+    common, lost = scores.common, collapsed_networks(scores, collapsed)
     if len(common) > 1 and scores.alike:
         title, methods = f"mean of {len(common)} tasks", next(iter(common.values()))
-        return {title: {name: mean_of([own[name] for own in common.values()]) for name in methods}}
+        return {
+            title: {
+                name: mean_of(
+                    [own[name] for own in common.values()],
+                    collapsed=any((network, name) in lost for network in common),
+                )
+                for name in methods
+            }
+        }
     networks = {name: own for name, own in scores.by_network.items() if own}
-    return {task: {name: mean_of([own[name]]) for name in own} for task, own in networks.items()}
+    return {
+        task: {name: mean_of([own[name]], collapsed=(task, name) in lost) for name in own}
+        for task, own in networks.items()
+    }
 
 
-def mean_of(samples: Sequence[Sequence[float]]) -> Interval:
+def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> Interval:
     """Return the mean over tasks of the means over seeds, with its 95 % interval over seeds.
 
     Args:
         samples: Scores of the seeds, by task. The degrees of freedom are Welch's.
+        collapsed: If True, some runs learned nothing: a t interval covers the true mean too rarely,
+            so there is none.
     """
     mean = float(np.mean([np.mean(own) for own in samples]))
-    if min(map(len, samples)) < 2:
+    if collapsed or min(map(len, samples)) < 2:
         return Interval(mean, math.nan, math.nan)
     error, freedom = error_of_sum([np.asarray(own) for own in samples])
     if not error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
-from relation_tf.report import compare, make_report
-from relation_tf.report.trade_offs import mean_of, mean_scores, read_costs
+from relation_tf.report import Report, compare, make_report
+from relation_tf.report.trade_offs import Interval, mean_of, mean_scores, read_costs
 from tests.report.conftest import Fabricate, MakeSuite
+
+MakeTable = Callable[..., pd.DataFrame]
 
 LEVELS = {"attention": 0.6, "linear": 0.602, "relation": 0.65, "baseline": 0.3}
 SECONDS = {"attention": 4.0, "linear": 2.0, "relation": 1.0, "baseline": 0.5}
@@ -45,6 +50,10 @@ def timed(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
 
     suite = suite_of(tasks=["training-128", "training-512"], seeds=6)
     return fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
+
+
+def _mean_scores(report: Report) -> dict[str, dict[str, Interval]]:
+    return mean_scores(report.context.scores, report.context.collapsed)
 
 
 def shown(folder: Path, timed: Path) -> str:
@@ -102,8 +111,7 @@ def test_costs_are_medians_with_ranges(scored: Path, timed: Path) -> None:
 
 
 def test_scores_have_intervals_over_seeds(scored: Path, timed: Path) -> None:
-    scores = make_report(scored, [timed]).context.scores
-    ((title, by_method),) = mean_scores(scores).items()
+    ((title, by_method),) = _mean_scores(make_report(scored, [timed])).items()
     assert title == "mean of 2 tasks"
     own = 100 * (0.65 + np.arange(1, 6) / 1e4)
     # Two tasks with the same scores and independent seeds.
@@ -116,7 +124,7 @@ def test_scores_have_intervals_over_seeds(scored: Path, timed: Path) -> None:
 def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite) -> None:
     suite = suite_of(tasks=["CoLA"], seeds=1)
     folder = fabricate(suite, score=lambda run, *_: LEVELS[run.method])
-    (by_method,) = mean_scores(make_report(folder).context.scores).values()
+    (by_method,) = _mean_scores(make_report(folder)).values()
     assert math.isnan(by_method["relation"].low)
     assert by_method["relation"].mean == pytest.approx(65)
 
@@ -125,6 +133,47 @@ def test_scores_that_do_not_vary_have_no_interval() -> None:
     mean, low, high = mean_of([[0.1] * 3, [0.3] * 3])
     assert mean == pytest.approx(0.2)
     assert np.isnan([low, high]).all()
+
+
+def test_a_mean_with_collapsed_runs_has_no_interval(
+    fabricate: Fabricate, suite_of: MakeSuite, timed: Path
+) -> None:
+    """Relation's first run on CoLA has a correlation of 0, that of equal predictions."""
+
+    def score(run: RunConfig, task: str, metric: str) -> float:
+        lost = (run.method, task, run.seed) == ("relation", "CoLA", 1)
+        return 0.0 if lost else LEVELS[run.method] + run.seed / 1e4
+
+    report = make_report(fabricate(suite_of(), score), [timed])
+    own = report.tables["trade_offs"].set_index("method")
+    assert own.loc["relation", ["score_low", "score_high"]].isna().all(axis=None)
+    assert own.loc["attention", ["score_low", "score_high"]].notna().all(axis=None)
+    assert "A mean with a collapsed run has no interval." in report.markdown()
+    (panel, *_) = next(p for p in report.context.pictures if p.name == "trade-offs-speed").panels
+    assert "relation 58.5 at " in panel.alt
+    (by_task,) = mean_scores(
+        replace(report.context.scores, tasks=["CoLA"]), report.context.collapsed
+    ).values()
+    assert math.isnan(by_task["relation"].low)
+
+
+def test_fractions_have_enough_digits(timed: Path, table_of: MakeTable) -> None:
+    """With one decimal the intervals would be points."""
+    samples = {name: [level + seed / 1e3 for seed in range(5)] for name, level in LEVELS.items()}
+    text = compare(table_of({"MR": samples}), costs=[timed]).markdown()
+    assert "| relation | 0.6520 (0.6500 to 0.6540) |" in text
+    text = compare(table_of({"MR": samples, "SST-2": samples}), costs=[timed]).markdown()
+    assert "| relation | 0.6520 (0.6508 to 0.6532) |" in text
+
+
+def test_a_network_is_dominated_by_its_own_tests(timed: Path, table_of: MakeTable) -> None:
+    """On the loss, relation is worse; over both tasks no pair differs."""
+    rising = {name: [level + seed / 1e3 for seed in range(5)] for name, level in LEVELS.items()}
+    table = table_of({"MNLI-m": rising, "MNLI-mm": rising, "loss": rising})
+    report = compare(table, lower_is_better=["loss"], costs=[timed])
+    speed = next(p for p in report.context.pictures if p.name == "trade-offs-speed")
+    panels = {panel.title: panel.alt for panel in speed.panels}
+    assert panels["MNLI; 128 tokens"].endswith("not dominated: relation, baseline.")
 
 
 def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:

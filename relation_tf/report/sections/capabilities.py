@@ -22,7 +22,7 @@ from relation_tf.report.pictures.capabilities import (
 )
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
-from relation_tf.report.trade_offs import Interval, mean_of
+from relation_tf.report.trade_offs import Interval, collapsed_networks, mean_of
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
@@ -153,7 +153,11 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
 
 
 def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:
-    return {name: mean_of([own]) for name, own in context.scores.by_network[task].items()}
+    lost = collapsed_networks(context.scores, context.collapsed)
+    return {
+        name: mean_of([own], collapsed=(task, name) in lost)
+        for name, own in context.scores.by_network[task].items()
+    }
 
 
 def _figures(pictures: Sequence[Picture | None], context: ReportContext) -> Iterator[Block]:

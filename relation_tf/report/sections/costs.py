@@ -9,7 +9,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note
-from relation_tf.report.comparisons import winners
+from relation_tf.report.comparisons import winners_on_all
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
@@ -126,9 +126,7 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
         means = table.groupby(["method", "seed"], sort=False)["score"].mean()
         means *= scores.factor(firsts[0])
         samples[task] = {name: [*means[name]] for name in scores.methods if name in means.index}
-        pairs = context.pvalues
-        won = ({*winners(pairs[pairs["task"] == first])} for first in firsts)
-        better[task] = set.intersection(*won)
+        better[task] = winners_on_all(context.pvalues, firsts)
     done = context.runs[context.runs["status"] == "done"]
     for name, column, label in (
         ("time", "seconds_epoch", "seconds per epoch"),

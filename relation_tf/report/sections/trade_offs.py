@@ -21,7 +21,7 @@ from relation_tf.report.blocks import (
     Table,
     number,
 )
-from relation_tf.report.comparisons import rows_of, winners
+from relation_tf.report.comparisons import rows_of, winners, winners_on_all
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
@@ -49,21 +49,24 @@ class TradeOffs(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the answer, the figures and a table."""
         costs = _costs(context)
-        scores = mean_scores(context.scores)
+        scores = mean_scores(context.scores, context.collapsed)
         if costs.empty or not scores:
             return []
+        collapsed = (
+            [] if context.collapsed.empty else ["A mean with a collapsed run has no interval."]
+        )
         pictures = [*_pictures(context, costs, scores)]
         return [
             *_answer(context, costs),
             *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
-            Paragraph(" ".join([_NOTE, *_sources(costs)]), "note"),
+            Paragraph(" ".join([_NOTE, *collapsed, *_sources(costs)]), "note"),
             *(_table(context, costs, title, own) for title, own in scores.items()),
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the costs with the mean scores."""
         costs = _costs(context)
-        scores = mean_scores(context.scores)
+        scores = mean_scores(context.scores, context.collapsed)
         if costs.empty or not scores:
             return {}
         rows = [
@@ -160,12 +163,12 @@ def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
 
 
 def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
-    """Return the better and the worse method of each significant pair, on a task or over all."""
-    pairs = context.pvalues[context.pvalues["task"] == title]
-    if pairs.empty:
-        outcome = outcome_of(context.scores, context.several, context.comparisons, context.looks)
-        return set() if outcome is None else {*winners(outcome.pairs)}
-    return {*winners(pairs)}
+    """Return the better and the worse method of each significant pair, on a network or over all."""
+    scores = context.scores
+    if title in scores.by_network and context.looks is None:
+        return winners_on_all(context.pvalues, scores.counted(title))
+    outcome = outcome_of(scores, context.several, context.comparisons, context.looks)
+    return set() if outcome is None else {*winners(outcome.pairs)}
 
 
 def _lower_is_better(context: ReportContext, title: str) -> bool:
@@ -195,14 +198,15 @@ def _table(
     by_method = [{row.method: row for row in rows_of(own)} for own, _ in shown]
     rows = []
     lower = _lower_is_better(context, title)
+    digits = context.scores.digits_on(title)
     for name, score in sorted(scores.items(), key=lambda pair: pair[1].mean, reverse=not lower):
         cells = [_cost(own.get(name)) for own in by_method]
-        rows.append(Row([name, _score(score), *cells], [name]))
+        rows.append(Row([name, _score(score, digits), *cells], [name]))
     return Table("Table: scores and costs", columns, rows)
 
 
-def _score(score: Interval) -> Cell:
-    mean, low, high = (f"{value:.1f}".replace("-", "−") for value in score)
+def _score(score: Interval, digits: int) -> Cell:
+    mean, low, high = (f"{value:z.{digits}f}".replace("-", "−") for value in score)
     ends = "" if pd.isna(score.low) else f"{low} to {high}"
     return Cell(mean, notes=[ends] if ends else [], paper_note=ends)
 
