@@ -245,6 +245,18 @@ def test_scores_that_do_not_vary_have_no_verdict(table_of):
     assert r"$-$$\infty$ to $\infty$" in report.latex()
 
 
+@pytest.mark.parametrize("options", [{"reference": "r", "margin": 0.05}, {}])
+def test_figures_of_fractions_have_enough_digits(table_of, options):
+    samples = {"r": 0.5 + SEEDS / 1e3, "a": 0.52 + SEEDS / 1e3}
+    for tasks in ({"x": samples}, {"x": samples, "y": samples}):
+        pictures = compare(table_of(tasks), **options).context.pictures
+        panels = [
+            p for each in pictures if each.name in ("answer", "differences") for p in each.panels
+        ]
+        assert panels
+        assert all("0.0200 (" in panel.alt for panel in panels)
+
+
 def test_margins_of_tasks(suite_of, fabricate):
     methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
     suite = suite_of(

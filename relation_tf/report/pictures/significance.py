@@ -37,6 +37,7 @@ def differences(
     unit: str = "",
     ends: tuple[str, str] = ("bold name higher", "row higher"),
     margins: Mapping[str, float] = MappingProxyType({}),
+    digits: Mapping[str, int] = MappingProxyType({}),
 ) -> Picture | None:
     """Return a forest plot: the difference of each pair of methods with its interval, by task.
 
@@ -53,6 +54,7 @@ def differences(
         unit: Unit of the differences.
         ends: Words at the negative and at the positive end of the axis.
         margins: Largest loss that does not matter by task, drawn as a dashed line.
+        digits: Decimals in the alternative text by task, by default one.
 
     Returns:
         The picture, without tasks where all limits are infinite; None if no pair has a difference.
@@ -81,7 +83,12 @@ def differences(
     for task, table in there.items():
         shown = drawn[task], left_out[task], rows, look, ends, margins.get(task, 0)
         panels.append(
-            Panel(task, _words(task, table, unit), partial(_draw_pairs, *shown), task=task)
+            Panel(
+                task,
+                _words(task, table, unit, digits.get(task, 1)),
+                partial(_draw_pairs, *shown),
+                task=task,
+            )
         )
     return Picture(
         name,
@@ -123,14 +130,14 @@ def _left_out(table: pd.DataFrame, drawn: pd.DataFrame) -> str:
     return f"the {len(drawn)} largest of {len(table):,} differences"
 
 
-def _words(task: str, table: pd.DataFrame, unit: str) -> str:
+def _words(task: str, table: pd.DataFrame, unit: str, digits: int) -> str:
     named = _differing(table) if len(table) > _MANY else table
     differing = len(named)
     named = _most_different(named)
     columns = ["a", "b", "difference", "low", "high"]
     words = [
-        f"{a} and {b} {signed(difference, 1)}"
-        + (f" ({signed(low, 1)} to {signed(high, 1)})" if not math.isnan(low) else "")
+        f"{a} and {b} {signed(difference, digits)}"
+        + (f" ({signed(low, digits)} to {signed(high, digits)})" if not math.isnan(low) else "")
         for a, b, difference, low, high in named[columns].to_numpy(object)
     ]
     if differing > len(named):

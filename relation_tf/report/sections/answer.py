@@ -105,6 +105,7 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
         unit=context.scores.unit,
         ends=("worse", "better"),
         margins={title: float(mean["margin"].iloc[0])},
+        digits={title: context.scores.digits(context.scores.main_tasks[0])},
     )
     margin = "; dashed line: the margin" if context.scores.margin else ""
     what = f"Difference from {verdicts.reference}{context.scores.in_unit}"
@@ -131,7 +132,10 @@ def _best_figure(context: ReportContext) -> list[Block]:
     if not finite.any():
         return []
     ends = ("worse", "better")
-    picture = differences({title: table}, context.look, name="answer", unit=scores.unit, ends=ends)
+    picture = differences(
+        {title: table}, context.look, name="answer", unit=scores.unit, ends=ends,
+        digits={title: scores.digits(scores.main_tasks[0])},
+    )  # fmt: skip
     which = "the control" if scores.control else "the method with the best mean"
     note = (
         f"{capital(estimand)}{scores.in_unit} from {best}, {which}, with simultaneous intervals"

@@ -107,7 +107,10 @@ def _figure(context: ReportContext) -> Sequence[Block]:
     by_task = dict(iter(table.groupby("task", sort=False)))
     tasks = [*context.comparisons][:MOST_PANELS]
     picture = differences(
-        {task: by_task[task] for task in tasks}, context.look, unit=context.scores.unit
+        {task: by_task[task] for task in tasks},
+        context.look,
+        unit=context.scores.unit,
+        digits={task: context.scores.digits(task) for task in tasks},
     )
     note = "The same differences as a figure, in the unit of the table of scores."
     if len(tasks) < len(context.comparisons):

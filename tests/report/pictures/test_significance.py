@@ -165,3 +165,11 @@ def test_the_rank_diagram_fits_a_phone(names):
     ranks = {name: 1.0 + place for place, name in enumerate(names)}
     picture = critical_difference(ranks, [names[:5], names[3:]], 5.0, "All", styles(names))
     assert 7.5 * 3.7 / picture.size[0] > 6
+
+
+def test_digits_are_those_of_the_scores():
+    row = {"a": "a", "b": "b", "difference": 0.0214, "low": 0.0101, "high": 0.0327}
+    tables = {"CoLA": pd.DataFrame([row]), "RTE": pd.DataFrame([row])}
+    picture = differences(tables, styles("ab"), digits={"CoLA": 3, "RTE": 2})
+    assert "a and b +0.021 (+0.010 to +0.033)" in picture.panels[0].alt
+    assert "a and b +0.02 (+0.01 to +0.03)" in picture.panels[1].alt
