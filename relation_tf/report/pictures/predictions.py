@@ -303,11 +303,13 @@ def confusion_matrices(answers: Answers) -> Picture | None:
 
 def _confusion(runs: Sequence[Run]) -> FloatArray:
     """Return the shares of predicted classes for each true class (row), as mean over seeds."""
+    from sklearn.metrics import confusion_matrix
+
     found = []
     for run in runs:
-        number = run.probabilities.shape[1]
-        counts = np.zeros((number, number))
-        np.add.at(counts, (run.labels, run.probabilities.argmax(axis=1)), 1)
+        classes = np.arange(run.probabilities.shape[1])
+        predicted = run.probabilities.argmax(axis=1)
+        counts = confusion_matrix(run.labels, predicted, labels=classes)
         with np.errstate(invalid="ignore"):
             found.append(counts / counts.sum(axis=1, keepdims=True))
     mean: FloatArray = np.ma.masked_invalid(found).mean(axis=0).filled(np.nan)
