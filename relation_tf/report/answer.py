@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,6 +12,7 @@ from relation_tf.report.comparisons import all_pvalues, rows_of, winners
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
+from relation_tf.stats.comparisons import seeds_in_words
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.presentation import capital
 
@@ -117,16 +118,18 @@ def tested_among(
         comparisons: The test of each task, from `compare`.
         declared: Number of methods of the suite, or of the family.
     """
-    fewest = [len(test.samples) for test in comparisons.values()]
-    if not fewest or min(fewest) == declared:
+    tested = [len(test.samples) for test in comparisons.values()]
+    if not tested or min(tested) == declared:
         return
+    fewest, most = min(tested), max(tested)
     attainable = scores.procedure.attainable_pvalue
     if attainable is None:
         return
     best = attainable(declared, scores.seeds)
+    number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     yield (
-        f"Tests include only the {_between(fewest)} of the suite's {declared} methods that have "
-        f"runs. With all {declared}, p is larger (with {scores.seeds} seeds without ties "
+        f"Tests include only the {number} of the suite's {declared} methods that have runs. With "
+        f"all {declared}, p is larger (with {scores.seeds} seeds without ties "
         f"{format_pvalue(best, scores.alpha)} or more)."
     )
 
@@ -373,12 +376,7 @@ def _is_whole(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> bool
 
 
 def _seeds(pairs: pd.DataFrame) -> str:
-    return f"{_between([*pairs['n_a'], *pairs['n_b']])} seeds"
-
-
-def _between(numbers: Collection[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low}" if low == high else f"{low} to {high}"
+    return seeds_in_words([*pairs["n_a"], *pairs["n_b"]])
 
 
 def _place(task: str, scores: Scores) -> str:

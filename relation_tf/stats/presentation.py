@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
+
+from relation_tf.stats.pairwise import index_pairs
 
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "statistic": "{:+.3f}".format,
@@ -63,7 +64,7 @@ def pair_names(
     names: Sequence[Hashable], against_first: bool = False
 ) -> list[tuple[Hashable, Hashable]]:
     """Return all pairs of names, or only those with the first name."""
-    return [*itertools.combinations(names, 2)][: len(names) - 1 if against_first else None]
+    return [(names[i], names[j]) for i, j in index_pairs(len(names), against_first)]
 
 
 def name_pairs(

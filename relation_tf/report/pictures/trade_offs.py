@@ -27,6 +27,11 @@ _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
 _NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most names that fit
 
+DOMINATED = (
+    "A method A is dominated if a method B is significantly better and no run of B costs more than "
+    "a run of A. If any method is dominated, the others are marked with a ring."
+)
+
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms per batch"),
     "milliseconds_per_step": ("Time", "ms per step"),

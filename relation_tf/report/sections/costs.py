@@ -13,7 +13,7 @@ from relation_tf.report.comparisons import winners_on_all
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
-from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
+from relation_tf.report.pictures.trade_offs import DOMINATED, cost_against_length, score_against
 from relation_tf.report.runs import TIMED, computed_tokens
 from relation_tf.stats.presentation import count
 
@@ -70,12 +70,10 @@ def _note(context: ReportContext) -> str:
     return (
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
         "training epoch (horizontal line: range over seeds). If the methods differ in size, a "
-        "second figure shows the score against the number of parameters without the embedding. A "
-        "method A is dominated if a method B is significantly better and no run of B costs more "
-        "than a run of A. If any method is dominated, the others are marked with a ring. Runs "
-        "compute "
-        f"{computed_tokens(suite)}; an operation uses {count(suite.threads, 'CPU thread')}. Times "
-        "depend on the processor (see the end of the page) and its load."
+        "second figure shows the score against the number of parameters without the embedding. "
+        f"{DOMINATED} Runs compute {computed_tokens(suite)}; an operation uses "
+        f"{count(suite.threads, 'CPU thread')}. Times depend on the processor (see the end of the "
+        "page) and its load."
     )
 
 

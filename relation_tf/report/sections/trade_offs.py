@@ -24,18 +24,16 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of, winners, winners_on_all
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import DOMINATED, Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
 from relation_tf.report.trade_offs import Interval, cheaper_and_no_worse, mean_scores
 from relation_tf.stats.presentation import capital, count
 
 _NOTE = (
     "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
-    "line: range of the cost over the runs. A method A is dominated if a method B is significantly "
-    "better and no run of B costs more than a run of A. If any method is dominated, the others are "
-    "marked with a ring. Costs come from the timed suite at the stated length, not from the "
-    "networks that were scored. State size: memory of the causal form for earlier tokens. Methods "
-    "are matched by name."
+    f"line: range of the cost over the runs. {DOMINATED} Costs come from the timed suite at the "
+    "stated length, not from the networks that were scored. State size: memory of the causal form "
+    "for earlier tokens. Methods are matched by name."
 )
 
 
