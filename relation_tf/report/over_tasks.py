@@ -96,7 +96,7 @@ def over_tasks(scores: Scores) -> OverTasks | None:
 def _notes(found: Any, scores: Scores) -> Iterator[str]:
     if isinstance(found, SignedRankResult) and not scores.alike:
         yield (
-            "the tasks have different units or directions, so the ranks of differences depend on "
+            "The tasks have different units or directions, so the ranks of differences depend on "
             "the units"
         )
 

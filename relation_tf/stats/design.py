@@ -206,8 +206,7 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     if len(sizes) != num_methods:
         raise ValueError(
             f"`num_seeds` must be one number, or a sequence of {num_methods} numbers, one per "
-            f"method. "
-            f"Received: num_seeds={num_seeds}"
+            f"method. Received: num_seeds={num_seeds}"
         )
     for size in sizes:
         check_count("num_seeds", size)

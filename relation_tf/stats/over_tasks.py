@@ -220,7 +220,7 @@ def friedman_nemenyi(
         notes.append(_note_on_few_tasks(exact, least))
     if attainable >= alpha:
         tasks = count(num_tasks, "task")
-        notes.append(f"no pair of {num_methods} methods can differ significantly with {tasks}")
+        notes.append(f"No pair of {num_methods} methods can differ significantly with {tasks}")
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     return FriedmanNemenyiResult(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
@@ -390,7 +390,7 @@ def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
 
 
 def _note_on_few_tasks(exact: bool, least: float) -> str:
-    few = f"with fewer than {FEW_TASKS} tasks"
+    few = f"With fewer than {FEW_TASKS} tasks"
     if exact:
         return f"{few} Nemenyi's p is a rough approximation; Friedman's p is exact"
     return (

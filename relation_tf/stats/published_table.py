@@ -373,9 +373,7 @@ def _row_of(found: pd.DataFrame, claim: Claim) -> int:
     if len(rows) != 1:
         raise ValueError(
             "a claim must name a pair of methods in the table: (task, a, b), or (a, b) if the "
-            "table "
-            "has no tasks. "
-            f"Received: {tuple(claim)}"
+            f"table has no tasks. Received: {tuple(claim)}"
         )
     return int(rows.index[0])
 

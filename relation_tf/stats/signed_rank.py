@@ -19,7 +19,7 @@ from relation_tf.stats.comparisons import (
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
 from relation_tf.stats.directions import Directions, read_directions, unlike_units
 from relation_tf.stats.items import sign_flips
-from relation_tf.stats.presentation import count
+from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
@@ -130,7 +130,7 @@ def wilcoxon_holm(
     means = signs * np.array([[own[name].mean() for name in names] for own in tasks.values()])
     largest = {task: float(np.abs(row).max()) for task, row in zip(tasks, means, strict=True)}
     if remark := unlike_units(largest, higher):
-        notes.append(f"{remark}, and the ranks of differences depend on the units")
+        notes.append(f"{capital(remark)}, and the ranks of differences depend on the units")
     ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
     statistic = np.array([own.sum() for own in ranks])
     total = np.array([np.abs(own).sum() for own in ranks])

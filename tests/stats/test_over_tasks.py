@@ -176,7 +176,7 @@ def test_two_tasks_with_the_same_ranks_of_three_methods():
     result = friedman_nemenyi(pd.DataFrame([[1, 2, 3], [1, 2, 3]], columns=list("abc")))
     assert (result.friedman_pvalue, result.f_pvalue) == pytest.approx((1 / 6, 1 / 6))
     assert result.notes[0] == (
-        "with fewer than 10 tasks Nemenyi's p is a rough approximation; Friedman's p is exact"
+        "With fewer than 10 tasks Nemenyi's p is a rough approximation; Friedman's p is exact"
     )
 
 
@@ -186,8 +186,8 @@ def test_tasks_needed():
         attainable = friedman_nemenyi(DEMSAR.iloc[:tasks]).attainable_pvalue
         assert (attainable < 0.05) == reached
     few = friedman_nemenyi(DEMSAR.iloc[:2])
-    assert few.notes[-1] == "no pair of 4 methods can differ significantly with 2 tasks"
-    assert few.notes[0].startswith("with fewer than 10 tasks Nemenyi's p is a rough")
+    assert few.notes[-1] == "No pair of 4 methods can differ significantly with 2 tasks"
+    assert few.notes[0].startswith("With fewer than 10 tasks Nemenyi's p is a rough")
     assert friedman_nemenyi(DEMSAR).notes == ()
 
 

@@ -194,8 +194,7 @@ def _scope(context: ReportContext) -> Iterator[str | Span]:
     """Yield what p covers, and where the uncertainty from the scored rows is."""
     yield (
         "Scope: p, intervals and verdicts generalize to other seeds on the same evaluation rows, "
-        "not "
-        "to other rows"
+        "not to other rows"
     )
     if any("variance" in part.row_tables for part in context.parts.values()):
         yield "; for other rows, see "

@@ -112,10 +112,10 @@ def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator
         significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
         yield (
             "McNemar's test, with all seeds of a method together (exact sign flips of rows, "
-            "mid-p), shows whether the same trained networks would differ on other rows. Of the "
-            f"{count(total, 'comparison')} of a pair of methods on a task, {significant} "
-            f"{'is' if significant == 1 else 'are'} significant ({context.level}, Holm-corrected)."
-            " "
+            "mid-p), tests whether the accuracy of the same trained networks differs on other "
+            f"rows. Of the {count(total, 'comparison')} of a pair of methods on a task, "
+            f"{significant} {'is' if significant == 1 else 'are'} significant ({context.level}, "
+            "Holm-corrected). "
         )
     yield "Tables: "
     yield from file_links(found)
