@@ -211,14 +211,14 @@ def _draw(
     if not curves:
         return
     figure = Figure(figsize=(11, 4.8), layout="constrained")
-    colours = mpl.color_sequences["tab10"]
+    colors = mpl.color_sequences["tab10"]
     for axes, (title, label, value) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         for number, (curve, points) in enumerate(curves):
             shown = [(point["length"], value(point)) for point in points if value(point)]
             axes.plot(
                 *(zip(*shown, strict=True) if shown else ([], [])),
                 label=curve.subject,
-                color=colours[number % len(colours)],
+                color=colors[number % len(colors)],
                 linestyle="-" if curve.linear else "--",
                 marker="osD^vP*Xph<>"[number],
                 markersize=4,

@@ -107,7 +107,7 @@ def beam_search(
         max_length: Maximum number of decoded tokens, including the end token.
         beam_width: Number of hypotheses per sequence.
         length_penalty: Exponent of the length normalization: 0 selects the most probable sequence,
-            larger values favour longer sequences.
+            larger values favor longer sequences.
 
     Returns:
         Ids and scores of the best hypotheses.

@@ -25,7 +25,7 @@ MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
 
 _CELL = 0.42  # side in inches
 _LETTER = 0.072  # width of a letter in inches
-_OPACITY = (0.06, 0.5)  # numbers must be legible on it, in the colours of both pages
+_OPACITY = (0.06, 0.5)  # numbers must be legible on it, in the colors of both pages
 _LINES = (2.7, 1.9)  # size of a panel with lines
 
 

@@ -1,7 +1,7 @@
 """Drawing of figures: styles of methods, panels and their alternative text.
 
 A figure consists of panels. HTML includes the panels separately, so that they fit the width and
-colours of the page; Markdown includes them as one image.
+colors of the page; Markdown includes them as one image.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-# Contrast of at least 3:1 on white and dark pages; distinct for colour-blind readers (tested).
+# Contrast of at least 3:1 on white and dark pages; distinct for color-blind readers (tested).
 _COLORS = ("#5599cc", "#cc1133", "#dd7700", "#889977", "#9900ff", "#885577", "#6655cc")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-# The colour of a mechanism is that of its place here; other names have a colour by their hash.
+# The color of a mechanism is that of its place here; other names have a color by their hash.
 _MECHANISMS = ("attention", "relation", "linear-attention", "baseline", "contextualizer", "fcsr",
                "transformer")  # fmt: skip
 INK, GRID, PAPER = "#1b1b1d", "#d9d9dc", "#ffffff"
@@ -134,7 +134,7 @@ class Picture:
 
     @cached_property
     def inline(self) -> list[Markup]:
-        """Panels as SVG elements in the colours of the page."""
+        """Panels as SVG elements in the colors of the page."""
         return [
             _inline(self._figure([panel], 1), f"{self.name} {panel.title}", panel.alt)
             for panel in self.panels
@@ -193,12 +193,12 @@ class Picture:
 
 
 def styles(methods: Sequence[str]) -> dict[str, Style]:
-    """Return colour, marker and line style of each method.
+    """Return color, marker and line style of each method.
 
-    They depend on the name, so that a method looks the same in all reports: the colour is that of
+    They depend on the name, so that a method looks the same in all reports: the color is that of
     the mechanism (`relation-64` and `relation-128` have one); its methods have different markers.
-    If two mechanisms of a report have the same colour, the second gets the next free one. Methods
-    of a single mechanism have different colours.
+    If two mechanisms of a report have the same color, the second gets the next free one. Methods
+    of a single mechanism have different colors.
     """
     stems = {name: _stem(name) for name in methods}
     colors: dict[str, int] = {}
@@ -231,7 +231,7 @@ def _stem(name: str) -> str:
 
 
 def _place_of(stem: str) -> int:
-    """Return the preferred colour of a name: that of the longest mechanism in it."""
+    """Return the preferred color of a name: that of the longest mechanism in it."""
     known = [each for each in _MECHANISMS if each in stem]
     return _MECHANISMS.index(max(known, key=len)) if known else crc32(stem.encode())
 

@@ -198,7 +198,7 @@ def time_means(times: pd.DataFrame) -> pd.DataFrame:
     means["seconds_compilation"] = "seconds_compilation", "median"
     runs = times.assign(reached=reached, **of_reached)
     table = runs.groupby(["task", "method"], sort=False, as_index=False).agg(**means)
-    # A mean over only the successful seeds would favour the method.
+    # A mean over only the successful seeds would favor the method.
     whole = table["seconds"].where(table["reached"] == table["n"])
     least = whole.groupby(table["task"]).transform("min")
     least_epoch = table.groupby("task")["seconds_epoch"].transform("min")
