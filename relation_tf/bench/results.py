@@ -136,7 +136,7 @@ class Results:
         return f"<Results of suite {self.suite.name}: {len(self.runs)} runs{failed}, {self.folder}>"
 
     @cached_property
-    def asked(self) -> Sequence[RunConfig]:
+    def requested(self) -> Sequence[RunConfig]:
         """Configurations of the requested runs."""
         return self.suite.runs() if self.configs is None else self.configs
 
@@ -177,7 +177,8 @@ class Results:
             runs=[run | {"method": new(run["method"])} for run in self.runs],
             failures=[(other_run(run), error) for run, error in self.failures],
             configs=[
-                config.model_copy(update={"method": new(config.method)}) for config in self.asked
+                config.model_copy(update={"method": new(config.method)})
+                for config in self.requested
             ],
             failing_layers={new(name): fault for name, fault in self.failing_layers.items()},
         )
@@ -190,7 +191,7 @@ class Results:
             suite=self.suite.model_copy(update={"method": own, "families": None}),
             runs=[run for run in self.runs if run["method"] in methods],
             failures=[(run, error) for run, error in self.failures if run.split("/")[1] in methods],
-            configs=[config for config in self.asked if config.method in methods],
+            configs=[config for config in self.requested if config.method in methods],
             failing_layers={k: v for k, v in self.failing_layers.items() if k in methods},
         )
 
@@ -248,16 +249,16 @@ class Results:
         return _read_history(self.suite, run["task"], Path(run["folder"]) / "history.csv")
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
-        asked = {task.name for task in self.suite.learned()}
+        learned = {task.name for task in self.suite.learned()}
         firsts = [find_metric(task.metrics[0]) for task in self.suite.learned()]
         alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
-        if len(asked) < 2 or self.suite.timed or not alike:
+        if len(learned) < 2 or self.suite.timed or not alike:
             return []
         by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
         for run in self.runs:
             by_seed[run["method"], run["seed"]][run["task"]] = run["metrics"]
         # Built-in tasks have the names of GLUE tasks, but their scores are not GLUE scores.
-        of_glue = not SOURCES[self.suite.source].artificial and asked <= set(GLUE)
+        of_glue = not SOURCES[self.suite.source].artificial and learned <= set(GLUE)
         rows = []
         for (method, seed), tasks in by_seed.items():
             if set(tasks) != {*self.suite.tasks}:

@@ -66,7 +66,7 @@ class SuiteStatus:
             >>> SuiteStatus.of(read_results(folder)).count("requested")
             20
         """
-        requested = Counter((config.task, config.method) for config in results.asked)
+        requested = Counter((config.task, config.method) for config in results.requested)
         done = Counter((run["task"], run["method"]) for run in results.runs)
         failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
         keys = [

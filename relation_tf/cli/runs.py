@@ -350,7 +350,7 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     if len(missing) > len(GLUE) / 2 and not fill_missing:
         return  # a suite for other purposes than the leaderboard
     done = Counter(run["task"] for run in results.runs)
-    requested = Counter(config.task for config in results.asked)
+    requested = Counter(config.task for config in results.requested)
     unfinished = [name for name in results.suite.tasks if done[name] < requested[name]]
     if missing and not fill_missing:
         echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")

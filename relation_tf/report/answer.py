@@ -364,7 +364,7 @@ def _any_of(tasks: Sequence[str], scores: Scores) -> str:
 def _tested(number: int, scores: Scores) -> str:
     """Return the noun for tasks, restricted unless a pair is tested on all of them."""
     where = "" if number == len(scores.own_tasks) else " with both methods"
-    return f"{'tasks' if scores.apart else scores.noun}{where}"
+    return f"{'tasks' if scores.diagnostics else scores.noun}{where}"
 
 
 def _is_whole(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> bool:

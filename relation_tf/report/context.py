@@ -355,11 +355,11 @@ class ReportContext:
     @cached_property
     def drawn(self) -> dict[str, Style]:
         """Style of the methods in figures with a row for each: all, or the best ones of many."""
-        if len(self.look) <= MOST_DRAWN:
-            return self.look
+        if len(self.styles) <= MOST_DRAWN:
+            return self.styles
         ranks = standings(self.scores)["rank"].sort_values(kind="stable")
         best = {*ranks.index[:MOST_DRAWN]} or {*self.scores.methods[:MOST_DRAWN]}
-        return {name: style for name, style in self.look.items() if name in best}
+        return {name: style for name, style in self.styles.items() if name in best}
 
     @property
     def pairs_listed(self) -> bool:
@@ -377,9 +377,9 @@ class ReportContext:
         return procedure_label(self.scores.procedure, self.scores.control)
 
     @cached_property
-    def look(self) -> dict[str, Style]:
+    def styles(self) -> dict[str, Style]:
         """Style of each method in figures, the same in all families."""
-        return styles(self.scores.methods) if self.whole is None else self.whole.look
+        return styles(self.scores.methods) if self.whole is None else self.whole.styles
 
     @property
     def generated_data(self) -> str:
@@ -436,7 +436,9 @@ class ReportContext:
         from relation_tf.report.sections import predictions
 
         return (
-            None if self.results is None else predictions.predicted(self.predicted_rows, self.look)
+            None
+            if self.results is None
+            else predictions.predicted(self.predicted_rows, self.styles)
         )
 
     @cached_property

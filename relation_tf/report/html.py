@@ -62,7 +62,7 @@ def _render(template: str, context: ReportContext, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"inline": _inline, "swatch": swatch, "heads": _heads}
-    environment.globals["swatches"] = {name: swatch(look) for name, look in context.look.items()}
+    environment.globals["swatches"] = {name: swatch(look) for name, look in context.styles.items()}
     return environment.get_template(template).render(context=context, **values)
 
 

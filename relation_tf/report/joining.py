@@ -438,7 +438,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
         suite=suite,
         runs=[run for each in parts for run in each.runs],
         failures=[failure for each in parts for failure in each.failures],
-        configs=[config for each in parts for config in each.asked],
+        configs=[config for each in parts for config in each.requested],
         parts=[
             replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts

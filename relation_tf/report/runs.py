@@ -79,7 +79,7 @@ def all_runs(results: Results) -> pd.DataFrame:
     done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
     errors = dict(results.failures)
     rows = []
-    for config in results.asked:
+    for config in results.requested:
         run, error = done.get(config.key), errors.get(str(config))
         status = "done" if run else "not done" if error is None else "failed"
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
@@ -227,9 +227,9 @@ def failed_runs(
     return failed
 
 
-def methods_as_asked(results: Results) -> list[dict[str, str]]:
+def requested_methods(results: Results) -> list[dict[str, str]]:
     """Return mechanism, width and options of each method with runs, as requested by the suite."""
-    configs = {(config.method, config.group is not None): config for config in results.asked}
+    configs = {(config.method, config.group is not None): config for config in results.requested}
     settings = differing_settings(results)
     methods = []
     for method in results.begun.methods():
@@ -259,7 +259,7 @@ def differing_settings(results: Results) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for key in OF_METHODS:
         values: dict[str, dict[Any, None]] = {}
-        for config in results.asked:
+        for config in results.requested:
             values.setdefault(config.method, {})[getattr(config, key)] = None
         if len({(*sorted(map(str, own)),) for own in values.values()}) > 1:
             for name, own in values.items():

@@ -145,7 +145,7 @@ class Scores:
         return [task for task in self.tasks if task not in self.averages]
 
     @cached_property
-    def apart(self) -> list[str]:
+    def diagnostics(self) -> list[str]:
         """Diagnostic sets, such as AX: they are tested, but in no average and no test over tasks.
 
         Empty if there are no other tasks.
@@ -157,14 +157,14 @@ class Scores:
     @property
     def main_tasks(self) -> list[str]:
         """The tasks without the averages and the diagnostic sets."""
-        return [task for task in self.own_tasks if task not in self.apart]
+        return [task for task in self.own_tasks if task not in self.diagnostics]
 
     @property
-    def said_apart(self) -> str:
+    def diagnostics_remark(self) -> str:
         """Sentence on the diagnostic sets, or empty."""
-        names = join_names(self.apart)
+        names = join_names(self.diagnostics)
         return names and (
-            f" Diagnostic sets ({names}) are tested separately: no average and no result over "
+            f"Diagnostic sets ({names}) are tested separately: no average and no result over "
             "tasks includes them."
         )
 
@@ -199,7 +199,7 @@ class Scores:
         return f"{task}{self.arrow(task)}"
 
     @property
-    def turned(self) -> str:
+    def direction_remark(self) -> str:
         """Sentence on the sign of differences of two methods where lower is better, or empty."""
         lower = ", ".join(task for task in self.tasks if task in self.lower_is_better)
         return lower and (

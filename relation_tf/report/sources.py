@@ -69,7 +69,9 @@ class LoadedScores:
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
         runs = set() if self.runs.empty else {*self.runs["method"]}
-        return runs if self.results is None else runs | {run.method for run in self.results.asked}
+        return (
+            runs if self.results is None else runs | {run.method for run in self.results.requested}
+        )
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
         """Return a copy with some methods renamed."""

@@ -44,7 +44,7 @@ class Verdicts:
         averaged: Tasks of this mean; tasks scored from one network count once.
         doubts: Warnings about missing scores.
         notes: Remarks on constant scores.
-        apart: Diagnostic sets, which no mean and no count includes.
+        diagnostics: Diagnostic sets, which no mean and no count includes.
         not_learned: Tasks and test sets without verdicts, because the reference does not learn
             them.
     """
@@ -55,7 +55,7 @@ class Verdicts:
     averaged: Sequence[str]
     doubts: Sequence[str]
     notes: Sequence[str]
-    apart: Sequence[str] = ()
+    diagnostics: Sequence[str] = ()
     not_learned: Sequence[str] = ()
 
     @property
@@ -65,7 +65,7 @@ class Verdicts:
 
     def counts(self, method: str) -> dict[str, int]:
         """Return the number of tasks by verdict, without diagnostic sets."""
-        counted = (table for task, table in self.tasks.items() if task not in self.apart)
+        counted = (table for task, table in self.tasks.items() if task not in self.diagnostics)
         tables = map(by_method, counted)
         found = Counter(str(own[method].verdict) for own in tables if method in own)
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
@@ -128,7 +128,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
-    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.apart, unlearned)
+    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.diagnostics, unlearned)
 
 
 def by_method(table: pd.DataFrame) -> dict[str, Any]:

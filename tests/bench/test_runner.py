@@ -20,7 +20,7 @@ from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.report import compare, make_report
-from relation_tf.report.runs import methods_as_asked
+from relation_tf.report.runs import requested_methods
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
@@ -608,7 +608,7 @@ def test_methods_with_their_own_tokens(tmp_path, small_glue, saved_model, suite)
     digests = {name: run["config"]["glove_digest"] for name, run in runs.items()}
     assert digests["pieces"] is digests["saved"] is None is not digests["words"]
     report = make_report(results)
-    options = {row["method"]: row["options"] for row in methods_as_asked(report.context.results)}
+    options = {row["method"]: row["options"] for row in requested_methods(report.context.results)}
     assert options == {
         "pieces": "num_layers 1, tokens wordpiece, vocabulary_size 90, embeddings random",
         "words": "tokens word, embeddings glove",
@@ -742,7 +742,7 @@ def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite
     for sources in (["alone", "two"], ["two", "alone"]):
         report = compare(*(tmp_path / name for name in sources))
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
-        methods = methods_as_asked(report.context.results)
+        methods = requested_methods(report.context.results)
         assert sorted("sharing" in method["options"] for method in methods) == [False, True]
     with pytest.raises(SuiteError, match="group two: must have the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")

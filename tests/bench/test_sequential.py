@@ -89,7 +89,7 @@ def test_seeds_are_added_until_every_pair_is_decided(tmp_path, instant, suite):
     seeds = {m: sum(run["method"] == m for run in results.runs) / 2 for m in METHODS}
     last = {pair.seeds for pair in looks.pairs if METHODS[2] in (pair.a, pair.b)}
     assert seeds[METHODS[2]] == max(last) < seeds[METHODS[0]] == seeds[METHODS[1]]
-    assert len(results.asked) == len(results.runs) == len(instant["started"])
+    assert len(results.requested) == len(results.runs) == len(instant["started"])
 
 
 @pytest.mark.parametrize("after", [1, 7, 18, 19, 30])

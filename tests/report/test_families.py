@@ -84,7 +84,7 @@ def test_sections_are_repeated_for_each_family(report):
     assert "(units 64)" in latex
     # Methods look the same in all families.
     for units, part in zip((64, 128), report.context.parts.values(), strict=True):
-        assert part.look is report.context.look
+        assert part.styles is report.context.styles
         assert f"Verdicts by task, units {units}" in page
     headings = re.findall(r'<details class="section" id="([^"]+)"', page)
     assert len(headings) == len({*headings})

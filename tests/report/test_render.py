@@ -15,7 +15,7 @@ from relation_tf.files import write_json
 from relation_tf.report import make_report, render
 from relation_tf.report.latex import escape_latex
 from relation_tf.report.markdown import escape_markdown
-from relation_tf.report.runs import methods_as_asked
+from relation_tf.report.runs import requested_methods
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
@@ -150,7 +150,7 @@ def test_report_of_a_part_of_a_suite_shows_only_this_part(suite_of, pages_of):
         assert "2 of the suite's 4 methods" in page.replace("&#39;", "'")
         assert not re.search("CoLA|MRPC|linear|attention", page.split("ettings</h2>")[0])
     assert "MRPC" not in pages[0]
-    assert [row["method"] for row in methods_as_asked(report.context.results)] == [
+    assert [row["method"] for row in requested_methods(report.context.results)] == [
         "relation", "baseline",
     ]  # fmt: skip
 

@@ -91,7 +91,7 @@ def test_an_observer_is_called_and_changes_no_result(module, train, tmp_path, jo
     observer = {"callback": f"{module}:Observer", "options": {"folder": str(tmp_path)}}
     without, observed = train("without", quiet=True), train("with", observer, quiet=True, jobs=jobs)
     assert len(observed.runs) == len(without.runs) == 4
-    for run in without.asked:
+    for run in without.requested:
         old, new = (tmp_path / name / "runs" / str(run) for name in ("without", "with"))
         assert history(old) == history(new)
         assert result(old) == result(new)

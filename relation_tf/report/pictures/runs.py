@@ -76,7 +76,7 @@ def _score_panels(
     lost: dict[tuple[str, str], set[int]] = {}
     names = ["task", "method", "seed"]
     for own, method, seed in [] if collapsed is None else collapsed[names].to_numpy().tolist():
-        for task in (own, *(() if own in scores.apart else scores.averages)):
+        for task in (own, *(() if own in scores.diagnostics else scores.averages)):
             lost.setdefault((task, method), set()).add(seed)
     panels = []
     seeds: dict[tuple[str, str], list[Any]] = {}

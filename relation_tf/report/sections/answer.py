@@ -100,7 +100,7 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
     title = f"Mean of {count(number, 'task')}" if number > 1 else verdicts.averaged[0]
     picture = differences(
         {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
-        context.look,
+        context.styles,
         name="answer",
         unit=context.scores.unit,
         ends=("worse", "better"),
@@ -133,7 +133,7 @@ def _best_figure(context: ReportContext) -> list[Block]:
         return []
     ends = ("worse", "better")
     picture = differences(
-        {title: table}, context.look, name="answer", unit=scores.unit, ends=ends,
+        {title: table}, context.styles, name="answer", unit=scores.unit, ends=ends,
         digits={title: scores.digits(scores.main_tasks[0])},
     )  # fmt: skip
     which = "the control" if scores.control else "the method with the best mean"
@@ -330,14 +330,14 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
         yield "The result does not generalize to other tasks."
     if len(verdicts.tasks) == 1:
         yield from verdicts.notes
-    if 0 < tasks < len({*verdicts.tasks} - {*scores.apart}):
+    if 0 < tasks < len({*verdicts.tasks} - {*scores.diagnostics}):
         shared = [f" ({in_words(own)})" for own in scores.shared.values()]
         yield (
             f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "
             "count as one task, with their mean."
         )
-    if scores.apart:
-        yield scores.said_apart.strip()
+    if scores.diagnostics:
+        yield scores.diagnostics_remark
 
 
 def quoted_test(context: ReportContext) -> Iterator[str]:

@@ -52,7 +52,7 @@ class CapabilityProfile(Section):
         said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
         pictures = [
             depth_picture(_depths(found)),
-            longer_picture(_longer(found), context.look),
+            longer_picture(_longer(found), context.styles),
             _state_picture(found, context),
         ]
         return [
@@ -145,11 +145,11 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
         ]
         noun, number = amount
         panels.append(score_panel(
-            f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.look,
+            f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.styles,
             spread="half of the 95 % interval", task=task,
         ))  # fmt: skip
     title = "Scores against the size of the state, by task and method."
-    return score_picture("score-state", title, panels, context.look)
+    return score_picture("score-state", title, panels, context.styles)
 
 
 def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:

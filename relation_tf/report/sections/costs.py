@@ -35,8 +35,8 @@ class LearningCurves(Section):
                 "first seed stops. Each faint line is one seed; its mark is the epoch whose "
                 "weights are evaluated."
             )
-        picture = learning_curves(context.results, context.look)
-        return figure_with_note(picture, note, context.look)
+        picture = learning_curves(context.results, context.styles)
+        return figure_with_note(picture, note, context.styles)
 
 
 @register_section("time")
@@ -51,14 +51,14 @@ class Costs(Section):
         if results is None or results.suite.timed or context.how.empty:
             return []
         pictures = [each for each in _scores_against(context, results) if each is not None]
-        lengths = cost_against_length(_by_length(context), context.look)
+        lengths = cost_against_length(_by_length(context), context.styles)
         by_length = (
             "Time per batch and memory of a run against the mean text length of the task, with the "
             "range over seeds. Lines do not join different tasks, because tasks differ in more "
             "than their length."
         )
         return [
-            *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
+            *(Figure(picture, {} if i else context.styles) for i, picture in enumerate(pictures)),
             *([Paragraph(_note(context), "note")] if pictures else []),
             *figure_with_note(lengths, by_length),
         ]
@@ -106,8 +106,8 @@ class TokenCosts(Section):
             own["milliseconds_per_step"] = 1000 * how["seconds_batch"]
         else:
             own["milliseconds_per_pass"] = 1000 * how["seconds_epoch"]
-        picture = cost_against_length(how.assign(**own), context.look, joined=True)
-        return figure_with_note(picture, TIMED[results.suite.timed].costs, context.look)
+        picture = cost_against_length(how.assign(**own), context.styles, joined=True)
+        return figure_with_note(picture, TIMED[results.suite.timed].costs, context.styles)
 
 
 def _scores_against(context: ReportContext, results: Results) -> Iterator[Picture | None]:
@@ -134,6 +134,6 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
         for (of, method), own in done.groupby(["task", "method"], sort=False)[column]:
             costs.setdefault(str(of), {})[str(method)] = own.tolist()
         yield score_against(
-            name, costs, samples, label, context.look, score_label=scores.unit or "score",
+            name, costs, samples, label, context.styles, score_label=scores.unit or "score",
             better=better, lower_is_better=lower,
         )  # fmt: skip

@@ -97,7 +97,7 @@ def _intervals(context: ReportContext) -> str:
     return (
         f" After p: the {estimand.name}{context.scores.in_unit}, second minus first method, with "
         f"its {confidence} interval, simultaneous for all pairs of a column. An interval excludes "
-        f"0 only if the pair is significant. {estimand.assumption}{context.scores.turned}"
+        f"0 only if the pair is significant. {estimand.assumption}{context.scores.direction_remark}"
     )
 
 
@@ -108,7 +108,7 @@ def _figure(context: ReportContext) -> Sequence[Block]:
     tasks = [*context.comparisons][:MOST_PANELS]
     picture = differences(
         {task: by_task[task] for task in tasks},
-        context.look,
+        context.styles,
         unit=context.scores.unit,
         digits={task: context.scores.digits(task) for task in tasks},
     )

@@ -101,7 +101,8 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
             counted = context.scores.counted(network)
             how = "by their mean per seed" if len(counted) > 1 else f"by {counted[0]}"
             yield f"{in_words(tasks)} are scored from one network and count once, {how}."
-    yield from filter(None, [context.scores.said_apart.strip()])
+    if context.scores.diagnostics:
+        yield context.scores.diagnostics_remark
     if several.left_out:
         yield f"Left out, because a method has no scores: {in_words(several.left_out)}."
     yield from (f"{capital(note)}." for note in several.notes)
@@ -146,7 +147,7 @@ def _ranks(
         result.critical_difference,
         # A network with two dev sets is one task.
         f"{len(several.tasks)} {'tasks' if scores.shared else scores.noun}",
-        context.look,
+        context.styles,
     )
     if picture is not None:
         blocks.append(Figure(picture))

@@ -30,7 +30,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
-from relation_tf.report.runs import TIMED, computed, methods_as_asked, varied
+from relation_tf.report.runs import TIMED, computed, requested_methods, varied
 from relation_tf.stats.presentation import count
 from relation_tf.tasks.task import Timed
 
@@ -98,7 +98,7 @@ def _methods(results: Results) -> list[Block]:
         Column("Requested size"),
         Column("Options"),
     ]
-    rows = [Row([*row.values()], [row["method"]]) for row in methods_as_asked(results)]
+    rows = [Row([*row.values()], [row["method"]]) for row in requested_methods(results)]
     return [Table("Table: methods", columns, rows)] if rows else []
 
 

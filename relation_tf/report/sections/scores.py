@@ -117,7 +117,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         else:
             maybe = "probably " if scores.unit_remark else ""
             yield f" There is no average, because the metrics {maybe}differ in unit or direction."
-    yield scores.said_apart
+    if scores.diagnostics:
+        yield f" {scores.diagnostics_remark}"
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
         verb = "is" if failed == 1 else "are"
@@ -188,7 +189,7 @@ class Seeds(Section):
 
 def best_drawn(context: ReportContext) -> str:
     """Return a sentence on the methods that a figure leaves out; empty if it has all."""
-    drawn, total = len(context.drawn), len(context.look)
+    drawn, total = len(context.drawn), len(context.styles)
     ranked = "by mean rank " if len(context.scores.main_tasks) > 1 else ""
     said = f" Drawn: the {drawn} best of {total:,} methods {ranked}"
     return f"{said.rstrip()}; all scores are in scores.csv." if drawn < total else ""

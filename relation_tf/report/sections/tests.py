@@ -83,7 +83,7 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     yield (
         f"{positive} positive if the second method scores higher. Intervals of Cliff's delta are "
         "nominal 95 % intervals without correction for multiple comparisons, so they can exclude 0 "
-        f"when p is not significant.{scores.turned}"
+        f"when p is not significant.{scores.direction_remark}"
     )
     if not context.pairs_listed:
         yield " There are too many pairs to list here: see "

@@ -56,7 +56,7 @@ class TradeOffs(Section):
         pictures = [*_pictures(context, costs, scores)]
         return [
             *_answer(context, costs),
-            *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
+            *(Figure(picture, {} if i else context.styles) for i, picture in enumerate(pictures)),
             Paragraph(" ".join([_NOTE, *collapsed, *_sources(costs)]), "note"),
             *(_table(context, costs, title, own) for title, own in scores.items()),
         ]
@@ -132,7 +132,7 @@ def _pictures(
                 _better(context, title),
                 label,
                 _unit(context, title),
-                context.look,
+                context.styles,
                 more_is_better=bool(of_measure["more_is_better"].iloc[0]),
                 spread="half of the 95 % interval",
             )
@@ -141,7 +141,7 @@ def _pictures(
             if len(_points(own, by_method)) > 1
         ]
         title = f"Mean score against {label}, by method."
-        picture = score_picture(f"trade-offs-{measure}", title, panels, context.look)
+        picture = score_picture(f"trade-offs-{measure}", title, panels, context.styles)
         if picture is not None:
             yield picture
 
