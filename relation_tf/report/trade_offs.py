@@ -17,6 +17,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import all_runs, read_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
+from relation_tf.stats.aggregates import Estimate
 from relation_tf.stats.spread import error_of_sum
 from relation_tf.tasks.generated import length_of
 
@@ -53,14 +54,6 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     ),
 }
 """Measures of each kind of timed suite."""
-
-
-class Interval(NamedTuple):
-    """Mean score of a method with a confidence interval; bounds are NaN if it has none."""
-
-    mean: float
-    low: float
-    high: float
 
 
 def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) -> pd.DataFrame:
@@ -153,7 +146,7 @@ def collapsed_networks(scores: Scores, collapsed: pd.DataFrame) -> set[tuple[str
     return {(scores.network(task), method) for task, method in runs}
 
 
-def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, Interval]]:
+def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, Estimate]]:
     """Return mean scores with 95 % intervals over seeds, in the unit of the tables.
 
     Args:
@@ -161,8 +154,9 @@ def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, 
         collapsed: Result of `collapsed_runs`; a mean with such a run has no interval.
 
     Returns:
-        "mean of N tasks" -> method -> interval, for the tasks that all methods have; task -> method
-        -> interval if there is one task, or if units or directions differ.
+        "mean of N tasks" -> method -> mean, for the tasks that all methods have; task -> method ->
+        mean if there is one task, or if units or directions differ. Limits are NaN if there is no
+        interval.
     """
     common, lost = scores.common, collapsed_networks(scores, collapsed)
     if len(common) > 1 and scores.alike:
@@ -183,7 +177,7 @@ def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, 
     }
 
 
-def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> Interval:
+def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> Estimate:
     """Return the mean over tasks of the means over seeds, with its 95 % interval over seeds.
 
     Args:
@@ -193,12 +187,12 @@ def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> I
     """
     mean = float(np.mean([np.mean(own) for own in samples]))
     if collapsed or min(map(len, samples)) < 2:
-        return Interval(mean, math.nan, math.nan)
+        return Estimate(mean, math.nan, math.nan)
     error, freedom = error_of_sum([np.asarray(own) for own in samples])
     if not error:
-        return Interval(mean, math.nan, math.nan)
+        return Estimate(mean, math.nan, math.nan)
     half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * error / len(samples)
-    return Interval(mean, mean - half, mean + half)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def cheaper_and_no_worse(

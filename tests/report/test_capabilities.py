@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.capabilities import _limit
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
 from relation_tf.report.pictures.drawing import styles
+from relation_tf.report.sections.capabilities import _intervals
 from tests.report.conftest import Fabricate, MakeSuite
 
 TASKS = ["majority", "needle-16", "needle-64", "parity"]
@@ -155,3 +158,11 @@ def test_state_size(folder: Path) -> None:
     assert "relation, 0.12 KiB: majority" in pictures["capabilities"].panels[0].alt
     assert report.tables["capabilities"].set_index("method")["state_kib"]["attention"].eq(8).all()
     assert "KiB: size of the state of the causal form" in report.markdown()
+
+
+def test_a_mean_with_collapsed_runs_has_no_interval(folder: Path) -> None:
+    lost = pd.DataFrame([{"task": "needle-64", "method": "relation", "seed": 1}])
+    context = SimpleNamespace(scores=make_report(folder).context.scores, collapsed=lost)
+    own = _intervals(cast("ReportContext", context), "needle-64")
+    assert math.isnan(own["relation"].high)
+    assert own["attention"].low < own["attention"].value < own["attention"].high

@@ -18,7 +18,8 @@ from scipy import stats
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.report import Report, compare, make_report
-from relation_tf.report.trade_offs import Interval, mean_of, mean_scores, read_costs
+from relation_tf.report.trade_offs import mean_of, mean_scores, read_costs
+from relation_tf.stats import Estimate
 from tests.report.conftest import Fabricate, MakeSuite
 
 MakeTable = Callable[..., pd.DataFrame]
@@ -52,7 +53,7 @@ def timed(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
     return fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
 
 
-def _mean_scores(report: Report) -> dict[str, dict[str, Interval]]:
+def _mean_scores(report: Report) -> dict[str, dict[str, Estimate]]:
     return mean_scores(report.context.scores, report.context.collapsed)
 
 
@@ -126,7 +127,7 @@ def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite
     folder = fabricate(suite, score=lambda run, *_: LEVELS[run.method])
     (by_method,) = _mean_scores(make_report(folder)).values()
     assert math.isnan(by_method["relation"].low)
-    assert by_method["relation"].mean == pytest.approx(65)
+    assert by_method["relation"].value == pytest.approx(65)
 
 
 def test_scores_that_do_not_vary_have_no_interval() -> None:

@@ -22,7 +22,8 @@ from relation_tf.report.pictures.capabilities import (
 )
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
-from relation_tf.report.trade_offs import Interval, collapsed_networks, mean_of
+from relation_tf.report.trade_offs import collapsed_networks, mean_of
+from relation_tf.stats import Estimate
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
@@ -152,7 +153,7 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
     return score_picture("score-state", title, panels, context.styles)
 
 
-def _intervals(context: ReportContext, task: str) -> Mapping[str, Interval]:
+def _intervals(context: ReportContext, task: str) -> Mapping[str, Estimate]:
     lost = collapsed_networks(context.scores, context.collapsed)
     return {
         name: mean_of([own], collapsed=(task, name) in lost)

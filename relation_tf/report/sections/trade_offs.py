@@ -26,7 +26,8 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import DOMINATED, Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
-from relation_tf.report.trade_offs import Interval, cheaper_and_no_worse, mean_scores
+from relation_tf.report.trade_offs import cheaper_and_no_worse, mean_scores
+from relation_tf.stats import Estimate
 from relation_tf.stats.presentation import capital, count
 
 _NOTE = (
@@ -68,7 +69,7 @@ class TradeOffs(Section):
         if costs.empty or not scores:
             return {}
         rows = [
-            {"score_of": title, "method": name, "score": own.mean, "score_low": own.low,
+            {"score_of": title, "method": name, "score": own.value, "score_low": own.low,
              "score_high": own.high}
             for title, by_method in scores.items()
             for name, own in by_method.items()
@@ -120,7 +121,7 @@ def _named(methods: Sequence[str] | None, reference: str) -> str:
 
 
 def _pictures(
-    context: ReportContext, costs: pd.DataFrame, scores: Mapping[str, Mapping[str, Interval]]
+    context: ReportContext, costs: pd.DataFrame, scores: Mapping[str, Mapping[str, Estimate]]
 ) -> Iterator[Picture]:
     """Yield a figure per measure, with panels for the shortest and the longest text."""
     for measure, of_measure in costs.groupby("measure", sort=False):
@@ -152,9 +153,9 @@ def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
     return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
 
 
-def _points(costs: pd.DataFrame, scores: Mapping[str, Interval]) -> list[Point]:
+def _points(costs: pd.DataFrame, scores: Mapping[str, Estimate]) -> list[Point]:
     return [
-        Point(row.method, [row.low, row.typical, row.high], own.mean, own.high - own.mean)
+        Point(row.method, [row.low, row.typical, row.high], own.value, own.high - own.value)
         for row in rows_of(costs)
         if (own := scores.get(row.method)) is not None
     ]
@@ -181,7 +182,7 @@ def _unit(context: ReportContext, title: str) -> str:
 
 
 def _table(
-    context: ReportContext, costs: pd.DataFrame, title: str, scores: Mapping[str, Interval]
+    context: ReportContext, costs: pd.DataFrame, title: str, scores: Mapping[str, Estimate]
 ) -> Table:
     """Return a table with a column for each measure at the shortest and the longest text."""
     shown = [
@@ -197,13 +198,13 @@ def _table(
     rows = []
     lower = _lower_is_better(context, title)
     digits = context.scores.digits_on(title)
-    for name, score in sorted(scores.items(), key=lambda pair: pair[1].mean, reverse=not lower):
+    for name, score in sorted(scores.items(), key=lambda pair: pair[1].value, reverse=not lower):
         cells = [_cost(own.get(name)) for own in by_method]
         rows.append(Row([name, _score(score, digits), *cells], [name]))
     return Table("Table: scores and costs", columns, rows)
 
 
-def _score(score: Interval, digits: int) -> Cell:
+def _score(score: Estimate, digits: int) -> Cell:
     mean, low, high = (f"{value:z.{digits}f}".replace("-", "−") for value in score)
     ends = "" if pd.isna(score.low) else f"{low} to {high}"
     return Cell(mean, notes=[ends] if ends else [], paper_note=ends)
