@@ -143,17 +143,16 @@ class PairwiseResult(Shown):
     def directions(self) -> FloatArray:
         """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
 
-        Higher is by the sign of the statistic: by ranks, or by means in a test of means. Without a
-        statistic, or if it is 0, higher is by ranks, or else by means.
+        Higher is by the sign of the statistic: by ranks, or by means in a test of means. If it is 0
+        or unknown, higher is by ranks; if it is unknown and ranks are equal, by means.
         """
-        statistic = np.nan_to_num(self._of_pairs("statistic"))
-        signs = np.sign(np.where(np.abs(statistic) > ROUNDING, statistic, 0))
-        if not signs.all():
-            signs = np.where(signs == 0, np.sign(self._of_pairs("effect_size")), signs)
-        if not signs.all():
+        statistic = self._of_pairs("statistic")
+        known = np.nan_to_num(statistic)
+        signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
+        if (unknown := np.isnan(statistic) & (signs == 0)).any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
-            apart = np.nan_to_num([means[b] - means[a] for a, b in self._named])
-            signs = np.where(signs == 0, np.sign(apart), signs)
+            first, second = np.array([(means[a], means[b]) for a, b in self._named]).T
+            signs = np.where(unknown, 1.0 * (second > first) - (second < first), signs)
         return signs
 
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:

@@ -69,7 +69,7 @@ def test_a_page_without_reference_shows_differences_from_the_best_method(table_o
         assert panel.title == "All 3 tasks"
         others = [name for name in level if name != best]
         assert all(f"{best} and {name} −" in panel.alt for name in others)
-        assert f"{best} and middle −1.0 (" in panel.alt
+        assert f"{best} and middle −1.00 (" in panel.alt
 
 
 @pytest.mark.parametrize("columns", [80, 120])

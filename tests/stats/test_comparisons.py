@@ -149,3 +149,9 @@ def test_joint_coverage():
         found = steel_dwass(named(scores)).confidence_interval()
         missed += ((found["low"] > true) | (found["high"] < true)).any()
     assert missed / experiments == pytest.approx(0.0402, abs=4 * math.sqrt(0.0402 / experiments))
+
+
+def test_equal_ranks_have_no_direction():
+    """Also if the means differ: a rank test says nothing about them."""
+    result = steel_dwass({"a": [1, 9], "b": [2, 3]})
+    assert result.directions().tolist() == [0]
