@@ -465,8 +465,12 @@ class Frozen(BaseLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Build the layer before freezing it; weights created later would be trainable."""
-        self.layer.build(x_shape)
+        if not self.layer.built:  # A loaded layer is already built.
+            self.layer.build(x_shape)
         self.trainable = False
+        # On TensorFlow, Keras ignores this assignment if the loaded layer has the value False.
+        for variable in self.layer.variables:
+            variable.trainable = False
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self, get_args
@@ -259,12 +259,23 @@ class Encoder(BaseLayer):
         """Create the stack from its configuration.
 
         Raises:
-            ValueError: If the mechanism is `"package.module:Name"` and Keras loads in safe mode.
+            ValueError: If the mechanism, or one inside it, is `"package.module:Name"` and Keras
+                loads in safe mode.
         """
-        mechanism = config["mechanism"]
-        if isinstance(mechanism, str) and ":" in mechanism:
-            refuse_in_safe_mode(f"mechanism={mechanism!r}")
-        return super().from_config(keras.saving.deserialize_keras_object(config))
+        config = keras.saving.deserialize_keras_object(config)
+        for name in _mechanism_names(config):
+            if ":" in name:
+                refuse_in_safe_mode(f"mechanism={name!r}")
+        return super().from_config(config)
+
+
+def _mechanism_names(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Return the names of mechanisms in arguments and in the options inside them."""
+    for key, value in arguments.items():
+        if isinstance(value, Mapping):
+            yield from _mechanism_names(value)
+        elif key.endswith("mechanism") and isinstance(value, str):
+            yield value
 
 
 class EncoderBlock(BaseLayer):

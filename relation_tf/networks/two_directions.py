@@ -18,6 +18,7 @@ def two_directions(
     options: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
+    dtype: Any = None,
 ) -> TwoDirections:
     """Build a `TwoDirections` layer around a mechanism of this package.
 
@@ -27,6 +28,7 @@ def two_directions(
         merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
         options: Further arguments of the mechanism.
         name: Name of the layer.
+        dtype: Dtype policy of both directions and of the sum.
 
     Raises:
         ValueError: If the mechanism has no causal form or rejects an option.
@@ -40,5 +42,6 @@ def two_directions(
     if merge == "concatenate":
         units = (units + 1) // 2
     entry = entry_of(mechanism)
-    own = {**in_blocks(entry, options, equations=True), "causal": True}
-    return TwoDirections(make_layer(entry, units, 0.0, own, name="forward"), merge, name=name)
+    own = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
+    forward = make_layer(entry, units, 0.0, own, name="forward")
+    return TwoDirections(forward, merge, name=name, dtype=dtype)

@@ -16,6 +16,7 @@ from relation_tf.networks import (
     sequence_classifier,
 )
 from relation_tf.networks.classifiers import TextEncoder
+from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
@@ -192,6 +193,17 @@ def test_saving_and_counting_learned_positions(tmp_path: Path) -> None:
     counts = count_parameters(model)
     assert counts["network"] == plain["network"]
     assert counts["embedding"] == plain["embedding"] + (6 + 2) * EMBEDDING
+
+
+def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> None:
+    contextual = Encoder("relation", units=6, options={"variant": "equations"})
+    model = make("one_sequence_classifier", "relation", contextual=contextual)
+    inputs = sequences("one_sequence_classifier")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(predict(loaded, inputs), predict(model, inputs))
+    counts = [len(each.trainable_weights) for each in (loaded, model)]
+    assert counts[0] == counts[1] < len(model.weights)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from relation_tf.layers import AFTSimple, LinearAttention, Relation
 from relation_tf.networks.encoder_stack import Encoder, encoder, transformer
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+from relation_tf.registry import MECHANISMS
 from tests.backends import array, close
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, tokens
@@ -89,6 +90,19 @@ def test_forms_of_the_mechanism_argument(mechanism: Any, options: Any) -> None:
     again.build(x.shape)
     randomize(again)
     close(array(again(x, mask=MASK)), array(expected(x, mask=MASK)))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        name
+        for name, entry in MECHANISMS.items()
+        if (entry.output_type, entry.head) == ("tokens", "first")
+    ],
+)
+def test_a_stack_of_each_mechanism_of_tokens(mechanism: str) -> None:
+    layer = Encoder(mechanism, units=8, dtype="mixed_bfloat16")
+    assert layer(tokens(0, 2, 5, 3), mask=MASK).shape == (2, 5, 8)
 
 
 def test_an_instance_is_a_template() -> None:
@@ -218,6 +232,29 @@ def test_a_file_in_safe_mode_imports_nothing(tmp_path: Path) -> None:
     model = keras.Model(x, Encoder(Relation)(x))
     model.save(tmp_path / "model.keras")
     with pytest.raises(ValueError, match=r"mechanism='relation_tf.layers.relation:Relation'.*safe"):
+        keras.saving.load_model(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=False)
+    close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
+
+
+INNER = {"mechanism": "relation_tf.layers:Relation"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("encoder", INNER),
+        ("two-directions", INNER),
+        ("encoder", {"mechanism": "two-directions", "options": INNER}),
+    ],
+)
+def test_a_file_in_safe_mode_imports_no_mechanism_of_a_mechanism(
+    mechanism: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    x = keras.Input((None, 4))
+    model = keras.Model(x, Encoder(mechanism, options=options)(x))
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"mechanism='relation_tf.layers:Relation'.*safe_mode=F"):
         keras.saving.load_model(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=False)
     close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))

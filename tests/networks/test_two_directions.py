@@ -9,6 +9,7 @@ import pytest
 
 from relation_tf.layers import Relation
 from relation_tf.networks import sequence_classifier
+from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.two_directions import two_directions
 
 
@@ -33,6 +34,14 @@ def test_concatenated_directions_have_half_of_the_units_each() -> None:
     assert isinstance(layer.layer, Relation)
     assert (layer.units, layer.layer.units, layer.layer.use_bias) == (8, 4, True)
     assert two_directions(7, "relation", "concatenate").units == 8
+
+
+def test_both_directions_have_the_dtype_of_the_stack() -> None:
+    stack = Encoder("two-directions", units=8, dtype="mixed_bfloat16")
+    assert stack(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+    layer = stack.blocks[0].mixer
+    policies = {each.dtype_policy.name for each in (layer, layer.layer, layer.backward)}
+    assert policies == {"mixed_bfloat16"}
 
 
 def test_a_mechanism_without_a_causal_form_is_refused() -> None:
