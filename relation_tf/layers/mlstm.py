@@ -126,13 +126,9 @@ class MLSTM(MatrixStateMixer):
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
         self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width)
         self.i_kernel = self.add_kernel("i_kernel", value_width, self.num_heads)
-        self.i_offset = self.add_weight(
-            shape=(self.num_heads,), initializer="zeros", name="i_offset"
-        )
+        self.i_offset = self.add_per_head("i_offset", "zeros")
         self.f_kernel = self.add_kernel("f_kernel", value_width, self.num_heads)
-        self.f_offset = self.add_weight(
-            shape=(self.num_heads,), initializer=_three_to_six, name="f_offset"
-        )
+        self.f_offset = self.add_per_head("f_offset", _three_to_six)
 
     def queries(self, query: Any, query_mask: Any) -> Any:
         """Return q."""
@@ -144,8 +140,8 @@ class MLSTM(MatrixStateMixer):
         keys = affine(value, self.key_kernel * scale, self.key_bias)
         values = self.heads(affine(value, self.value_kernel, self.value_bias))
         values = ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
-        log_f = ops.log_sigmoid(to_float32(affine(value, self.f_kernel, self.f_offset)))
-        log_i = to_float32(affine(value, self.i_kernel, self.i_offset))
+        log_f = ops.log_sigmoid(_logits(value, self.f_kernel, self.f_offset))
+        log_i = _logits(value, self.i_kernel, self.i_offset)
         if value_mask is not None:
             log_i = ops.where(value_mask[..., None], log_i, _LOWEST)
         keys = self.heads(zero_masked(keys, value_mask))
@@ -182,6 +178,12 @@ class MLSTM(MatrixStateMixer):
         return self.finish(_normalized(output, peaks), x, training=False), (memory, peaks)
 
 
+def _logits(value: Any, kernel: Any, offset: Any) -> Any:
+    """Return `value W + offset` in float32 or wider."""
+    logits = to_float32(ops.matmul(value, kernel))
+    return logits + ops.cast(offset, logits.dtype)
+
+
 def _relative(terms: Terms, before: Any, peaks: Any) -> Terms:
     """Return the terms relative to `exp(m)`; `before` is m before each token, `peaks` after it."""
     inputs = ops.exp(terms.log_inputs - peaks)
@@ -190,9 +192,12 @@ def _relative(terms: Terms, before: Any, peaks: Any) -> Terms:
 
 def _normalized(output: Any, peaks: Any) -> Any:
     """Divide by the normalizer, the last feature of each head, or by 1 if it is smaller."""
-    one = ops.exp(ops.minimum(-peaks, 80.0))[..., None]
+    # Within float32, and positive: both sums of a zero query are zero.
+    one = ops.exp(ops.clip(-peaks, -80.0, 80.0))[..., None]
     total, normalizer = ops.split(output, [output.shape[-1] - 1], axis=-1)
-    return total / ops.maximum(ops.abs(normalizer), one)
+    normalizer = ops.abs(normalizer)
+    # On JAX, the derivative of `maximum` is 0 times that of the division, which may overflow.
+    return total / ops.where(normalizer > one, normalizer, one)
 
 
 def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:

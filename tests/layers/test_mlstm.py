@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -37,3 +39,47 @@ def test_large_gates_do_not_overflow_or_vanish(causal: bool) -> None:
     )
     close(output, expected, 1e-3)  # Logarithms around 200 have errors of 1e-5.
     assert all(np.isfinite(gradient).all() for gradient in (for_x, *for_weights))
+
+
+@pytest.mark.parametrize("gate", [0.0, 60.0, 120.0])
+@pytest.mark.parametrize(("options", "token"), [({"causal": True}, 1), ({"use_bias": False}, 0)])
+def test_a_query_of_zero_gives_zero(gate: float, options: dict[str, Any], token: int) -> None:
+    """exp(-m), the least relative normalizer, is zero in float32 for m above 104."""
+    layer, mask = MLSTM(4, **options), np.array([[True, True, token == 0]])
+    layer.build((None, None, 4))
+    layer.i_offset.assign([gate])
+    x = tokens(0, 1, 3, 4)
+    x[:, 2] = token
+    output, [for_x], for_weights = vjp(
+        lambda x: layer(x, query_mask=mask), [x], layer.trainable_weights
+    )
+    assert not output[:, 2].any()
+    assert np.isfinite(output).all()
+    assert all(np.isfinite(gradient).all() for gradient in (for_x, *for_weights))
+
+
+def test_a_step_with_a_query_of_zero() -> None:
+    layer = MLSTM(4, causal=True, use_bias=False)
+    layer.build((None, None, 4))
+    layer.i_offset.assign([120.0])
+    _, state = layer.step(tokens(0, 1, 1, 4), layer.initial_state(1))
+    output, _ = layer.step(np.zeros((1, 1, 4), "float32"), state)
+    assert not array(output).any()
+
+
+def test_offsets_keep_their_precision_under_mixed_policies() -> None:
+    """bfloat16 rounds 4.51 to 4.5."""
+    seen = []
+
+    class Watched(MLSTM):
+        def recurred(self, queries: Any, terms: Any, mask: Any) -> Any:
+            seen.append(terms)
+            return super().recurred(queries, terms, mask)
+
+    layer = Watched(4, dtype="mixed_bfloat16", causal=True)
+    layer.build((None, None, 4))
+    layer.i_offset.assign([4.51])
+    layer.f_offset.assign([4.51])
+    layer(np.zeros((1, 1, 4), "float32"))
+    close(array(seen[0].log_inputs), [[[4.51]]], 1e-6)
+    close(array(seen[0].log_decays), [[[-np.log1p(np.exp(-4.51))]]], 1e-6)
