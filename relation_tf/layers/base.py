@@ -60,25 +60,30 @@ class WeightedLayer(BaseLayer):
         values, because an initializer draws its seed when it is created.
         """
         return {
-            "kernel_initializer": self.kernel_initializer.clone(),
-            "bias_initializer": self.bias_initializer.clone(),
+            "kernel_initializer": cloned(self.kernel_initializer),
+            "bias_initializer": cloned(self.bias_initializer),
             "kernel_regularizer": self.kernel_regularizer,
             "bias_regularizer": self.bias_regularizer,
         }
 
     def add_kernel(self, name: str, rows: int, columns: int) -> Any:
         """Add a `(rows, columns)` matrix."""
-        initializer, regularizer = self.kernel_initializer.clone(), self.kernel_regularizer
+        initializer, regularizer = cloned(self.kernel_initializer), self.kernel_regularizer
         return self.add_weight(
             shape=(rows, columns), initializer=initializer, regularizer=regularizer, name=name
         )
 
     def add_bias(self, name: str, width: int) -> Any:
         """Add a `(width,)` bias."""
-        initializer, regularizer = self.bias_initializer.clone(), self.bias_regularizer
+        initializer, regularizer = cloned(self.bias_initializer), self.bias_regularizer
         return self.add_weight(
             shape=(width,), initializer=initializer, regularizer=regularizer, name=name
         )
+
+
+def cloned(initializer: Any) -> Any:
+    """Return an initializer with its own seed; a function has none and is returned."""
+    return initializer.clone() if hasattr(initializer, "clone") else initializer
 
 
 def built_child(

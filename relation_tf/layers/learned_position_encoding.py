@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, width_of
-from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import boolean, zero_masked
 
 
@@ -53,7 +53,7 @@ class LearnedPositionEncoding(BaseLayer):
         self.vectors = self.add_weight(
             name="positions",
             shape=(self.max_length, width_of("x", x_shape)),
-            initializer=self.initializer.clone(),
+            initializer=cloned(self.initializer),
         )
         self.built = True
 

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import width_of
-from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import boolean, zero_masked
 
 
@@ -48,7 +48,7 @@ class SegmentEncoding(BaseLayer):
         self.vectors = self.add_weight(
             name="segments",
             shape=(2, width_of("x", x_shape)),
-            initializer=self.initializer.clone(),
+            initializer=cloned(self.initializer),
         )
         self.built = True
 

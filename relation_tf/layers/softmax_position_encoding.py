@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import width_of
-from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import to_float32, zero_masked
 
 
@@ -53,7 +53,7 @@ class SoftmaxPositionEncoding(BaseLayer):
         self.slope = self.add_weight(
             name="slope",
             shape=(width_of("x", x_shape),),
-            initializer=self.initializer.clone(),
+            initializer=cloned(self.initializer),
             # The slope is multiplied by positions: in half precision exponents have errors above 1.
             autocast=False,
         )

@@ -40,7 +40,7 @@ from relation_tf.layers import (
     SoftmaxPositionEncoding,
 )
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.feature_projection import projected_answer
@@ -298,7 +298,7 @@ class TextEncoder:
         make = _HEADS.get(self.entry.head)
         if make is None:
             return None
-        initializer = self.initializer.clone()
+        initializer = cloned(self.initializer)
         return make(self.config.units, kernel_initializer=initializer, name=f"{self.prefix}head")
 
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
@@ -311,7 +311,7 @@ class TextEncoder:
     def dense(self, name: str, units: int, activation: str | None = None) -> keras.layers.Dense:
         """Return a Dense layer with the configured initializer."""
         return keras.layers.Dense(
-            units, activation, kernel_initializer=self.initializer.clone(), name=name
+            units, activation, kernel_initializer=cloned(self.initializer), name=name
         )
 
     def answer(self, name: str, num_classes: int | None) -> keras.layers.Dense:

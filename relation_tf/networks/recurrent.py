@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.layers.base import cloned
 from relation_tf.layers.masking import kept_first
 from relation_tf.layers.slicing import tokens_at
 from relation_tf.networks.sentence_encoder import SentenceEncoder
@@ -111,7 +112,7 @@ class RecurrentNetwork(SentenceEncoder):
         recurrence = _CELLS[self.cell](
             self.units,
             **self.weight_arguments(),
-            recurrent_initializer=self.recurrent_initializer.clone(),
+            recurrent_initializer=cloned(self.recurrent_initializer),
             return_sequences=self.return_sequences or layer < self.num_layers - 1,
             dtype=self.dtype_policy,
             name=name,

@@ -195,6 +195,14 @@ def test_saving_and_counting_learned_positions(tmp_path: Path) -> None:
     assert counts["embedding"] == plain["embedding"] + (6 + 2) * EMBEDDING
 
 
+def test_the_initializer_of_dense_layers_can_be_a_function() -> None:
+    def fives(shape: tuple[int, ...], dtype: Any = None) -> Any:
+        return keras.ops.full(shape, 5.0, dtype)
+
+    model = make("one_sequence_classifier", "relation", initializer=fives)
+    assert all((model.get_layer(name).get_weights()[0] == 5).all() for name in ("hidden", "output"))
+
+
 def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> None:
     contextual = Encoder("relation", units=6, options={"variant": "equations"})
     model = make("one_sequence_classifier", "relation", contextual=contextual)
