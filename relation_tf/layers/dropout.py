@@ -25,6 +25,24 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     return ops.where(kept(ops.shape(x), rate, seed), x * (1 / (1 - rate)), 0.0)
 
 
+def seed_of_part(seed: int | None, part: int) -> int | None:
+    """Return a seed for a numbered part of a layer, such as a block; part 0 has the layer's seed.
+
+    Args:
+        seed: Seed of the layer, or None, which is returned.
+        part: Number of the part.
+
+    Example:
+        >>> from relation_tf.layers.dropout import seed_of_part
+        >>> seed_of_part(3, 0), seed_of_part(3, 1), seed_of_part(None, 1)
+        (3, 228595140, None)
+    """
+    if seed is None or part == 0:
+        return seed
+    mixed = np.random.SeedSequence((seed % 2**32, part)).generate_state(1)[0]
+    return int(mixed >> 1)  # Keras's seeds are signed on some backends.
+
+
 def kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     """Return a random boolean tensor, True with probability `1 - rate`.
 

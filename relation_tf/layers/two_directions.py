@@ -9,6 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer
+from relation_tf.layers.dropout import seed_of_part
 from relation_tf.layers.slicing import part
 from relation_tf.layers.token_mixer import TokenMixer
 
@@ -25,7 +26,8 @@ class TwoDirections(TokenMixer):
 
     Args:
         layer: A causal layer of this package. The layer of the other direction is created from its
-            configuration; an initializer with a seed gives both the same initial weights.
+            configuration, with another seed of the dropout; an initializer with a seed gives both
+            the same initial weights.
         merge: `"concatenate"`: the output has twice the units of `layer`; `"sum"`: the same units.
         name: Name of the layer.
         dtype: Dtype policy of the layer; `layer` keeps its own.
@@ -72,8 +74,8 @@ class TwoDirections(TokenMixer):
         units = layer.units * (2 if merge == "concatenate" else 1)
         super().__init__(units, name=name, dtype=dtype, trainable=trainable)
         self.layer, self.merge = layer, merge
-        config = layer.get_config()
-        self.backward = type(layer).from_config({**config, "name": f"{layer.name}_backward"})
+        seed, name = seed_of_part(layer.seed, 1), f"{layer.name}_backward"
+        self.backward = type(layer).from_config({**layer.get_config(), "seed": seed, "name": name})
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create the weights of both layers."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, Self, get_args
 
@@ -14,9 +13,8 @@ from relation_tf.layers.arguments import one_of, positive_integer, rate, width_o
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps
 from relation_tf.layers.masking import boolean, zero_masked
-from relation_tf.networks.mechanisms import in_blocks, make_layer
-from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
-from relation_tf.networks.safe_mode import refuse_in_safe_mode
+from relation_tf.networks.mixing import MixerFactory, mix_all
+from relation_tf.networks.safe_mode import refuse_imports
 
 Norm = Literal["post", "pre"]
 
@@ -52,7 +50,8 @@ class Encoder(BaseLayer):
         activation: Activation of `feed`.
         options: Further arguments of the mechanism. A registered name also has the
             `block_options` of its registration.
-        seed: Random seed of the dropout.
+        seed: Random seed of the dropout. A mechanism with an argument `seed` gets a seed from it in
+            each block; a seed in `options` or of a template gives one for each block instead.
         causal: If True, create the mechanism with `causal=True` and, unless `options` override it,
             `variant="equations"`, because the released code has no causal form. A template must
             already be causal.
@@ -98,7 +97,7 @@ class Encoder(BaseLayer):
     ) -> None:
         super().__init__(**kwargs)
         # Not tracked as a child layer: a template is not part of the computation.
-        self.mixer = _Mixer(mechanism, num_heads, options, causal)
+        self.mixer = MixerFactory(mechanism, num_heads, options, causal)
         self.num_layers = positive_integer("num_layers", num_layers)
         self.units = None if units is None else positive_integer("units", units)
         self.feed_forward_units = feed_forward_units
@@ -128,7 +127,7 @@ class Encoder(BaseLayer):
 
     def _block(self, i: int, units: int) -> Any:
         block = self.make_block(
-            self.mixer.make(units, self.dropout, self.dtype_policy),
+            self.mixer.make(i, units, self.dropout, self.seed, self.dtype_policy),
             self.feed_forward_units or 2 * units,
             self.norm,
             self.dropout,
@@ -263,19 +262,8 @@ class Encoder(BaseLayer):
                 loads in safe mode.
         """
         config = keras.saving.deserialize_keras_object(config)
-        for name in _mechanism_names(config):
-            if ":" in name:
-                refuse_in_safe_mode(f"mechanism={name!r}")
+        refuse_imports(config)
         return super().from_config(config)
-
-
-def _mechanism_names(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of mechanisms in arguments and in the options inside them."""
-    for key, value in arguments.items():
-        if isinstance(value, Mapping):
-            yield from _mechanism_names(value)
-        elif key.endswith("mechanism") and isinstance(value, str):
-            yield value
 
 
 class EncoderBlock(BaseLayer):
@@ -453,57 +441,3 @@ def transformer(
         causal,
         **kwargs,
     )
-
-
-@dataclass(frozen=True)
-class _Mixer:
-    """Factory of the mixing layers of the blocks."""
-
-    mechanism: Any
-    num_heads: int | None
-    options: Mapping[str, Any] | None
-    causal: bool
-
-    def __post_init__(self) -> None:
-        entry_of(self.mechanism)
-        refuse_options(self.mechanism, self._options)
-        if self.causal and is_layer(self.mechanism) and not self.is_causal:
-            raise ValueError(
-                f"`causal` cannot change a layer instance. Create {self.mechanism.name!r} with "
-                "causal=True, or pass its class. Received: causal=True"
-            )
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        """Options including the number of heads."""
-        heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
-        return {**(self.options or {}), **heads}
-
-    @property
-    def is_causal(self) -> bool:
-        """True if the mechanism declares that tokens do not see later tokens."""
-        if is_layer(self.mechanism):
-            return bool(getattr(self.mechanism, "causal", False))
-        return self.causal or bool(self._options.get("causal", False))
-
-    def make(self, units: int, dropout: float, dtype: Any) -> Any:
-        """Return a new mixing layer."""
-        if is_layer(self.mechanism):
-            return copy_of(self.mechanism, name="mixer", dtype=dtype)
-        entry = entry_of(self.mechanism)
-        causal = {"causal": True} if self.causal else {}
-        options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
-        return make_layer(entry, units, dropout, options, name="mixer")
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, with a class as its path."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, type):
-            mechanism = f"{mechanism.__module__}:{mechanism.__qualname__}"
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "mechanism": serialize(mechanism),
-            "num_heads": self.num_heads,
-            "options": None if self.options is None else serialize(dict(self.options)),
-            "causal": self.causal,
-        }

@@ -9,7 +9,7 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from relation_tf.errors import (
@@ -189,7 +189,7 @@ def make_layer(
         arguments.setdefault("dropout", dropout)
     if entry.size is not None:
         arguments = {entry.size: units, **arguments}
-    factory = load(entry.factory) if isinstance(entry.factory, str) else entry.factory
+    factory = factory_of(entry)
     try:
         return factory(name=name, **arguments)
     except (TypeError, ValueError) as error:
@@ -198,6 +198,11 @@ def make_layer(
         no_causal = arguments.get("causal") and not _declares(factory, "causal")
         reason = "it has no causal form" if no_causal else _line(str(error), 400)
         raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
+
+
+def factory_of(entry: Mechanism) -> Callable[..., Any]:
+    """Return the class of a mechanism's layer, or the function that makes it."""
+    return load(entry.factory) if isinstance(entry.factory, str) else entry.factory
 
 
 def in_blocks(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
+from relation_tf.layers.dropout import seed_of_part
 from relation_tf.layers.masking import zero_masked
-from relation_tf.networks.mechanisms import accepts, find_mechanism
+from relation_tf.networks.mechanisms import (
+    accepts,
+    factory_of,
+    find_mechanism,
+    in_blocks,
+    make_layer,
+    options_of,
+)
 from relation_tf.registry import Mechanism
 
 
@@ -85,3 +94,75 @@ def accepted(layer: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in arguments.items()
         if value is not None and accepts(layer, name)
     }
+
+
+@dataclass(frozen=True)
+class MixerFactory:
+    """Factory of the mixing layers of the blocks of an `Encoder`.
+
+    Attributes:
+        mechanism: As in `Encoder`.
+        num_heads: As in `Encoder`.
+        options: As in `Encoder`.
+        causal: As in `Encoder`.
+    """
+
+    mechanism: Any
+    num_heads: int | None
+    options: Mapping[str, Any] | None
+    causal: bool
+
+    def __post_init__(self) -> None:
+        entry_of(self.mechanism)
+        refuse_options(self.mechanism, self._options)
+        if self.causal and is_layer(self.mechanism) and not self.is_causal:
+            raise ValueError(
+                f"`causal` cannot change a layer instance. Create {self.mechanism.name!r} with "
+                "causal=True, or pass its class. Received: causal=True"
+            )
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Options including the number of heads."""
+        heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
+        return {**(self.options or {}), **heads}
+
+    @property
+    def is_causal(self) -> bool:
+        """True if the mechanism declares that tokens do not see later tokens."""
+        if is_layer(self.mechanism):
+            return bool(getattr(self.mechanism, "causal", False))
+        return self.causal or bool(self._options.get("causal", False))
+
+    def make(self, i: int, units: int, dropout: float, seed: int | None, dtype: Any) -> Any:
+        """Return the mixing layer of block i."""
+        if is_layer(self.mechanism):
+            config = self.mechanism.get_config()
+            seeds = {"seed": _block_seed(config["seed"], i, seed)} if "seed" in config else {}
+            return copy_of(self.mechanism, **seeds, name="mixer", dtype=dtype)
+        entry = entry_of(self.mechanism)
+        causal = {"causal": True} if self.causal else {}
+        options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
+        seed = _block_seed(options.get("seed"), i, seed)
+        if seed is not None and "seed" in options_of(factory_of(entry)):
+            options["seed"] = seed
+        return make_layer(entry, units, dropout, options, name="mixer")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments, with a class as its path."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, type):
+            mechanism = f"{mechanism.__module__}:{mechanism.__qualname__}"
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "mechanism": serialize(mechanism),
+            "num_heads": self.num_heads,
+            "options": None if self.options is None else serialize(dict(self.options)),
+            "causal": self.causal,
+        }
+
+
+def _block_seed(own: int | None, i: int, seed: int | None) -> int | None:
+    """Return the mechanism's seed in block i, from its own or else that of the stack."""
+    # Part 0 of the stack's seed is that of the dropout after the mechanism of the first block.
+    return seed_of_part(seed, i + 1) if own is None else seed_of_part(own, i)

@@ -16,6 +16,7 @@ def two_directions(
     mechanism: Any = "mamba2",
     merge: Merge = "sum",
     options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
     *,
     name: str | None = None,
     dtype: Any = None,
@@ -27,6 +28,7 @@ def two_directions(
         mechanism: Name of a mechanism with a causal form.
         merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
         options: Further arguments of the mechanism.
+        seed: Random seed of the dropout.
         name: Name of the layer.
         dtype: Dtype policy of both directions and of the sum.
 
@@ -42,6 +44,7 @@ def two_directions(
     if merge == "concatenate":
         units = (units + 1) // 2
     entry = entry_of(mechanism)
-    own = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
+    own = {"seed": seed, "dtype": dtype}
+    own |= {**in_blocks(entry, options, equations=True), "causal": True}
     forward = make_layer(entry, units, 0.0, own, name="forward")
     return TwoDirections(forward, merge, name=name, dtype=dtype)

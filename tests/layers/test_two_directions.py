@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers import Attention, LinearAttention, Mamba2, MinGRU, Relation, TwoDirections
+from relation_tf.layers import (
+    AFTSimple,
+    Attention,
+    LinearAttention,
+    Mamba2,
+    MinGRU,
+    Relation,
+    TwoDirections,
+)
 
 RANDOM = np.random.default_rng(0)
 
@@ -51,6 +59,15 @@ def test_both_directions_are_computed(template: Any, merge: Any, length: int) ->
         expected = np.concatenate(parts, axis=-1) if merge == "concatenate" else sum(parts)
         np.testing.assert_allclose(mixed[row, mask[row]], expected[0], atol=1e-5)
         assert not mixed[row, ~mask[row]].any()
+
+
+def test_the_directions_drop_different_features() -> None:
+    layer = TwoDirections(AFTSimple(64, causal=True, dropout=0.5, seed=3))
+    again = TwoDirections.from_config(layer.get_config())
+    first, last = np.split(array(layer(tokens(1), training=True))[0, 0] == 0, 2)
+    assert first.any()
+    assert (first != last).any()
+    assert again.backward.seed == layer.backward.seed != layer.layer.seed == 3
 
 
 def test_two_directions_have_other_weights() -> None:

@@ -115,6 +115,38 @@ def test_an_instance_is_a_template() -> None:
     assert not np.allclose(array(one.query_kernel), array(other.query_kernel))
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("multi-head-attention", {"dropout": 0.5}),
+        ("two-directions", {"mechanism": "aft-simple", "options": {"dropout": 0.5}}),
+        (AFTSimple(4, dropout=0.5), None),
+    ],
+    ids=["name", "function", "template"],
+)
+def test_the_seed_determines_the_dropout_of_the_mechanism(mechanism: Any, options: Any) -> None:
+    def output(seed: int) -> np.ndarray:
+        layer = Encoder(mechanism, 2, units=4, dropout=0.0, options=options, seed=seed)
+        layer.build((None, None, 4))
+        for w in layer.trainable_weights:
+            w.assign(np.ones(w.shape) + np.arange(w.shape[-1]))
+        return array(layer(tokens(0, 2, 5, 4), training=True))
+
+    np.testing.assert_array_equal(output(1), output(1))
+    assert not np.allclose(output(1), output(2))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"), [(AFTSimple(4, seed=3), None), ("aft-simple", {"seed": 3})]
+)
+def test_the_mechanisms_of_the_blocks_have_different_seeds(mechanism: Any, options: Any) -> None:
+    layer = Encoder(mechanism, 3, options=options, seed=5)
+    layer.build((None, None, 4))
+    seeds = [block.mixer.seed for block in layer.blocks]
+    assert seeds[0] == 3
+    assert len({*seeds}) == 3
+
+
 def test_the_multi_head_attention_of_keras_as_a_template() -> None:
     """Its call requires `value` and has other mask names."""
     x = tokens(0, 2, 5, 4)
