@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 
 def positive_integer(name: str, value: Any) -> int:
@@ -31,11 +33,29 @@ def number_of_heads(num_heads: Any, units: int) -> int:
     return num_heads
 
 
-def rate(name: str, value: float) -> float:
-    """Return `value`, or raise if it is not in [0, 1)."""
-    if not 0.0 <= value < 1.0:
-        raise ValueError(f"`{name}` must be in [0, 1). Received: {name}={value!r}")
+def true_or_false(name: str, value: Any) -> bool:
+    """Return `value`, or raise if it is not a boolean."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")
+    return bool(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return `value`, or raise if it is not a positive number."""
+    if not (_is_number(value) and value > 0):
+        raise ValueError(f"`{name}` must be a positive number. Received: {name}={value!r}")
     return value
+
+
+def rate(name: str, value: Any) -> float:
+    """Return `value`, or raise if it is not a number in [0, 1)."""
+    if not (_is_number(value) and 0 <= value < 1):
+        raise ValueError(f"`{name}` must be a number in [0, 1). Received: {name}={value!r}")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:

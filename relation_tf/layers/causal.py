@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import width_of
+from relation_tf.layers.arguments import true_or_false, width_of
 from relation_tf.layers.masking import softmax_over, to_float32, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer
 
@@ -35,7 +35,7 @@ class CausalMixer(TokenMixer):
 
     def __init__(self, units: int, *, causal: bool = False, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
-        self.causal = causal
+        self.causal = true_or_false("causal", causal)
 
     def initial_state(self, batch_size: int, max_length: int | None = None) -> tuple[Any, ...]:
         """Return the state before the first token.

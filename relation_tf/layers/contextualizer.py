@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of, positive_integer, width_of
+from relation_tf.layers.arguments import (
+    one_of,
+    positive_integer,
+    positive_number,
+    true_or_false,
+    width_of,
+)
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
@@ -110,11 +116,9 @@ class Contextualizer(WeightedLayer):
         self.num_steps = positive_integer("num_steps", num_steps)
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
         self.algorithm = one_of("algorithm", algorithm, _ALGORITHMS)
-        if not epsilon > 0:
-            raise ValueError(f"`epsilon` must be positive. Received: epsilon={epsilon!r}")
-        self.epsilon = epsilon
+        self.epsilon = positive_number("epsilon", epsilon)
         self.seed = seed
-        self.use_bias = use_bias
+        self.use_bias = true_or_false("use_bias", use_bias)
         if initial_context == "uniform":
             self.seed_generator = keras.random.SeedGenerator(seed)
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.arguments import positive_integer, true_or_false
 from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.normalization import standardize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
@@ -110,7 +110,7 @@ class HyperMixer(TokenMixer):
         if hidden_units is not None:
             positive_integer("hidden_units", hidden_units)
         self.activation = keras.activations.get(activation)
-        self.tied = tied
+        self.tied = true_or_false("tied", tied)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create A_1, B_1, A_2, B_2, W_V and LayerNorm's scale and offset."""

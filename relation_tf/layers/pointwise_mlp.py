@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
+from relation_tf.layers.arguments import true_or_false
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
@@ -96,7 +97,7 @@ class PointwiseMLP(TokenMixer):
             **kwargs,
         )
         self.activation = keras.activations.get(activation)
-        self.gated = self.preset("gated", gated)
+        self.gated = true_or_false("gated", self.preset("gated", gated))
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W1, W2 and W3."""

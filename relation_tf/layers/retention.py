@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from relation_tf.layers.arguments import true_or_false
 from relation_tf.layers.chunked_recurrence import recurrence_step
 from relation_tf.layers.masking import zero_masked
 from relation_tf.layers.normalization import standardize
@@ -114,7 +115,7 @@ class Retention(MatrixStateMixer):
             bias_regularizer=bias_regularizer,
             **kwargs,
         )
-        self.gated = gated
+        self.gated = true_or_false("gated", gated)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K, W_V, W_G and W_O."""

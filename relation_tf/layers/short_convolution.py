@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, width_of
+from relation_tf.layers.arguments import positive_integer, true_or_false, width_of
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.causal import check_built
 from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
@@ -76,7 +76,7 @@ class ShortConvolution(WeightedLayer):
         )
         self.filter_width = positive_integer("filter_width", filter_width)
         self.activation = keras.activations.get(activation)
-        self.use_bias = use_bias
+        self.use_bias = true_or_false("use_bias", use_bias)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the filters, the last row for the token itself, and the bias."""

@@ -8,7 +8,13 @@ from typing import Any, ClassVar, Literal
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of, positive_integer, rate, width_of
+from relation_tf.layers.arguments import (
+    one_of,
+    positive_integer,
+    rate,
+    true_or_false,
+    width_of,
+)
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.dropout import dropout
 from relation_tf.layers.masking import boolean, zero_masked
@@ -64,9 +70,11 @@ class TokenMixer(WeightedLayer):
         super().__init__(**kwargs)
         self.units = positive_integer("units", units)
         self.variant = one_of("variant", variant, self.presets)
-        self.use_bias = self.preset("use_bias", use_bias)
+        self.use_bias = true_or_false("use_bias", self.preset("use_bias", use_bias))
         self.dropout = rate("dropout", self.preset("dropout", dropout))
-        self.output_projection = self.preset("output_projection", output_projection)
+        self.output_projection = true_or_false(
+            "output_projection", self.preset("output_projection", output_projection)
+        )
         self.algorithm = one_of("algorithm", algorithm, ("auto", *self.algorithms))
         self.seed = seed
         if self.dropout > 0:

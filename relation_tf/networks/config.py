@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relation_tf.errors import UnknownNameError
-from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.layers.arguments import one_of, positive_integer, true_or_false
 
 if TYPE_CHECKING:
     import keras
@@ -84,6 +84,8 @@ class NetworkConfig:
     reversal_weight: float = 1.0
 
     def __post_init__(self) -> None:
+        true_or_false("segments", self.segments)
+        true_or_false("feature_projection", self.feature_projection)
         one_of("compute", self.compute, get_args(Compute))
         one_of("network", self.network, get_args(Network))
         if self.network == "plain" and self.hidden_units is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import true_or_false
 from relation_tf.layers.dropout import seed_of_part
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.mechanisms import (
@@ -113,6 +114,7 @@ class MixerFactory:
     causal: bool
 
     def __post_init__(self) -> None:
+        true_or_false("causal", self.causal)
         entry_of(self.mechanism)
         refuse_options(self.mechanism, self._options)
         if self.causal and is_layer(self.mechanism) and not self.is_causal:

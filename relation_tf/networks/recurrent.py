@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.layers.arguments import one_of, positive_integer, true_or_false
 from relation_tf.layers.base import cloned
 from relation_tf.layers.masking import kept_first
 from relation_tf.layers.slicing import tokens_at
@@ -92,8 +92,8 @@ class RecurrentNetwork(SentenceEncoder):
         )
         self.cell = one_of("cell", cell, _CELLS)
         self.num_layers = positive_integer("num_layers", num_layers)
-        self.bidirectional = bidirectional
-        self.return_sequences = return_sequences
+        self.bidirectional = true_or_false("bidirectional", bidirectional)
+        self.return_sequences = true_or_false("return_sequences", return_sequences)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
 
     def output_width(self, width: int) -> int:

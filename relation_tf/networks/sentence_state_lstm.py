@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.arguments import positive_integer, true_or_false
 from relation_tf.layers.masking import masked_mean, to_float32, zero_masked
 from relation_tf.layers.slicing import part
 from relation_tf.networks.sentence_encoder import SentenceEncoder
@@ -38,7 +38,8 @@ class SentenceStateLSTM(SentenceEncoder):
 
     Args:
         units: Width of the states.
-        num_steps: Number of steps.
+        num_steps: Number of steps; at least 2 for the sentence state, which is zero after the first
+            step.
         window: Number of words on each side that a word sees in a step.
         return_sequences: If True, return the states of words instead of the sentence state.
         kernel_initializer: Initializer of the matrices.
@@ -55,7 +56,7 @@ class SentenceStateLSTM(SentenceEncoder):
         Tensor of shape `(batch, units)`, the sentence state, or `(batch, tokens, units)`.
 
     Raises:
-        ValueError: If a size is not a positive integer.
+        ValueError: If an argument is out of range.
 
     Example:
         >>> import numpy as np
@@ -90,7 +91,12 @@ class SentenceStateLSTM(SentenceEncoder):
         )
         self.num_steps = positive_integer("num_steps", num_steps)
         self.window = positive_integer("window", window)
-        self.return_sequences = return_sequences
+        self.return_sequences = true_or_false("return_sequences", return_sequences)
+        if self.num_steps == 1 and not self.return_sequences:
+            raise ValueError(
+                "`num_steps` must be at least 2 unless return_sequences=True: the first step sees "
+                "no cells of words, so its sentence state is zero. Received: num_steps=1"
+            )
 
     def build_encoder(self, width: int) -> None:
         """Create one matrix per input, with the columns of all its gates."""

@@ -168,9 +168,10 @@ class Decoder(Encoder):
         source_heads: int = 4,
         **kwargs: Any,
     ) -> None:
+        units = positive_integer("units", units)
         super().__init__(mechanism, num_layers, units, **{**kwargs, "causal": True})
         self.source_heads = positive_integer("source_heads", source_heads)
-        if self.units is None or self.units % self.source_heads:
+        if units % self.source_heads:
             raise ValueError(
                 "`units` must be divisible by `source_heads`. "
                 f"Received: units={units}, source_heads={source_heads}"

@@ -20,13 +20,24 @@ from relation_tf.layers import (
     LocalAttention,
     PointwiseMLP,
     Relation,
+    Retention,
+    ShortConvolution,
     SinePositionEncoding,
 )
+from relation_tf.networks import NetworkConfig
+from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.recurrent import RecurrentNetwork
+from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
+from relation_tf.networks.transformer_decoder import Decoder
 from tests.layers.cases import MIXERS
 
 WRONG = [
     ({"units": None}, r"Received: units=None$"),
-    ({"dropout": 1}, r"`dropout` must be in \[0, 1\)\. Received: dropout=1$"),
+    ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
+    ({"dropout": "0.5"}, r"Received: dropout='0\.5'$"),
+    ({"dropout": True}, r"Received: dropout=True$"),
+    ({"use_bias": "false"}, r"`use_bias` must be True or False\. Received: use_bias='false'$"),
+    ({"output_projection": 1}, r"`output_projection` must be .* Received: output_projection=1$"),
     ({"dropout": -0.1}, r"Received: dropout=-0\.1$"),
     ({"dropout": float("nan")}, r"Received: dropout=nan$"),
     (
@@ -48,7 +59,7 @@ OTHERS = [
         (layer, arguments, message)
         for layer in (FOFE, FCSR)
         for arguments, message in (
-            ({"decay": 1}, r"`decay` must be in \[0, 1\)\. Received: decay=1$"),
+            ({"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
             ({"decay": -0.1}, r"Received: decay=-0\.1$"),
             ({"decay": float("nan")}, r"Received: decay=nan$"),
             ({"window": 0}, r"`window` must be a positive integer\. Received: window=0$"),
@@ -64,8 +75,31 @@ OTHERS = [
         r"^`initial_context` must be one of 'ones', 'learned', 'uniform'\. Received: .*'zeros'$",
     ),
     (Contextualizer, {"algorithm": "direct"}, r"'auto', 'tokens', 'moments'\. .*='direct'$"),
-    (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be positive\. Received: epsilon=0$"),
+    (
+        Contextualizer,
+        {"epsilon": 0},
+        r"^`epsilon` must be a positive number\. Received: epsilon=0$",
+    ),
     (Contextualizer, {"epsilon": float("nan")}, r"Received: epsilon=nan$"),
+    (Contextualizer, {"epsilon": "1"}, r"Received: epsilon='1'$"),
+    *(
+        (layer, {"units": 4, name: "false"}, rf"^`{name}` must be True or False\. .*='false'$")
+        for layer, name in (
+            (Relation, "causal"),
+            (Retention, "gated"),
+            (PointwiseMLP, "gated"),
+            (HyperMixer, "tied"),
+            (RecurrentNetwork, "bidirectional"),
+            (RecurrentNetwork, "return_sequences"),
+            (SentenceStateLSTM, "return_sequences"),
+        )
+    ),
+    (Contextualizer, {"use_bias": None}, r"Received: use_bias=None$"),
+    (ShortConvolution, {"use_bias": 0}, r"Received: use_bias=0$"),
+    (Encoder, {"mechanism": "relation", "causal": "false"}, r"Received: causal='false'$"),
+    (Decoder, {"mechanism": "relation"}, r"^`units` must be .* Received: units=None$"),
+    (NetworkConfig, {"segments": "false"}, r"Received: segments='false'$"),
+    (NetworkConfig, {"feature_projection": 1}, r"Received: feature_projection=1$"),
 ]
 
 
@@ -76,6 +110,12 @@ def test_wrong_arguments_of_other_layers(
     rank = {"rank": 3} if layer_class is Contextualizer else {}
     with pytest.raises(ValueError, match=message):
         layer_class(**{**rank, **arguments})
+
+
+def test_booleans_and_numbers_of_numpy() -> None:
+    layer = Relation(np.int64(4), causal=np.True_, use_bias=np.False_, dropout=np.float32(0.5))
+    assert (layer.causal, layer.use_bias, layer.dropout) == (True, False, 0.5)
+    assert Relation.from_config(layer.get_config()).get_config() == layer.get_config()
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def test_dropout_in_training_only_and_by_its_seed(make: Callable[..., Any]) -> N
         (RecurrentNetwork, {"cell": "elman"}, r"'rnn', 'gru', 'lstm'\. Received: cell='elman'$"),
         (RecurrentNetwork, {"num_layers": 0}, r"positive .* Received: num_layers=0$"),
         (SentenceStateLSTM, {"num_steps": 0}, r"positive integer\. Received: num_steps=0$"),
+        (SentenceStateLSTM, {"num_steps": 1}, r"at least 2 unless .* Received: num_steps=1$"),
         (SentenceStateLSTM, {"window": 0}, r"positive integer\. Received: window=0$"),
         (MultiHeadSelfAttention, {"num_heads": 3}, r"Received: units=4, num_heads=3$"),
         (MultiHeadSelfAttention, {"num_heads": 0}, r"positive .* Received: num_heads=0$"),

@@ -381,7 +381,7 @@ def test_templates() -> None:
     [
         (lambda: recurrent_encoder_decoder(0, 7, 4), r"Received: source_vocabulary=0$"),
         (lambda: recurrent_encoder_decoder(9, 7, 0), r"Received: units=0$"),
-        (lambda: recurrent(dropout=1.0), r"must be in \[0, 1\)\. Received: dropout=1\.0$"),
+        (lambda: recurrent(dropout=1.0), r"must be a number in \[0, 1\)\. Received: dropout=1\.0$"),
         (transformer("nothing"), r"unknown mechanism 'nothing'"),
         (
             lambda: transformer_encoder_decoder(9, 7, 6, "relation"),

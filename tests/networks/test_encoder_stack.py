@@ -216,7 +216,7 @@ def test_a_width_of_the_heads_of_a_transformer() -> None:
         ({"mechanism": "nothing"}, r"unknown mechanism 'nothing'"),
         ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: mechanism=3$"),
         ({"norm": "both"}, r"`norm` must be one of 'post', 'pre'\. Received: norm='both'$"),
-        ({"dropout": 1}, r"`dropout` must be in \[0, 1\)\. Received: dropout=1$"),
+        ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
         ({"num_layers": 0}, r"`num_layers` must be a positive .* num_layers=0$"),
         ({"feed_forward_units": 0}, r"Received: feed_forward_units=0$"),
         (

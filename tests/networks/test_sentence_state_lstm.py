@@ -62,8 +62,13 @@ def s_lstm(x: np.ndarray, w: dict[str, np.ndarray], num_steps: int, window: int)
     return np.array(h).reshape(n, UNITS), g
 
 
-@pytest.mark.parametrize("return_sequences", [False, True])
-@pytest.mark.parametrize(("num_steps", "window"), [(1, 1), (3, 1), (2, 2), (2, 5)])
+@pytest.mark.parametrize(
+    ("num_steps", "window", "return_sequences"),
+    [
+        (1, 1, True),
+        *((n, window, words) for n, window in ((3, 1), (2, 2), (2, 5)) for words in (False, True)),
+    ],
+)
 def test_equations(num_steps: int, window: int, return_sequences: bool) -> None:
     layer = SentenceStateLSTM(UNITS, num_steps, window, return_sequences)
     x = poisoned(tokens(0, 3, 4, 3), MASK)
