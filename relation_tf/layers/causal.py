@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from relation_tf.layers.arguments import true_or_false, width_of
-from relation_tf.layers.masking import softmax_over, to_float32, zero_masked
+from relation_tf.layers.masking import float32_or_wider, softmax_over, to_float32, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer
 
 
@@ -92,7 +91,7 @@ class CausalMixer(TokenMixer):
 
     def zeros(self, *shape: int) -> Any:
         """Return zeros in float32 or wider, for accumulation."""
-        return ops.zeros(shape, keras.backend.result_type(self.compute_dtype, "float32"))
+        return ops.zeros(shape, float32_or_wider(self.compute_dtype))
 
 
 def check_steps(layer: Any) -> None:

@@ -16,7 +16,7 @@ from relation_tf.layers.arguments import (
     width_of,
 )
 from relation_tf.layers.base import WeightedLayer
-from relation_tf.layers.masking import boolean, to_float32, zero_masked
+from relation_tf.layers.masking import boolean, float32_or_wider, to_float32, zero_masked
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")
@@ -159,7 +159,7 @@ class Contextualizer(WeightedLayer):
 
     def _start(self, x: Any) -> Any:
         """Return `c_0`: `(batch, width)`, or `(1, width)` if it is equal for all documents."""
-        width, dtype = x.shape[-1], keras.backend.result_type(x.dtype, "float32")
+        width, dtype = x.shape[-1], float32_or_wider(x.dtype)
         if self.initial_context == "uniform":
             shape = (ops.shape(x)[0], width)
             return keras.random.uniform(shape, -1.0, 1.0, dtype, seed=self.seed_generator)

@@ -295,7 +295,8 @@ class LinearAttention(CausalMixer):
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "released_code":
             own = self._mapped(affine(query, self.key_kernel, self.key_bias), self.key_map)
-            output = output / ops.mean(own, axis=-1, keepdims=True)
+            mean = ops.mean(own, axis=-1, keepdims=True)  # 0 if all keys are below -17 in float32
+            output = output / ops.where(mean > 0, mean, 1.0)
         elif self.normalization == "sum":
             # The weight is zero without kept tokens, and if all features are (relu).
             output = output / ops.where(weight > 0, weight, 1.0)

@@ -10,9 +10,15 @@ from keras import ops
 from relation_tf.layers.slicing import tokens_at
 
 
+def float32_or_wider(dtype: Any) -> str:
+    """Return `"float64"` for float64, and `"float32"` for narrower types."""
+    # `keras.backend.result_type` has no float64 on JAX and PyTorch.
+    return "float64" if keras.backend.standardize_dtype(dtype) == "float64" else "float32"
+
+
 def to_float32(x: Any) -> Any:
     """Cast to float32 or wider, for sums over tokens."""
-    return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+    return ops.cast(x, float32_or_wider(x.dtype))
 
 
 def softmax(x: Any) -> Any:

@@ -157,7 +157,8 @@ class TokenMixer(WeightedLayer):
         value = zero_masked(query if value is None else value, value_mask)
         query = value if shared else zero_masked(query, query_mask)
         output = self.mix_masked(query, value, query_mask, value_mask, bool(training))
-        return zero_masked(self.project_output(output, bool(training)), query_mask)
+        output = ops.cast(self.project_output(output, bool(training)), self.compute_dtype)
+        return zero_masked(output, query_mask)
 
     def compute_output_shape(
         self, query_shape: tuple[int | None, ...], value_shape: tuple[int | None, ...] | None = None

@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, rate
 from relation_tf.layers.base import built_child, constructor_arguments
-from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.masking import float32_or_wider, zero_masked
 
 
 class DecoderState(NamedTuple):
@@ -73,7 +73,7 @@ class EncoderDecoder(keras.Model):
         self.target_embedding = embed("target_embedding", None, self.target_vocabulary, self.units)
         self.build_parts()
         # In half precision the probabilities are too inaccurate for the loss.
-        wide = keras.backend.result_type(self.compute_dtype, "float32")
+        wide = float32_or_wider(self.compute_dtype)
         self.logits = built_child(
             self, keras.layers.Dense, "logits", self.units, self.target_vocabulary, dtype=wide
         )
@@ -152,7 +152,7 @@ class EncoderDecoder(keras.Model):
 
     def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
         """Return the symbolic output, `(batch, target_tokens, target_vocabulary)`."""
-        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        dtype = float32_or_wider(self.compute_dtype)
         return keras.KerasTensor((*inputs[1].shape, self.target_vocabulary), dtype=dtype)
 
     def get_config(self) -> dict[str, Any]:

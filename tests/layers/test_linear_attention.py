@@ -129,3 +129,12 @@ def test_half_precision_of_long_texts_is_finite(feature_map: str) -> None:
 def test_arguments_that_cannot_be_combined(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LinearAttention(6, **arguments)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_keys_that_vanish_in_float32(causal: bool) -> None:
+    """elu(-30) + 1 is 0 in float32: the released code divides by its mean over features."""
+    layer = built(normalization="released_code", use_bias=True, causal=causal)
+    layer.key_bias.assign(np.full(6, -30.0))
+    output, [for_x], for_weights = vjp(layer, [0.1 * tokens(0, 2, 3, 4)], layer.trainable_weights)
+    assert all(np.isfinite(x).all() for x in (output, for_x, *for_weights))
