@@ -10,7 +10,7 @@ from keras import ops
 from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.masking import masked_softmax, to_float32
 from relation_tf.layers.softmax_sums import SoftmaxSums, merged, no_sums, running_sums, single_sums
-from relation_tf.layers.token_mixer import Variant, affine
+from relation_tf.layers.token_mixer import affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -62,39 +62,6 @@ class AFTSimple(CausalMixer):
     References:
         - Zhai et al. 2021, "An Attention Free Transformer", arXiv 2105.14103, "AFT-simple".
     """
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""

@@ -8,7 +8,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import true_or_false, width_of
 from relation_tf.layers.masking import float32_or_wider, softmax_over, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer
+from relation_tf.layers.token_mixer import TokenMixer, Variant
 
 
 class CausalMixer(TokenMixer):
@@ -28,12 +28,51 @@ class CausalMixer(TokenMixer):
 
     Args:
         units: Width of the output, at least 1.
+        variant: As in `TokenMixer`.
+        use_bias: As in `TokenMixer`.
+        dropout: As in `TokenMixer`.
+        output_projection: As in `TokenMixer`.
+        algorithm: As in `TokenMixer`.
         causal: If True, a query does not see later tokens.
-        **kwargs: As in `TokenMixer`.
+        seed: As in `TokenMixer`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
-    def __init__(self, units: int, *, causal: bool = False, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(
+        self,
+        units: int,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.causal = true_or_false("causal", causal)
 
     def initial_state(self, batch_size: int, max_length: int | None = None) -> tuple[Any, ...]:

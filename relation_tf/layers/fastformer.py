@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.masking import masked_softmax, to_float32
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -67,37 +67,6 @@ class Fastformer(TokenMixer):
         - Wu et al. 2021, "Fastformer: Additive Attention Can Be All You Need", arXiv 2108.09084,
           section 3.1.
     """
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K, W_V, w_q, w_k and W_R."""

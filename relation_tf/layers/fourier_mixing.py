@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
 from relation_tf.layers.slicing import tokens_at
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 _MOST_DIRECT = 128  # queries; the direct transform is slower at 512
 _MOST_TOKENS = 46_340  # their square fits an int32
@@ -72,37 +72,6 @@ class FourierMixing(TokenMixer):
     """
 
     algorithms = ("direct", "fft")
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_V, if the width of the values is not `units`."""

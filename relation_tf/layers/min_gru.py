@@ -11,7 +11,7 @@ from keras import ops
 from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
 from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -70,39 +70,6 @@ class MinGRU(RecurrentMixer):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
     }
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_z and W_c."""

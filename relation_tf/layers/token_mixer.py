@@ -43,7 +43,11 @@ class TokenMixer(WeightedLayer):
         algorithm: Name from the class attribute `algorithms`, or `"auto"` to select by shape. All
             algorithms compute the same output.
         seed: Random seed of the dropout.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct",)
@@ -62,12 +66,22 @@ class TokenMixer(WeightedLayer):
         output_projection: bool | None = None,
         algorithm: str = "auto",
         seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
         if kwargs.get("causal"):
             name = type(self).__name__
             raise ValueError(f"{name} has no causal form. Received: causal={kwargs['causal']!r}")
-        super().__init__(**kwargs)
+        super().__init__(
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.units = positive_integer("units", units)
         self.variant = one_of("variant", variant, self.presets)
         self.use_bias = true_or_false("use_bias", self.preset("use_bias", use_bias))

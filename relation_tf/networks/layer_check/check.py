@@ -10,16 +10,19 @@ from typing import Any
 from relation_tf.errors import UnknownNameError
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.networks.layer_check.checks import LAYER_CHECKS
 from relation_tf.networks.layer_check.definition import PRECISIONS, Check
 from relation_tf.networks.layer_check.encoder_decoder import SEQUENCE_CHECKS, WholeNetwork
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
 from relation_tf.networks.layer_check.subject import Subject, described
-from relation_tf.networks.layer_check.training import CHECKS
+from relation_tf.networks.layer_check.training import TRAINING_CHECKS
 from relation_tf.networks.mechanisms import load
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
+
+CHECKS: Sequence[Check] = (*LAYER_CHECKS, *TRAINING_CHECKS)
 
 
 @interrupts_delayed()

@@ -11,7 +11,6 @@ import keras
 import numpy as np
 
 from relation_tf.networks.layer_check.definition import (
-    CHECKS,
     TOLERANCE,
     apart,
     check,
@@ -39,8 +38,6 @@ from relation_tf.networks.mechanisms import accepts
 from relation_tf.networks.mixing import is_layer, mix_all
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
-
-__all__ = ["CHECKS"]
 
 _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
@@ -439,3 +436,25 @@ def _arguments(cls: Any) -> list[str]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return [parameter.name for parameter in parameters if parameter.kind in named]
+
+
+LAYER_CHECKS = (
+    _made,
+    _output_shape,
+    _inference,
+    _lengths,
+    _padding,
+    _gradient,
+    _nan_padding,
+    _empty_row,
+    _batch_order,
+    _determinism,
+    _training_batch,
+    _read_out,
+    _mixing,
+    _causal,
+    _steps,
+    _saving,
+    _mixed_precision,
+    _xla,
+)

@@ -63,17 +63,9 @@ class Check:
             return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
 
 
-CHECKS: list[Check] = []
-
-
-def check(name: str, fix: str, **declaration: Any) -> Callable[[Any], Any]:
-    """Return a decorator that adds a function to `CHECKS`."""
-
-    def add(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
-        CHECKS.append(Check(name, run, fix, **declaration))
-        return run
-
-    return add
+def check(name: str, fix: str, **declaration: Any) -> Callable[[Callable[[Subject], str]], Check]:
+    """Return a decorator that makes a check of a function."""
+    return lambda run: Check(name, run, fix, **declaration)
 
 
 def expect_same(

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
-from relation_tf.networks.layer_check.checks import CHECKS
 from relation_tf.networks.layer_check.definition import check
 from relation_tf.networks.layer_check.subject import (
     BATCH,
@@ -22,8 +21,6 @@ from relation_tf.networks.layer_check.subject import (
 )
 from relation_tf.networks.mixing import is_layer
 from relation_tf.networks.precision import dtype_policy
-
-__all__ = ["CHECKS"]  # complete after this module
 
 _VOCABULARY = 12
 _CLASSES = 2
@@ -98,3 +95,6 @@ def _one_step(build: Any, subject: Subject, texts: int) -> list[np.ndarray]:
 def _compiles() -> bool:
     """Return True on JAX, where a step without compilation is slow."""
     return keras.backend.backend() == "jax"
+
+
+TRAINING_CHECKS = (_training, _training_in_mixed_precision)
