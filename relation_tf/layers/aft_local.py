@@ -104,9 +104,7 @@ class AFTLocal(TokenMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K, W_V and w, for distances from `1 - window` to `window - 1`."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
         self.position_bias = self.add_bias("position_bias", 2 * self.window - 1)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:

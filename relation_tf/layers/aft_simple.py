@@ -65,9 +65,7 @@ class AFTSimple(CausalMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the means of the values, gated by the queries."""

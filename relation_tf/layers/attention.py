@@ -135,9 +135,7 @@ class Attention(CausalMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute equations 1-4."""
@@ -148,13 +146,13 @@ class Attention(CausalMixer):
         num_queries = query.shape[1]
         num_tokens = num_queries if self.causal else value.shape[1]
         algorithm = self._algorithm(num_queries, num_tokens, value.shape[2], unfusible)
-        if self.num_heads > 1:
+        if self.num_heads > 1 or algorithm == "direct":
             return self._mix_heads(algorithm, q, value, value_mask, training)
-        if algorithm == "direct":
-            return self._direct(q, value, value_mask, training)
         if algorithm == "factored":
             return self._factored(q, value, value_mask, training)
-        return self._by(self._attend(algorithm, value_mask, training), q, value, value_mask)
+        return self._attend_with(
+            self._attend(algorithm, value_mask, training), q, value, value_mask
+        )
 
     def _queries(self, query: Any) -> Any:
         width = self.units // self.num_heads
@@ -190,11 +188,6 @@ class Attention(CausalMixer):
             return "factored"
         return "fused" if fused else "direct"
 
-    def _direct(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        keys = affine(value, self.key_kernel, self.key_bias)
-        values = affine(value, self.value_kernel, self.value_bias)
-        return ops.matmul(self._weights(_scores(q, keys), value_mask, training), values)
-
     def _factored(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
         scores = _scores(ops.matmul(q, ops.transpose(self.key_kernel)), value)
         if self.key_bias is not None:
@@ -219,7 +212,7 @@ class Attention(CausalMixer):
             seed_generator=self.seed_generator if drops else None,
         )
 
-    def _by(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
+    def _attend_with(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
         """Compute the equations with `attend(queries, keys, values)`."""
         key_kernel, value_kernel = self.key_kernel, self.value_kernel
         if self.use_bias:

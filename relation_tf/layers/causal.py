@@ -191,6 +191,23 @@ def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
     return ops.cast(total / ops.maximum(count, 1.0), x.dtype), count > 0
 
 
+def mean_step(x: Any, state: tuple[Any, Any], mask: Any) -> tuple[Any, tuple[Any, Any]]:
+    """Add a token to a running mean.
+
+    Args:
+        x: Tensor of shape `(batch, 1, width)`, zero at masked tokens.
+        state: Sum and number of the kept tokens before it, `(batch, 1, width)` and `(batch, 1, 1)`.
+        mask: Boolean tensor of shape `(batch, 1)`.
+
+    Returns:
+        The mean, with the shape and dtype of `x`; zero without kept tokens. The next state.
+    """
+    total, count = state
+    total = total + to_float32(x)
+    count = count + ops.cast(mask[..., None], count.dtype)
+    return ops.cast(total / ops.maximum(count, 1.0), x.dtype), (total, count)
+
+
 def causal_softmax(scores: Any, mask: Any) -> Any:
     """Apply `masked_softmax` to `(batch, tokens, tokens)` with zero weight on later tokens."""
     kept = up_to_own(ops.shape(scores)[1])

@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import join_chunks, part, split_tokens, transposed
 
 # Tokens of a chunk, unless there are more features.
 _CHUNK = 128
@@ -41,17 +41,8 @@ def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
     most = chunk_of(keys.shape[-1])
     num_chunks = length // (most + 1) + 1  # At least one, for zero tokens too.
     size = (length + num_chunks - 1) // num_chunks
-
-    def split(x: Any) -> Any:
-        """Reshape `(batch, tokens, width)` to `(batch, chunks, size, width)`."""
-        x = ops.pad(x, ((0, 0), (0, num_chunks * size - length), (0, 0)))
-        return ops.reshape(x, (ops.shape(x)[0], num_chunks, size, x.shape[2]))
-
-    queries, keys, values = split(queries), split(keys), split(values)
-    transposed = ops.transpose(keys, (0, 1, 3, 2))
-    scores = ops.where(up_to_own(size), ops.matmul(queries, transposed), 0.0)
-    states = ops.cumsum(ops.matmul(transposed, values), axis=1)
+    queries, keys, values = (split_tokens(x, num_chunks, size) for x in (queries, keys, values))
+    scores = ops.where(up_to_own(size), ops.matmul(queries, transposed(keys)), 0.0)
+    states = ops.cumsum(ops.matmul(transposed(keys), values), axis=1)
     before = ops.pad(part(states, 0, num_chunks - 1), ((0, 0), (1, 0), (0, 0), (0, 0)))
-    outputs = ops.matmul(scores, values) + ops.matmul(queries, before)
-    outputs = ops.reshape(outputs, (ops.shape(outputs)[0], num_chunks * size, values.shape[3]))
-    return part(outputs, 0, length)
+    return join_chunks(ops.matmul(scores, values) + ops.matmul(queries, before), length)

@@ -13,7 +13,7 @@ from keras import ops
 
 from relation_tf.layers.dropout import kept
 from relation_tf.layers.masking import softmax, to_float32
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import join_chunks, part, split_tokens, transposed
 
 # Approximate maximum number of queries with weights in memory at a time.
 _CHUNK = 512
@@ -141,15 +141,11 @@ class _Chunks:
 
     def split(self, x: Any) -> Any:
         """Reshape `(batch, queries, width)` to `(chunks, batch, size, width)`."""
-        x = ops.pad(x, ((0, 0), (0, self.count * self.size - self.num_queries), (0, 0)))
-        x = ops.reshape(x, (ops.shape(x)[0], self.count, self.size, x.shape[2]))
-        return ops.transpose(x, (1, 0, 2, 3))
+        return ops.transpose(split_tokens(x, self.count, self.size), (1, 0, 2, 3))
 
     def joined(self, chunks: Any) -> Any:
         """Invert `split`."""
-        x = ops.transpose(chunks, (1, 0, 2, 3))
-        x = ops.reshape(x, (ops.shape(x)[0], self.count * self.size, x.shape[3]))
-        return part(x, 0, self.num_queries)
+        return join_chunks(ops.transpose(chunks, (1, 0, 2, 3)), self.num_queries)
 
 
 @dataclass(frozen=True, eq=False)  # JAX hashes the functions of its loops, not their tensors.
@@ -181,7 +177,7 @@ class _Step:
 
     def weigh(self, i: Any, chunk: Any) -> tuple[Any, Callable[[Any], Any]]:
         """Return the weights of chunk i and the function that applies its dropout."""
-        scores = to_float32(ops.matmul(chunk, _transposed(self.keys)))
+        scores = to_float32(ops.matmul(chunk, transposed(self.keys)))
         scores = scores if self.hidden is None else scores + self.hidden
         if self.first is not None:
             scores = self._without_later(self.first + i * self.size, scores)
@@ -212,13 +208,13 @@ class _Step:
         i = _after(i, for_keys, for_values)
         chunk, above = buffer[i], upstream[i]
         weights, drop = self.weigh(i, chunk) if weighed is None else weighed
-        for_weights = drop(to_float32(ops.matmul(above, _transposed(self.values))))
+        for_weights = drop(to_float32(ops.matmul(above, transposed(self.values))))
         for_scores = ops.cast(weights * (for_weights - offsets[i]), self.keys.dtype)
         dropped = ops.cast(drop(weights), self.values.dtype)
         return (
             _put(buffer, i, ops.matmul(for_scores, self.keys)),
-            for_keys + to_float32(ops.matmul(_transposed(for_scores), chunk)),
-            for_values + to_float32(ops.matmul(_transposed(dropped), above)),
+            for_keys + to_float32(ops.matmul(transposed(for_scores), chunk)),
+            for_values + to_float32(ops.matmul(transposed(dropped), above)),
         )
 
 
@@ -271,7 +267,3 @@ def _put(buffer: Any, i: Any, chunk: Any) -> Any:
     """Replace chunk i of the buffer; TensorFlow cannot scatter into an empty batch."""
     places = ops.arange(ops.shape(buffer)[0], dtype="int32")
     return ops.where((places == i)[:, None, None, None], chunk, buffer)
-
-
-def _transposed(x: Any) -> Any:
-    return ops.transpose(x, (0, 2, 1))

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import join_chunks, part, split_tokens
 
 # Maximum number of tokens of a chunk.
 CHUNK = 64
@@ -94,16 +94,12 @@ def split(x: Any, num_chunks: Any, size: Any) -> Any:
     Returns:
         Tensor of shape `(chunks, batch, heads, size, width)`.
     """
-    x = ops.pad(x, ((0, 0), (0, num_chunks * size - ops.shape(x)[1]), (0, 0), (0, 0)))
-    x = ops.reshape(x, (-1, num_chunks, size, *x.shape[2:]))
-    return ops.transpose(x, (1, 0, 3, 2, 4))
+    return ops.transpose(split_tokens(x, num_chunks, size), (1, 0, 3, 2, 4))
 
 
 def joined(chunks: Any, length: Any) -> Any:
     """Join the chunks of `split` to `(batch, tokens, heads, width)`, with `length` tokens."""
-    x = ops.transpose(chunks, (1, 0, 3, 2, 4))
-    num_chunks, size = ops.shape(x)[1:3]
-    return part(ops.reshape(x, (-1, num_chunks * size, *x.shape[3:])), 0, length)
+    return join_chunks(ops.transpose(chunks, (1, 0, 3, 2, 4)), length)
 
 
 def states_before(

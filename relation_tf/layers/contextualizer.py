@@ -17,6 +17,7 @@ from relation_tf.layers.arguments import (
 )
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.masking import boolean, float32_or_wider, to_float32, zero_masked
+from relation_tf.layers.normalization import standardize
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")
@@ -182,10 +183,8 @@ class Contextualizer(WeightedLayer):
         """Return `c_K`; masked tokens of `x` must be zero."""
         mixed_by = _by_moments(x) if algorithm == "moments" else _by_tokens(x)
         for step in self.steps:
-            z = mixed_by(step, context)
-            context = (
-                context + self._normalized(z) * to_float32(step.scale) + to_float32(step.offset)
-            )
+            z = standardize(mixed_by(step, context), self.epsilon)
+            context = context + z * to_float32(step.scale) + to_float32(step.offset)
         return context
 
     def _refine_by_length(self, context: Any, x: Any) -> Any:
@@ -201,11 +200,6 @@ class Contextualizer(WeightedLayer):
         by_tokens = self._refine(context if shared else context[:split], x[:split], "tokens")
         by_moments = self._refine(context if shared else context[split:], x[split:], "moments")
         return ops.concatenate([by_tokens, by_moments], axis=0)
-
-    def _normalized(self, z: Any) -> Any:
-        z = z - ops.mean(z, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(z), axis=-1, keepdims=True)
-        return z * ops.rsqrt(variance + self.epsilon)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> None:
         """Return None: the output has no token axis."""

@@ -14,6 +14,7 @@ from relation_tf.layers.chunked_recurrence import (
     split,
     states_before,
 )
+from relation_tf.layers.slicing import transposed
 
 
 def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
@@ -53,13 +54,13 @@ def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
     queries, keys, values, log_decays = (split(x, *number_and_size(length)) for x in tensors)
     between = decays_between(log_decays)
     since_start = ops.exp(ops.cumsum(log_decays, axis=3))
-    inverse = inverse_of_unit_lower(ops.matmul(keys, _transposed(keys)) * between)
-    scores = ops.matmul(queries, _transposed(keys)) * between
+    inverse = inverse_of_unit_lower(ops.matmul(keys, transposed(keys)) * between)
+    scores = ops.matmul(queries, transposed(keys)) * between
     written = ops.matmul(inverse, values)  # U for S = 0.
     if values.shape[0] == 1:
         return joined(ops.matmul(scores, written), length)
     read = ops.matmul(inverse, keys * since_start)  # U = written - read S.
-    to_state = _transposed(keys * between[:, :, :, -1, :, None])
+    to_state = transposed(keys * between[:, :, :, -1, :, None])
     decay = since_start[:, :, :, -1:] * ops.eye(keys.shape[-1], dtype=keys.dtype)
     transitions = decay - ops.matmul(to_state, read)
     before = states_before(transitions, ops.matmul(to_state, written), ops.matmul)
@@ -78,7 +79,7 @@ def delta_rule_step(
     state = ops.exp(log_decays[:, 0])[..., None, None] * state
     keys = keys[:, 0][..., None, :]
     error = values[:, 0][..., None, :] - ops.matmul(keys, state)
-    state = state + _transposed(keys) * error
+    state = state + transposed(keys) * error
     return ops.matmul(queries[:, 0][..., None, :], state)[:, None, :, 0], state
 
 
@@ -113,7 +114,3 @@ def inverse_of_unit_lower(matrix: Any) -> Any:
     lower = ops.where(rows[:, None] > rows, matrix, 0.0)
     residual = ops.matmul(lower + identity, inverse) - identity
     return inverse - ops.matmul(inverse, residual)
-
-
-def _transposed(x: Any) -> Any:
-    return ops.swapaxes(x, -1, -2)

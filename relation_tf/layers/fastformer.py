@@ -75,9 +75,7 @@ class Fastformer(TokenMixer):
                 "Fastformer applies W_Q to query and value: they must have the same width. "
                 f"Received: query width {query_width}, value width {value_width}"
             )
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", query_width)
+        self.add_query_key_value(query_width, value_width)
         self.query_score_kernel = self.add_kernel("query_score_kernel", self.units, 1)
         self.key_score_kernel = self.add_kernel("key_score_kernel", self.units, 1)
         self.result_kernel, self.result_bias = self.add_projection("result", self.units)

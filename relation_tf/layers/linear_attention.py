@@ -202,9 +202,7 @@ class LinearAttention(CausalMixer):
                 "have the same width. "
                 f"Received: query width {query_width}, value width {value_width}"
             )
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
         self.query_map = self.key_map = None
         if self.feature_map == "hedgehog":
             width = self.units // self.num_heads

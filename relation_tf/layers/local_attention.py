@@ -17,7 +17,7 @@ from relation_tf.layers.masking import (
     softmax_over,
     spread_out,
 )
-from relation_tf.layers.slicing import part, tokens_at
+from relation_tf.layers.slicing import join_chunks, part, split_tokens, tokens_at, transposed
 from relation_tf.layers.token_mixer import Variant, affine
 
 _BLOCK = 32  # queries of a block, unless the window is larger
@@ -142,9 +142,7 @@ class LocalAttention(CausalMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
 
     def mix_masked(
         self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
@@ -200,7 +198,7 @@ class LocalAttention(CausalMixer):
     def _to_all(self, q: Any, tokens: _Tokens, training: bool) -> Any:
         """Compute the outputs of global queries."""
         kept = ops.arange(ops.shape(tokens.keys)[1], dtype="int32") < tokens.count
-        weights = masked_softmax(ops.matmul(q, _transposed(tokens.keys)), kept)
+        weights = masked_softmax(ops.matmul(q, transposed(tokens.keys)), kept)
         return ops.matmul(self.drop(weights, training), tokens.values)
 
     def _in_windows(
@@ -211,7 +209,7 @@ class LocalAttention(CausalMixer):
         num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
         around = 2 if self.causal else 3  # blocks of tokens for a block of queries
         last = tokens.last + ops.zeros_like(place)
-        q, place, last = (_blocks(x, num_blocks, size) for x in (q, place, last))
+        q, place, last = (split_tokens(x, num_blocks, size) for x in (q, place, last))
         rank = place[:, :, :1] - size + ops.arange(around * size, dtype="int32")
         near = (
             partial(_neighbours, num_blocks=num_blocks, size=size, around=around)
@@ -231,9 +229,9 @@ class LocalAttention(CausalMixer):
             far = ops.abs(place[..., None] - first) >= self.window  # Others are in the window.
             seen = ops.concatenate([seen, far], axis=-1)
         seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
-        weights = softmax_over(ops.matmul(q, _transposed(keys)), seen)
+        weights = softmax_over(ops.matmul(q, transposed(keys)), seen)
         output = ops.matmul(self.drop(weights, training), values)
-        return part(ops.reshape(output, (-1, num_blocks * size, self.units)), 0, length)
+        return join_chunks(output, length)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return empty buffers of keys and values, and the number of tokens."""
@@ -262,20 +260,8 @@ class LocalAttention(CausalMixer):
         before = ops.arange(self.global_tokens, dtype="int32") < count - self.window
         keys, values = (ops.concatenate(pair, axis=1) for pair in (buffers[::2], buffers[1::2]))
         seen = ops.concatenate([in_window, before], axis=1)
-        scores = ops.matmul(self._queries(x), _transposed(keys))
+        scores = ops.matmul(self._queries(x), transposed(keys))
         return ops.matmul(masked_softmax(scores, seen), values), (*buffers, count)
-
-
-def _transposed(x: Any) -> Any:
-    """Swap the last two axes."""
-    return ops.swapaxes(x, -1, -2)
-
-
-def _blocks(x: Any, num_blocks: Any, size: int) -> Any:
-    """Split `(batch, queries, ...)` into `(batch, blocks, size, ...)`, with zeros at the end."""
-    missing = num_blocks * size - ops.shape(x)[1]
-    x = ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
-    return ops.reshape(x, (-1, num_blocks, size, *x.shape[2:]))
 
 
 def _neighbours(x: Any, num_blocks: Any, size: int, around: int) -> Any:

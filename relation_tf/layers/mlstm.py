@@ -121,9 +121,7 @@ class MLSTM(MatrixStateMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_q, W_k, W_v, W_o and the weights of the gates."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
         self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width)
         self.i_kernel = self.add_kernel("i_kernel", value_width, self.num_heads)
         self.i_offset = self.add_per_head("i_offset", "zeros")

@@ -11,7 +11,7 @@ from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
 from relation_tf.layers.masking import to_float32
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import pad_tokens, part, reversed_tokens
 
 
 class Terms(NamedTuple):
@@ -70,7 +70,7 @@ class RecurrentMixer(CausalMixer):
         queries = self.queries(query, query_mask)
         if query is not value:
             if not self.causal:
-                queries = _at_least(queries, value)
+                queries = pad_tokens(queries, ops.shape(value)[1] - ops.shape(queries)[1])
             value, value_mask = aligned(queries, value, value_mask)
         terms = self.terms(value, value_mask)
         count = None if query is value else ops.shape(query)[1]
@@ -78,8 +78,12 @@ class RecurrentMixer(CausalMixer):
         # The states that queries read do not depend on tokens after the last query.
         output = self.recurred(*(_first(count, each) for each in (queries, terms, value_mask)))
         if not self.causal:
-            reverse = (_reversed(queries), Terms(*map(_reversed, terms)), _reversed(value_mask))
-            output = output + _first(count, _reversed(self.recurred(*reverse)))
+            reverse = (
+                reversed_tokens(queries),
+                Terms(*map(reversed_tokens, terms)),
+                reversed_tokens(value_mask),
+            )
+            output = output + _first(count, reversed_tokens(self.recurred(*reverse)))
         if skip is not None:
             output = output + skip
         return self.finish(output, query, training)
@@ -133,19 +137,8 @@ class MatrixStateMixer(RecurrentMixer):
         return ops.reshape(to_float32(x), (*ops.shape(x)[:2], self.num_heads, width))
 
 
-def _reversed(x: Any) -> Any:
-    return None if x is None else ops.flip(x, axis=1)
-
-
 def _first(count: Any, x: Any) -> Any:
     """Return the first `count` tokens of a tensor or of terms; all if it is None."""
     if isinstance(x, Terms):
         return Terms(*(_first(count, each) for each in x))
     return x if x is None or count is None else part(x, 0, count)
-
-
-def _at_least(queries: Any, value: Any) -> Any:
-    """Pad `queries` to the number of tokens of `value`, if that is larger."""
-    missing = ops.shape(value)[1] - ops.shape(queries)[1]
-    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
-    return ops.pad(queries, ((0, 0), (0, missing), (0, 0), (0, 0)))

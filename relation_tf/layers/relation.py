@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads
-from relation_tf.layers.causal import CausalMixer, aligned, running_mean
-from relation_tf.layers.masking import masked_mean, to_float32
+from relation_tf.layers.causal import CausalMixer, aligned, mean_step, running_mean
+from relation_tf.layers.masking import masked_mean
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
@@ -179,11 +179,8 @@ class Relation(CausalMixer):
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the mean and compute equations 7-12."""
-        total, count = state
-        total = total + to_float32(x)
-        count = count + ops.cast(mask[..., None], count.dtype)
-        mean = ops.cast(total / ops.maximum(count, 1.0), x.dtype)
-        return self._related(x, self._h(mean, count > 0), training=False), (total, count)
+        mean, state = mean_step(x, state, mask)
+        return self._related(x, self._h(mean, state[1] > 0), training=False), state
 
     def _folded(self, query_shape: tuple[int | None, int], training: bool) -> bool:
         if self.algorithm != "auto":

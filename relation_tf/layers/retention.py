@@ -119,9 +119,7 @@ class Retention(MatrixStateMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K, W_V, W_G and W_O."""
-        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
-        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
-        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.add_query_key_value(query_width, value_width)
         if self.gated:
             self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width)
         self.out_kernel, self.out_bias = self.add_projection("out", self.units)

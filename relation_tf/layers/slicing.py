@@ -1,4 +1,4 @@
-"""Parts of tensors."""
+"""Parts and order of tensors."""
 
 from __future__ import annotations
 
@@ -31,6 +31,49 @@ def part(x: Any, start: Any, length: Any, axis: int = 1) -> Any:
     starts, lengths = [0] * len(x.shape), [*ops.shape(x)]
     starts[axis], lengths[axis] = start, length
     return ops.slice(x, starts, lengths)
+
+
+def pad_tokens(x: Any, missing: Any) -> Any:
+    """Add zeros after the tokens of `(batch, tokens, ...)`, if their number is positive."""
+    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
+    return ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
+
+
+def split_tokens(x: Any, count: Any, size: Any) -> Any:
+    """Split tokens into chunks, with zeros at the end of the last one.
+
+    Args:
+        x: Tensor of shape `(batch, tokens, ...)`.
+        count: Number of chunks.
+        size: Number of tokens of a chunk; `count * size` must be at least the number of tokens.
+
+    Returns:
+        Tensor of shape `(batch, count, size, ...)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers.slicing import split_tokens
+        >>> split_tokens(np.ones((1, 3)), 2, 2).numpy().tolist()
+        [[[1.0, 1.0], [1.0, 0.0]]]
+    """
+    x = pad_tokens(x, count * size - ops.shape(x)[1])
+    return ops.reshape(x, (ops.shape(x)[0], count, size, *x.shape[2:]))
+
+
+def join_chunks(chunks: Any, length: Any) -> Any:
+    """Reverse `split_tokens`: return the first `length` tokens of all chunks."""
+    batch, count, size = ops.shape(chunks)[:3]
+    return part(ops.reshape(chunks, (batch, count * size, *chunks.shape[3:])), 0, length)
+
+
+def reversed_tokens(x: Any) -> Any:
+    """Return the tokens from the last to the first; None stays None."""
+    return None if x is None else ops.flip(x, axis=1)
+
+
+def transposed(x: Any) -> Any:
+    """Swap the last two axes."""
+    return ops.swapaxes(x, -1, -2)
 
 
 def tokens_at(x: Any, positions: Any) -> Any:

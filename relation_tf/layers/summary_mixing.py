@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from relation_tf.layers.causal import CausalMixer, aligned, running_mean
-from relation_tf.layers.masking import masked_mean, to_float32, zero_masked
+from relation_tf.layers.causal import CausalMixer, aligned, mean_step, running_mean
+from relation_tf.layers.masking import masked_mean, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
@@ -139,8 +139,5 @@ class SummaryMixing(CausalMixer):
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the mean and compute `c(f(x), mean)`."""
-        total, count = state
-        total = total + to_float32(self._transformed(x, mask))
-        count = count + ops.cast(mask[..., None], count.dtype)
-        mean = ops.cast(total / ops.maximum(count, 1.0), x.dtype)
-        return self._combined(x, mean, training=False), (total, count)
+        mean, state = mean_step(self._transformed(x, mask), state, mask)
+        return self._combined(x, mean, training=False), state

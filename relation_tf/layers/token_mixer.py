@@ -206,6 +206,12 @@ class TokenMixer(WeightedLayer):
         kernel = self.add_kernel(f"{name}_kernel", rows, width)
         return kernel, self.add_bias(f"{name}_bias", width) if use_bias else None
 
+    def add_query_key_value(self, query_width: int, value_width: int) -> None:
+        """Add W_Q, W_K and W_V."""
+        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
+        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
+        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:
     """Compute `x W + b`; `bias` may be None."""

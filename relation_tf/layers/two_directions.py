@@ -10,7 +10,7 @@ from keras import ops
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer
 from relation_tf.layers.dropout import seed_of_part
-from relation_tf.layers.slicing import part
+from relation_tf.layers.slicing import pad_tokens, part, reversed_tokens
 from relation_tf.layers.token_mixer import TokenMixer
 
 Merge = Literal["concatenate", "sum"]
@@ -94,13 +94,13 @@ class TwoDirections(TokenMixer):
             missing = ops.shape(value)[1] - length
             query, query_mask = _padded(query, query_mask, missing)
             value, value_mask = _padded(value, value_mask, -missing)
-        reversed_query = _reversed(query)
-        reversed_value = reversed_query if query is value else _reversed(value)
-        query_mask, value_mask = _reversed(query_mask), _reversed(value_mask)
+        reversed_query = reversed_tokens(query)
+        reversed_value = reversed_query if query is value else reversed_tokens(value)
+        query_mask, value_mask = reversed_tokens(query_mask), reversed_tokens(value_mask)
         backward = _mixed(
             self.backward, reversed_query, reversed_value, query_mask, value_mask, training
         )
-        both = forward, part(_reversed(backward), 0, length)
+        both = forward, part(reversed_tokens(backward), 0, length)
         return ops.concatenate(both, axis=-1) if self.merge == "concatenate" else ops.add(*both)
 
     def get_config(self) -> dict[str, Any]:
@@ -125,13 +125,7 @@ def _mixed(
     return layer(query, value, query_mask, value_mask, training=training)
 
 
-def _reversed(x: Any) -> Any:
-    return None if x is None else ops.flip(x, axis=1)
-
-
 def _padded(x: Any, mask: Any, missing: Any) -> tuple[Any, Any]:
     """Pad tokens and their mask at the end, if the number of missing tokens is positive."""
-    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
     mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
-    mask = ops.cast(ops.pad(ops.cast(mask, "int32"), ((0, 0), (0, missing))), "bool")
-    return ops.pad(x, ((0, 0), (0, missing), (0, 0))), mask
+    return pad_tokens(x, missing), ops.cast(pad_tokens(ops.cast(mask, "int32"), missing), "bool")

@@ -49,6 +49,7 @@ from relation_tf.networks.mixing import (
     copy_of,
     entry_of,
     first_token,
+    is_custom,
     is_layer,
     last_token,
     mix_all,
@@ -204,9 +205,7 @@ class TextEncoder:
                 self.entry, config.units, config.dropout, config.options, f"{prefix}mechanism"
             )
         )
-        # A custom class must return `units` features; an instance may return any width.
-        custom = self.entry.factory == mechanism and not is_layer(mechanism)
-        self.expected_width = config.units if custom else None
+        self.expected_width = config.units if is_custom(self.entry, mechanism) else None
         # Masks are passed by name; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")

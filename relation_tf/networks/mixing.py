@@ -47,6 +47,11 @@ def is_layer(mechanism: Any) -> bool:
     return isinstance(mechanism, keras.layers.Layer)
 
 
+def is_custom(entry: Mechanism, mechanism: Any) -> bool:
+    """Return True for a custom class, whose output must have the requested width."""
+    return entry.factory == mechanism and not is_layer(mechanism)
+
+
 def refuse_options(mechanism: Any, options: Mapping[str, Any] | None) -> None:
     """Raise a ValueError if options are given for a template."""
     if options and is_layer(mechanism):

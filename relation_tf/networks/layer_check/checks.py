@@ -35,7 +35,7 @@ from relation_tf.networks.layer_check.subject import (
     tensor,
 )
 from relation_tf.networks.mechanisms import accepts
-from relation_tf.networks.mixing import is_layer, mix_all
+from relation_tf.networks.mixing import is_custom, is_layer, mix_all
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
 
@@ -59,7 +59,7 @@ def _made(subject: Subject) -> str:
 )
 def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
-    last = subject.units if subject.is_custom else shape[-1]
+    last = subject.units if is_custom(subject.entry, subject.mechanism) else shape[-1]
     allowed = [(BATCH, TOKENS, last), (BATCH, last)]
     if shape not in allowed:
         raise FaultError(

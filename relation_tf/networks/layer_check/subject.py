@@ -62,11 +62,6 @@ class Subject:
         arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         return f"{name} with {arguments} ({keras.backend.backend()})"
 
-    @property
-    def is_custom(self) -> bool:
-        """True for a custom class, whose output must have the requested width."""
-        return self.entry.factory == self.mechanism and not is_layer(self.mechanism)
-
     def layer(self) -> Any:
         """Return a new layer from the same seed."""
         keras.utils.set_random_seed(_SEED)
