@@ -1,4 +1,4 @@
-"""Token-mixing layers for Keras 3 in pure `keras.ops`."""
+"""Token-mixing layers for Keras 3 on `keras.ops`, for TensorFlow, JAX and PyTorch."""
 
 import lazy_loader
 

@@ -53,6 +53,9 @@ class AFTSimple(CausalMixer):
     Returns:
         Tensor of shape `(batch, queries, units)`; zero if no token is kept.
 
+    Raises:
+        ValueError: If an argument is out of range.
+
     Example:
         >>> import numpy as np
         >>> from relation_tf.layers import AFTSimple

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.dropout import kept
+from relation_tf.layers.dropout import dropout_mask
 from relation_tf.layers.masking import softmax, to_float32
 from relation_tf.layers.slicing import join_chunks, part, split_tokens, transposed
 
@@ -184,7 +184,7 @@ class _Step:
         weights = softmax(scores)
         if self.seeds is None:
             return weights, lambda x: x
-        drawn = _kept(ops.shape(weights), self.rate, self.seeds[i])
+        drawn = _dropout_mask(ops.shape(weights), self.rate, self.seeds[i])
         return weights, lambda x: ops.where(drawn, x, 0.0)
 
     def _without_later(self, start: Any, scores: Any) -> Any:
@@ -235,14 +235,14 @@ def _drawn(rate: float) -> float:
     return min(round(rate * 2**16), 2**16 - 1) / 2**16
 
 
-def _kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
+def _dropout_mask(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     """Return a random boolean tensor, True with probability `1 - rate`; equal for equal seeds.
 
     At rates other than 0.5 each random integer decides two entries, by its upper and lower 16 bits,
     because drawing random numbers takes longer than a matrix product.
     """
     if rate == 0.5:
-        return kept(shape, rate, _Seed(seed))
+        return dropout_mask(shape, rate, _Seed(seed))
     batch, queries, tokens = shape
     draws = (batch, queries, (tokens + 1) // 2)
     both = keras.random.randint(draws, -(2**31), 2**31 - 1, "int32", seed=_Seed(seed))

@@ -22,7 +22,7 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     Returns:
         A tensor with the shape and dtype of `x`.
     """
-    return ops.where(kept(ops.shape(x), rate, seed), x * (1 / (1 - rate)), 0.0)
+    return ops.where(dropout_mask(ops.shape(x), rate, seed), x * (1 / (1 - rate)), 0.0)
 
 
 def seed_of_part(seed: int | None, part: int) -> int | None:
@@ -43,7 +43,7 @@ def seed_of_part(seed: int | None, part: int) -> int | None:
     return int(mixed >> 1)  # Keras's seeds are signed on some backends.
 
 
-def kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
+def dropout_mask(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     """Return a random boolean tensor, True with probability `1 - rate`.
 
     At rate 0.5 a random integer decides 32 entries: to draw a number for each entry takes longer

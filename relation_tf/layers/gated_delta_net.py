@@ -26,14 +26,26 @@ class GatedDeltaNet(DeltaNet):
     - output of each head: `Y_t = RMSNorm(S_t^T Q_t)`, with one scale for all heads
     - output: `(Y * swish(query W_G)) W_out`
 
-    The arguments, the call arguments and the state of `step` are those of `DeltaNet`, but values
-    are wider. Time and memory are linear in the number of tokens.
+    Convolutions and the state of `step` are those of `DeltaNet`, but values are wider. Time and
+    memory are linear in the number of tokens.
 
     Args:
         units: Width of queries, keys and output, a multiple of `num_heads`.
         num_heads: Number of heads. The paper uses heads of 256 features.
         expansion: Width of the values, in multiples of `units`. Default: 2.
         **kwargs: As in `DeltaNet`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If `num_heads` does not divide `units`, or a size is not a positive integer.
 
     Example:
         >>> import numpy as np

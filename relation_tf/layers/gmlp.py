@@ -61,7 +61,7 @@ class GMLP(CausalMixer):
         value_mask: Boolean, `(batch, tokens)`; masked tokens do not count as positions.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`.
+        Tensor of shape `(batch, queries, units)`; `(Z_1t * b_1) V` if no token is kept.
 
     Raises:
         ValueError: If a size is not a positive integer.

@@ -11,7 +11,7 @@ from keras import ops
 from relation_tf.layers.arguments import number_of_heads, one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
-from relation_tf.layers.dropout import kept
+from relation_tf.layers.dropout import dropout_mask
 from relation_tf.layers.heads import join_heads, split_heads
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
 from relation_tf.layers.normalization import rms_normalize
@@ -360,7 +360,7 @@ class LinearAttention(CausalMixer):
         two products with it, forward and backward, replace three.
         """
         shape = (ops.shape(q)[0], q.shape[2], self.units)
-        mask = ops.cast(kept(shape, self.dropout, self.seed_generator), q.dtype)
+        mask = ops.cast(dropout_mask(shape, self.dropout, self.seed_generator), q.dtype)
         mixed = ops.matmul(q * (1 / (1 - self.dropout)) * left, mask)
         return ops.sum(mixed * right, axis=1, keepdims=True)
 

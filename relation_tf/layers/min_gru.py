@@ -57,6 +57,9 @@ class MinGRU(RecurrentMixer):
     Returns:
         Tensor of shape `(batch, queries, units)`.
 
+    Raises:
+        ValueError: If an argument is out of range.
+
     Example:
         >>> import numpy as np
         >>> from relation_tf.layers import MinGRU

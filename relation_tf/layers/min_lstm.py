@@ -23,8 +23,24 @@ class MinLSTM(MinGRU):
     - state of each feature, and output: `h_t = f_t / (f_t + i_t) h_{t-1} + i_t / (f_t + i_t) c_t`,
       with `h_0 = 0`
 
-    The arguments, the call arguments, the use of the query and the state of `step` are those of
-    `MinGRU`. Time and memory are linear in the number of tokens.
+    The use of the query and the state of `step` are those of `MinGRU`. Time and memory are linear
+    in the number of tokens.
+
+    Args:
+        units: Width of the state and the output.
+        **kwargs: As in `MinGRU`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If an argument is out of range.
 
     Example:
         >>> import numpy as np

@@ -49,6 +49,9 @@ class PointwiseMLP(TokenMixer):
     Returns:
         Tensor of shape `(batch, queries, units)`.
 
+    Raises:
+        ValueError: If an argument is out of range.
+
     Example:
         >>> import numpy as np
         >>> from relation_tf.layers import PointwiseMLP

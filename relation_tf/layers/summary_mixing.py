@@ -53,7 +53,10 @@ class SummaryMixing(CausalMixer):
             zero if no token is kept.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`.
+        Tensor of shape `(batch, queries, units)`; `c(f(x_t), 0)` if no token is kept.
+
+    Raises:
+        ValueError: If an argument is out of range.
 
     Example:
         >>> import numpy as np

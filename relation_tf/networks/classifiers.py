@@ -455,6 +455,13 @@ class Frozen(BaseLayer):
     Args:
         layer: The layer to freeze; its call takes `mask` and `training`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Input of the layer.
+        mask: Boolean, `(batch, tokens)`, or None.
+
+    Returns:
+        The output of the layer.
     """
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:

@@ -43,6 +43,18 @@ class LanguageModel(keras.Model):
     Returns:
         float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`.
 
+    Raises:
+        ValueError: If an argument is out of range, or the encoder has no fixed `units` or is not
+            causal as the objective requires.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import encoder
+        >>> from relation_tf.networks.language_model import LanguageModel
+        >>> model = LanguageModel(encoder("relation", units=8), vocabulary_size=50)
+        >>> model(np.array([[4, 50, 9]])).shape == (1, 3, 50)
+        True
+
     References:
         - Devlin et al. 2019, "BERT" (NAACL), for the masked objective.
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.4, for the vectors.
@@ -93,10 +105,6 @@ class LanguageModel(keras.Model):
             self.projection.build((None, None, self.encoder.units))
         self.bias = self.add_weight(shape=(self.vocabulary_size,), name="bias", initializer="zeros")
         self.built = True
-
-    def build_from_config(self, config: dict[str, Any]) -> None:
-        """Create the weights when the model is loaded."""
-        self.build()
 
     @property
     def embedding_scale(self) -> float:

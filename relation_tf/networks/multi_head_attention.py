@@ -21,7 +21,7 @@ class MultiHeadSelfAttention(TokenMixer):
     Args:
         units: Width of the output.
         num_heads: Number of heads; a divisor of `units` unless `key_dim` is set.
-        dropout: Dropout rate in [0, 1), on the attention weights.
+        dropout: Dropout rate in [0, 1), on the attention weights and before the output projection.
         use_bias: If True, the four projections have biases.
         variant: `"equations"` or `"released_code"`; sets the default of `output_projection`.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True

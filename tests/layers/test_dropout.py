@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from relation_tf.layers.dropout import kept
+from relation_tf.layers.dropout import dropout_mask
 from tests.backends import array, close, vjp
 from tests.layers.cases import MIXERS, tokens
 
@@ -109,7 +109,7 @@ def test_relation_with_dropout_does_not_fold() -> None:
 def test_every_entry_is_dropped_independently(rate: float) -> None:
     """At rate 0.5 the bits of a random integer decide 32 entries."""
     rows = 20_000
-    drawn = array(kept((rows, 64), rate, keras.random.SeedGenerator(1)))
+    drawn = array(dropout_mask((rows, 64), rate, keras.random.SeedGenerator(1)))
     error = (rate * (1 - rate) / rows) ** 0.5
     assert np.abs(drawn.mean(axis=0) - (1 - rate)).max() < 4.5 * error
     pairs = np.corrcoef(drawn.T)[np.triu_indices(64, k=1)]
@@ -120,7 +120,7 @@ def test_every_entry_is_dropped_independently(rate: float) -> None:
 @pytest.mark.parametrize("rate", [0.5, 0.3])
 @pytest.mark.parametrize("shape", [(7,), (2, 0), (0, 3), (2, 3, 33)])
 def test_mask_has_any_shape(shape: tuple[int, ...], rate: float) -> None:
-    assert kept(shape, rate, keras.random.SeedGenerator(1)).shape == shape
+    assert dropout_mask(shape, rate, keras.random.SeedGenerator(1)).shape == shape
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.3])
