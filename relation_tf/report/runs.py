@@ -257,7 +257,8 @@ def requested_methods(results: Results) -> list[dict[str, str]]:
 def differing_settings(results: Results) -> dict[str, dict[str, str]]:
     """Return the training settings in which methods differ, as text by method and key."""
     found: dict[str, dict[str, str]] = {}
-    for key in OF_METHODS:
+    tuned = [key for each in results.suite.tuned for key in each.settings]
+    for key in dict.fromkeys((*OF_METHODS, *tuned)):
         values: dict[str, dict[Any, None]] = {}
         for config in results.requested:
             values.setdefault(config.method, {})[getattr(config, key)] = None

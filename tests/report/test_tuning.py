@@ -10,6 +10,7 @@ import pandas as pd
 
 from relation_tf.config.loading import make_suite
 from relation_tf.config.sweep import Tuned
+from relation_tf.report.runs import differing_settings
 from relation_tf.report.sections.tuning import Tuning
 
 SWEEP = {"dropout": [0.0, 0.5], "learning_rate": [0.001, 0.01, 0.1], "seeds": [11]}
@@ -44,3 +45,19 @@ def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(t
         ["CoLA", "mine", "0.5", "30.0", "40.0", ""],
     ]
     assert [cell.text for row in rows for cell in row if cell.bold] == ["40.0"]
+
+
+def test_all_tuned_settings_of_the_methods_are_listed():
+    names, rates = ("relation", "baseline"), (0.0, 0.5)
+    suite = make_suite("small", {
+        "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1],
+        "method": [{"name": name, "mechanism": name, "units": 8} for name in names],
+        "tuned": [
+            {"task": "CoLA", "method": name, "settings": {"dropout": rate}}
+            for name, rate in zip(names, rates, strict=True)
+        ],
+    })  # fmt: skip
+    results: Any = SimpleNamespace(suite=suite, requested=suite.runs())
+    assert differing_settings(results) == {
+        "relation": {"dropout": "0.0"}, "baseline": {"dropout": "0.5"}
+    }  # fmt: skip
