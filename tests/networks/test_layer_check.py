@@ -613,7 +613,7 @@ def test_rounding_and_nan_are_no_noise(added: float) -> None:
         def model(self) -> Any:
             return lambda *_, **__: outputs.pop()
 
-    assert checks._inference(Fixed()) == "two calls give the same outputs."
+    assert checks._inference.run(Fixed()) == "two calls give the same outputs."
 
 
 @pytest.mark.tensorflow
