@@ -245,13 +245,17 @@ class RunFolder:
             with writing(self.path):
                 write_json(self.path / FAILING_LAYERS, now)
 
+    def holds_result(self, run: AnyRun) -> bool:
+        """Return True if a run has a `result.json`; its files may be damaged."""
+        return _is_there(self.run(run) / RESULT)
+
     def has_result(self, run: AnyRun) -> bool:
         """Return True if a run is done, with any configuration."""
-        return _is_there(self.run(run) / RESULT) and damage(self.run(run)) is None
+        return self.holds_result(run) and damage(self.run(run)) is None
 
     def damaged(self, runs: Iterable[AnyRun]) -> list[str]:
         """Return the damaged files of finished runs, each with its fault."""
-        folders = [self.run(run) for run in runs if _is_there(self.run(run) / RESULT)]
+        folders = [self.run(run) for run in runs if self.holds_result(run)]
         return [fault for folder in folders if (fault := damage(folder)) is not None]
 
     def start(self, run: AnyRun) -> Path:

@@ -138,12 +138,16 @@ class SequentialRuns:
         return self.looks.requested(self._runs)
 
     def open(self) -> None:
-        """Write the looks, then the suite with the seeds so far, into the folder."""
-        with writing(self._folder.path):
-            self.looks.write(self._folder.path)
-        seeds = {run.seed for run in self.due()}
+        """Write the suite with the seeds so far, then the looks, into the folder.
+
+        If a run of an early look is damaged, the finished seeds of later looks stay in the suite.
+        """
+        finished = [run for run in self._runs if self._folder.holds_result(run)]
+        seeds = {run.seed for run in (*self.due(), *finished)}
         chosen = [seed for seed in self.looks.plan.seeds if seed in seeds]
         self._folder.open(self._suite.model_copy(update={"seeds": chosen}))
+        with writing(self._folder.path):
+            self.looks.write(self._folder.path)
 
     def judge(self) -> Iterator[str]:
         """Take all looks that the finished runs allow; yield a line for each new look."""

@@ -193,6 +193,34 @@ def test_a_failed_run_stops_the_looks_until_it_is_done(tmp_path, instant, suite,
     assert read_looks(tmp_path).due == {}
 
 
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_a_folder_continues_after_a_deleted_or_damaged_run(tmp_path, instant, suite, seed):
+    run_suite(suite(), tmp_path, **UNTIL)
+    before = decisions(tmp_path)
+    (tmp_path / "runs" / "RTE" / METHODS[0] / f"seed-{seed}" / "result.json").unlink()
+    (tmp_path / "runs" / "WNLI" / METHODS[1] / f"seed-{seed}" / "result.json").write_text("{")
+    instant["left"] = 0
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(suite(), tmp_path, **UNTIL)
+    instant["left"] = 2
+    run_suite(suite(), tmp_path, **UNTIL)
+    assert decisions(tmp_path) == before
+
+
+def test_a_refused_suite_leaves_the_looks_unchanged(tmp_path, instant, suite, monkeypatch):
+    run_suite(suite(), tmp_path, **UNTIL)
+    looks = (tmp_path / LOOKS).read_bytes()
+    (tmp_path / "runs" / "RTE" / METHODS[0] / "seed-1" / "result.json").unlink()
+
+    def refuse(folder, suite):
+        raise SuiteError("refused")
+
+    monkeypatch.setattr(RunFolder, "open", refuse)
+    with pytest.raises(SuiteError, match="refused"):
+        run_suite(suite(), tmp_path, **UNTIL)
+    assert (tmp_path / LOOKS).read_bytes() == looks
+
+
 def test_lower_scores_can_be_better(tmp_path, instant, suite, monkeypatch):
     monkeypatch.setattr("relation_tf.bench.sequential._direction", lambda suite, name: False)
     results = run_suite(suite(), tmp_path, **UNTIL)
