@@ -132,11 +132,12 @@ def run_each(
         runs: The runs.
         folder: The folder of all runs.
         train: Called with a run and its folder, which contains its configuration.
-        notify: Called with the start and the failure of each run.
+        notify: Called with the start and the end of each run.
         of_several_hosts: If True, the first failure ends all runs.
 
     Raises:
         SuiteError: If no run can be written, or one of several hosts fails.
+        BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
     """
     for run in runs:
         notify({"event": "start", "run": run.key})
@@ -144,7 +145,8 @@ def run_each(
         try:
             folder.start(run)
             train(run, path)
-            continue
+        except BrokenPipeError:
+            raise
         except RelationError as error:
             reason, detail = str(error), ""
         except Exception as error:
@@ -154,6 +156,9 @@ def run_each(
             if of_several_hosts:
                 raise_if_lost(error)
             reason, detail = one_line(error), traceback.format_exc()
+        else:
+            notify({"event": "done", "run": run.key})
+            continue
         fail(folder, run, reason, notify, detail)
         if of_several_hosts:
             # The other hosts may be in the middle of the run and would wait forever.
@@ -315,7 +320,6 @@ def _run(
     custom = not config.has_built_in_layer or config.callbacks
     resumable = not custom and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
-    notify({"event": "done", "run": config.key})
 
 
 def train_run(

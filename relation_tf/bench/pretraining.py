@@ -179,9 +179,11 @@ def pretrain(
                     _train(pending, folder, settings, text, progress)
             finally:  # also after an interruption
                 _write_scores(folder.path)
-    errors = {run: folder.run(run) / "error.json" for run in runs}
+    unfinished = {run: folder.run(run) for run in runs if not folder.holds_result(run)}
     failures = [
-        (str(run), str(read_json(path)["error"])) for run, path in errors.items() if path.exists()
+        (str(run), str(read_json(path / "error.json")["error"]))
+        for run, path in unfinished.items()
+        if (path / "error.json").exists()
     ]
     return Pretraining(folder.path, [*finished_runs(folder.path)], failures)
 
@@ -311,7 +313,6 @@ def _train(
             trainer, run, path, on_step, write,
             resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,
         )  # fmt: skip
-        progress.notify({"event": "done", "run": run.key})
 
     run_each(pending, folder, train, progress.notify)
 

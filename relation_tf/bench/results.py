@@ -303,7 +303,11 @@ def read_results(folder: str | Path) -> Results:
             runs.append(_read_run(suite, path))
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
-    failures += [(_name(path), _reason(path)) for path in run_folder.with_file("error.json")]
+    failures += [
+        (_name(path), _reason(path))
+        for path in run_folder.with_file("error.json")
+        if not (path / RESULT).exists()
+    ]
     looks = read_looks(run_folder.path)
     configs = None if looks is None else looks.requested(suite.runs())
     methods = {str(method.name) for method in suite.methods()}

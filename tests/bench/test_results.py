@@ -173,6 +173,13 @@ def test_broken_reason_of_a_failed_run_is_a_failure(folder):
     assert f"{name}/error.json: expected JSON" in error
 
 
+def test_a_finished_run_is_not_a_failed_one(folder):
+    path = folder(["RTE"])
+    write_json(path / "runs/RTE/baseline-64/seed-2/error.json", {"error": "Broken pipe"})
+    results = read_results(path)
+    assert (len(results.runs), results.failures) == (4, [])
+
+
 def test_metrics_are_a_long_table(folder):
     metrics = read_results(folder(["MRPC"])).metrics
     assert list(metrics.columns) == ["task", "method", "seed", "metric", "value"]

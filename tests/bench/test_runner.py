@@ -262,6 +262,23 @@ def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_g
     assert "2 of 4 runs done, 2 failed" in printed
 
 
+@pytest.mark.parametrize("event", ["start", "compile", "epoch", "done"])
+def test_a_closed_output_makes_no_failed_run(tmp_path, small_glue, suite, monkeypatch, event):
+    def closed(progress, sent):
+        if sent["event"] == event:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    asked = suite(**ONE)
+    with monkeypatch.context() as patch:
+        patch.setattr("relation_tf.bench.progress.Progress.notify", closed)
+        with pytest.raises(BrokenPipeError):
+            run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert not list(tmp_path.rglob("error.json"))
+    assert len(list(tmp_path.rglob("result.json"))) == (event == "done")
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert (len(results.runs), results.failures) == (2, [])
+
+
 GLOVE = {"embeddings": "glove"}
 
 
