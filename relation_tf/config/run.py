@@ -39,6 +39,20 @@ def seed_of(source: RandomSource, vary: Collection[str], seed: int) -> int:
     return seed if source in vary else FIXED_SEED
 
 
+def dropout_seed_of(vary: Collection[str], seed: int) -> int | None:
+    """Return the seed of dropout of a run; None if initial weights and order vary together.
+
+    Args:
+        vary: Sources that differ between seeds.
+        seed: Seed of the run.
+
+    Example:
+        >>> [dropout_seed_of(vary, 7) for vary in (["init"], ["order"], ["init", "order"])]
+        [1, 7, None]
+    """
+    return None if {"init", "order"} <= {*vary} else seed_of("order", vary, seed)
+
+
 class RunConfig(TrainingSettings):
     """One run: a task, a method, a seed and training settings."""
 

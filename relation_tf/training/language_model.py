@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.config.run import seed_of
+from relation_tf.config.run import dropout_seed_of, seed_of
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
@@ -76,7 +76,7 @@ class LanguageModelTrainer(Trainer):
         settings = self.settings
         vary = settings.vary.split(",")
         order = seed_of("order", vary, seed)
-        self.reset(seed_of("init", vary, seed), order)
+        self.reset(seed_of("init", vary, seed), dropout_seed_of(vary, seed))
         state = self.resume(checkpoint) or State(rule={"step": 0, "losses": []})
         # The losses and the seconds of the steps since the last evaluation.
         step, losses, seconds = state.rule["step"], list(state.rule["losses"]), state.seconds

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks
-from relation_tf.config.run import RunConfig, seed_of
+from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
 from relation_tf.errors import SuiteError
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import state_bytes
@@ -125,8 +125,9 @@ class TaskTrainer(SuiteTrainer):
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
         """Train until the stopping rule ends the run, and predict the dev and test sets."""
-        order = seed_of("order", self.config.vary, seed)
-        self.reset(seed_of("init", self.config.vary, seed), order)
+        vary = self.config.vary
+        order = seed_of("order", vary, seed)
+        self.reset(seed_of("init", vary, seed), dropout_seed_of(vary, seed))
         rule, column = make_rule(self.config)
         state = self.resume(checkpoint) or State()
         history, resumed = list(state.history), list(state.resumed)

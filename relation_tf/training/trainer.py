@@ -112,10 +112,11 @@ class Trainer(ABC):
 
         Args:
             seed: Seed of the weights.
-            dropout_seed: Seed of the random states of dropout, by default the same.
+            dropout_seed: Seed of the random states of dropout; None for those that the network has
+                after its weights are drawn.
         """
         values = [*self._build(seed).variables]
-        if dropout_seed is not None and dropout_seed != seed:
+        if dropout_seed is not None:
             states = np.random.default_rng(dropout_seed)
             values = [
                 # Keras's generators start with their seed and 0.

@@ -70,7 +70,7 @@ def weights_of(network):
 def test_seeds_change_only_what_varies(text_file, vary):
     network = compiled(text_file, dropout=0.1, vary=vary)
     starts = []
-    for seed in (2, 3):
+    for seed in (1, 2):
         taken = []
 
         def step(number, order, taken=taken):

@@ -65,8 +65,9 @@ def starts(small_glue, suite, monkeypatch):
 
 @pytest.mark.parametrize("name", ["CoLA", "two", pytest.param("dates", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("vary", [["init"], ["order"], ["init", "order"]])
-def test_seeds_change_only_what_varies(starts, name, vary):
-    first, second = starts(name, vary)
+@pytest.mark.parametrize("seeds", [(FIXED_SEED, 2), (2, 3)])
+def test_seeds_change_only_what_varies(starts, name, vary, seeds):
+    first, second = starts(name, vary, seeds)
     assert first["states"]
     assert (first["weights"] != second["weights"]) == ("init" in vary)
     assert (first["batches"] != second["batches"]) == ("order" in vary)
