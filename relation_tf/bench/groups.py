@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relation_tf.bench.checksums import write_result
+from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
@@ -103,6 +104,7 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
     compiled: list[SuiteTrainer] = []  # the network of a failed run may be broken
 
     def train(config: RunConfig, folder: Path) -> None:
+        check_encoder(config)
         if compiled:
             trainer = compiled.pop()
         else:
@@ -254,7 +256,7 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     """Read the task of a run and its word vectors.
 
     Raises:
-        DataError, SuiteError: If they cannot be read.
+        DataError, SuiteError: If they cannot be read, or have changed since the command started.
     """
     task = load_task(
         config.entry,
@@ -263,12 +265,15 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         skip_bad_lines=group.options.skip_bad_lines,
         **config.reading(),
     )
+    check_task(config, task)
     if config.embeddings == "random":
         return task, None
     # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
     assert group.options.glove is not None
     assert task.vocabulary is not None
-    return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
+    vectors = read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
+    check_vectors(config, group.options.glove)
+    return task, vectors
 
 
 def _test_files(config: RunConfig, options: RunOptions) -> list[tuple[Path, int]]:

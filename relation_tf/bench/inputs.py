@@ -1,4 +1,4 @@
-"""Checks of the files that a suite reads: test sets and word vectors. Does not import Keras."""
+"""Checks of the files that a suite reads: data, word vectors, encoders. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relation_tf.config import Suite, load_suite
+from relation_tf.config import RunConfig, Suite, load_suite
 from relation_tf.config.loading import select
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import digest_of_file
+from relation_tf.training.pretrained import pretrained_digest
 
 
 def check_test_sets(
@@ -67,3 +69,61 @@ def vectors_digest(suite: Suite, glove: Path | None) -> str | None:
         raise SuiteError(f"--glove {glove}: no such file")
     check_glove(glove, suite.embedding_dim)
     return digest_of_file(glove).hex()
+
+
+def encoder_digest(config: RunConfig) -> str | None:
+    """Return the digest of a run's pre-trained encoder, or only of its vocabulary.
+
+    Returns:
+        None for a run without one.
+
+    Raises:
+        SuiteError: If there is no such encoder.
+    """
+    if config.pretrained is None:
+        return None
+    vocabulary = pretrained_digest(config.pretrained)
+    if config.encoder_weights == "random":
+        return vocabulary
+    try:
+        return pretrained_digest(config.pretrained, config.mixes, config.seed_of("init"))
+    except SuiteError as error:
+        raise SuiteError(
+            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
+        ) from error
+
+
+def check_task(config: RunConfig, task: EncodedTask) -> None:
+    """Check that a task was read from the files of its digests. Test sets may be added later.
+
+    Raises:
+        SuiteError: If they have changed.
+    """
+    expected = config.data_digests or {}
+    changed = [key for key, own in expected.items() if task.digests.get(key, own) != own]
+    if changed:
+        raise _changed(f"{task.task.name} ({join_names(changed)})")
+
+
+def check_vectors(config: RunConfig, glove: Path) -> None:
+    """Check that the file of word vectors has its digest.
+
+    Raises:
+        SuiteError: If it has changed.
+    """
+    if config.glove_digest not in (None, digest_of_file(glove).hex()):
+        raise _changed(f"--glove {glove}")
+
+
+def check_encoder(config: RunConfig) -> None:
+    """Check that the pre-trained encoder of a run has its digest.
+
+    Raises:
+        SuiteError: If it has changed.
+    """
+    if config.pretrained_digest not in (None, encoder_digest(config)):
+        raise _changed(str(config.pretrained))
+
+
+def _changed(place: str) -> SuiteError:
+    return SuiteError(f"{place}: its files changed after the command started. Run it again")

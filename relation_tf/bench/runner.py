@@ -14,7 +14,7 @@ from rich.console import Console
 from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
-from relation_tf.bench.inputs import vectors_digest
+from relation_tf.bench.inputs import encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
 from relation_tf.bench.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.bench.looks import Looks
@@ -42,7 +42,6 @@ from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
-from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import LOG, check_tensorflow
 
 
@@ -444,23 +443,10 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
-        if run.key in keys and run.pretrained is not None:
-            known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)
+        if run.key in keys:
+            known["pretrained_digest"] = encoder_digest(run)
         made.append(run.model_copy(update=known | read.get(run.task, {})))
     return _Request(suite, made, [run for run in made if run.key in keys], sources)
-
-
-def _pretrained_digest(config: RunConfig, folder: str) -> str:
-    """Return the digest of the pre-trained encoder, or only of its vocabulary."""
-    vocabulary = pretrained_digest(folder)
-    if config.encoder_weights == "random":
-        return vocabulary
-    try:
-        return pretrained_digest(folder, config.mixes, config.seed_of("init"))
-    except SuiteError as error:
-        raise SuiteError(
-            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
-        ) from error
 
 
 def _notes(request: _Request, options: RunOptions) -> Iterator[str]:

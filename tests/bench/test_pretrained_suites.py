@@ -180,6 +180,25 @@ def test_seeds_sharing_an_encoder_give_a_warning(tmp_path, asked, small_glue):
     assert [line.startswith("All 2 seeds of one start") for line in said] == [True]
 
 
+def test_an_encoder_that_changes_after_the_start_is_refused(
+    tmp_path, asked, small_glue, pretrained, monkeypatch
+):
+    folder = tmp_path / "encoders"
+    shutil.copytree(pretrained, folder)
+
+    def change(*arguments):
+        first, second = (folder / "runs" / "relation" / f"seed-{n}" / "weights.npz" for n in (1, 2))
+        shutil.copy(first, second)
+
+    monkeypatch.setattr("relation_tf.bench.processes.check_methods", change)
+    made = asked(FINE_TUNED, epochs=1, pretrained=str(folder), seeds=[1, 2])
+    results = run_suite(made, tmp_path / "out", data=small_glue, quiet=True)
+    assert [run["seed"] for run in results.runs] == [1]
+    ((name, error),) = results.failures
+    assert name == "CoLA/fine-tuned/seed-2"
+    assert error == f"{folder}: its files changed after the command started. Run it again"
+
+
 def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained):
     suite = asked(FINE_TUNED, epochs=1, seeds=[1])
     run_suite(suite, tmp_path, data=small_glue, quiet=True)

@@ -262,6 +262,32 @@ def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_g
     assert "2 of 4 runs done, 2 failed" in printed
 
 
+@pytest.mark.parametrize("changed", ["CoLA/train.tsv", "glove.txt", "CoLA/test.tsv"])
+def test_files_that_change_after_the_start_are_refused(
+    tmp_path, small_glue, suite, monkeypatch, changed
+):
+    data, glove = tmp_path / "data", tmp_path / "data" / "glove.txt"
+    shutil.copytree(small_glue, data)
+    glove.write_text(("the " + " ".join(["0.5"] * 12) + "\n") * 2)
+    check = groups.check_methods
+
+    def check_and_change(*arguments):
+        check(*arguments)
+        lines = (data / changed).read_text().splitlines(keepends=True)
+        (data / changed).write_text("".join(lines[:-1]))
+
+    monkeypatch.setattr("relation_tf.bench.processes.check_methods", check_and_change)
+    asked = suite(**ONE, embeddings="glove", seeds=[1], epochs=1)
+    results = run_suite(asked, tmp_path / "out", data=data, glove=glove, quiet=True)
+    errors = [error for _, error in results.failures]
+    place = {"glove.txt": f"--glove {glove}", "CoLA/train.tsv": "CoLA (train)"}.get(changed)
+    line = f"{place}: its files changed after the command started. Run it again"
+    assert errors == ([line] if place else [])
+    monkeypatch.undo()
+    results = run_suite(asked, tmp_path / "out", data=data, glove=glove, quiet=True)
+    assert (len(results.runs), results.failures) == (1, [])
+
+
 @pytest.mark.parametrize("event", ["start", "compile", "epoch", "done"])
 def test_a_closed_output_makes_no_failed_run(tmp_path, small_glue, suite, monkeypatch, event):
     def closed(progress, sent):
