@@ -6,7 +6,7 @@ import ast
 import hashlib
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
 from relation_tf.tasks.sources import digest_of_path
+
+_SCOPES = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def custom_digest(layers: Sequence[str], where: str) -> str | None:
@@ -127,9 +129,12 @@ def _source_of(loaded: Any, module: str, name: str) -> str | None:
 
 
 def _with_what_it_names(source: str, name: str) -> str:
-    """Return the statements that define a name and, recursively, the names that they use."""
-    left, wanted, reached = ast.parse(source).body, {name}, []
-    while found := [statement for statement in left if wanted & _defined(statement)]:
+    """Return the statements that define or change a name and, recursively, the names they use."""
+    left = ast.parse(source).body
+    imported = {each for statement in left for each in _imported(statement)}
+    defined = {statement: _defined(statement, imported) for statement in left}
+    wanted, reached = {name}, list[ast.stmt]()
+    while found := [statement for statement in left if wanted & defined[statement]]:
         left = [statement for statement in left if statement not in found]
         reached += found
         wanted |= {
@@ -143,17 +148,43 @@ def _with_what_it_names(source: str, name: str) -> str:
     return "\n".join(line for first, last in spans for line in lines[first - 1 : last])
 
 
-def _defined(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement defines."""
-    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name.split(".")[0] for alias in statement.names}
-    return {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+def _defined(statement: ast.stmt, imported: Collection[str]) -> set[str]:
+    """Return the names that a statement defines or changes, such as `A` of `A["x"] = 1`.
+
+    A call of a method, `A.update(x=1)`, may change its object, but not an imported module.
+    """
+    names = {*_imported(statement)}
+    for node in _executed(statement):
+        if isinstance(node, _SCOPES):
+            names.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            names |= set() if isinstance(node.ctx, ast.Load) else _root(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            names |= set() if isinstance(called, ast.Name) else _root(called) - {*imported}
+    return names
+
+
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement imports."""
+    for node in _executed(statement):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement, without the bodies of its functions and classes."""
+    yield node
+    if not isinstance(node, _SCOPES):
+        for child in ast.iter_child_nodes(node):
+            yield from _executed(child)
+
+
+def _root(node: ast.AST) -> set[str]:
+    """Return the name at the beginning of an expression such as `A.b["c"]`, if there is one."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -40,6 +40,30 @@ class Another:
 
 
 Made = registered(Another)
+
+CONFIG = {"scale": 1, "kept": [1]}
+UNRELATED = {}
+CONFIG["scale"] = 3
+CONFIG["kept"].append(5)
+UNRELATED["other"] = 7
+math.cos(9)
+
+try:
+    import missing
+except ImportError:
+    def fallback(x):
+        return 11 * x
+
+
+class Configured:
+    scale = CONFIG["scale"]
+
+    def call(self, x):
+        return fallback(x) + math.tanh(x)
+
+
+if math.pi > 3:
+    Configured.rate = 13
 """
 
 
@@ -78,6 +102,22 @@ def digest(tmp_path, monkeypatch):
 )
 def test_digest_includes_names_used_by_a_layer(digest, old, new, counts):
     assert (digest(old=old, new=new) != digest()) == counts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ('["scale"] = 3', '["scale"] = 4', True),
+        ("append(5)", "append(6)", True),
+        ("11 * x", "12 * x", True),
+        ("rate = 13", "rate = 14", True),
+        ('["other"] = 7', '["other"] = 8', False),
+        ("cos(9)", "cos(10)", False),
+        ("value = OTHER", "value = SCALE", False),
+    ],
+)
+def test_digest_includes_statements_that_change_a_used_name(digest, old, new, counts):
+    assert (digest("Configured", old, new) != digest("Configured")) == counts
 
 
 def test_a_class_under_another_name_is_that_class(digest):
