@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -374,6 +375,7 @@ def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -
     from relation_tf.networks import count_parameters
 
     assert trained.stop is not None  # of a suite's run
+    _check_finite(trained.metrics)
     return {
         "task": config.task,
         "method": config.method,
@@ -389,6 +391,22 @@ def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -
         "tokens": trainer.tokens,
         **trained.facts,
     }
+
+
+def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Check the metrics of a run, by scored name.
+
+    Raises:
+        SuiteError: If one is not finite: means and tests need numbers.
+    """
+    for name, own in metrics.items():
+        for metric, value in own.items():
+            if not math.isfinite(value):
+                raise SuiteError(
+                    f"metric {metric} on {name} is {value}. It must be a finite number: change "
+                    "settings with which the loss diverges, or a metric that is not defined for "
+                    "all predictions"
+                )
 
 
 def write_predictions(

@@ -4,6 +4,7 @@ import json
 import linecache
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -19,6 +20,7 @@ from relation_tf.bench.runner import _load
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
+from relation_tf.registry import METRICS
 from relation_tf.report import compare, make_report
 from relation_tf.report.runs import requested_methods
 from relation_tf.report.scores import Scores
@@ -260,6 +262,17 @@ def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_g
     printed = capsys.readouterr().out
     assert "failed: CoLA/Broken-64/seed-1" in printed
     assert "2 of 4 runs done, 2 failed" in printed
+
+
+def test_a_metric_that_is_not_finite_fails_its_run(tmp_path, small_glue, suite, monkeypatch):
+    undefined = replace(METRICS["matthews"], function=lambda predictions, labels: float("nan"))
+    monkeypatch.setitem(METRICS._entries, "matthews", undefined)
+    asked = suite(**ONE, epochs=1, seeds=[1])
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert results.runs == []
+    ((name, error),) = results.failures
+    assert name == "CoLA/baseline-8/seed-1"
+    assert error.startswith("metric matthews on CoLA is nan. It must be a finite number: ")
 
 
 @pytest.mark.parametrize("changed", ["CoLA/train.tsv", "glove.txt", "CoLA/test.tsv"])
