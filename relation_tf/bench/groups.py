@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import replacing, write_json, write_table
 from relation_tf.interrupts import interrupts_delayed
@@ -87,6 +89,37 @@ class RunGroup:
         """If True, other hosts take part in the training."""
         distribution = self.options.distribution
         return distribution is not None and distribution.of_several_hosts
+
+
+def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
+    """Group runs by task and method; split large groups if there are fewer groups than jobs.
+
+    For timed tasks, all methods of a seed come before the next seed, so that other load on the
+    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
+    because a group reads its data once.
+
+    Args:
+        suite: The suite.
+        pending: Runs of the suite.
+        jobs: Number of groups at the same time.
+
+    Example:
+        >>> from relation_tf.config import load_suite
+        >>> suite = load_suite("demo", {"tasks": ["RTE"]})
+        >>> [len(runs) for runs in group_runs(suite, suite.runs(), jobs=6)]
+        [3, 2, 3, 2, 5, 5]
+    """
+    by_seed = "split" in suite.vary
+    if suite.timed or by_seed:
+        tasks = [*dict.fromkeys(run.task for run in pending)]
+        pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
+    keyed = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
+    groups = [[*runs] for _, runs in keyed]
+    while 0 < len(groups) < min(jobs, len(pending)):
+        largest = max(groups, key=len)
+        place, half = groups.index(largest), -(-len(largest) // 2)
+        groups[place : place + 1] = [largest[:half], largest[half:]]
+    return groups
 
 
 def run_group(group: RunGroup, notify: EventCallback) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.bench.checksums import FILES
 from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
 from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
-from relation_tf.bench.groups import RunGroup, compile_network
+from relation_tf.bench.groups import RunGroup, compile_network, group_runs
 from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
@@ -36,7 +36,7 @@ from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import LOG, start_tensorflow, uses_gpu
 
-_FILES = 8_000  # bytes of a run's small files
+_FILES = 8_000  # bytes of a run's files without predictions and model
 _LEAST_SHARE = 0.8  # of the processor, as in reports
 _START = 7.0  # seconds in which a process loads TensorFlow, if this one has loaded it already
 
@@ -53,6 +53,7 @@ class Cost:
         measured: If True, from finished runs or a timed epoch; if False, by proportion.
         compiling: Seconds for building and compiling its network.
         compiled_once: If True, all seeds share the compiled network.
+        bytes: Size of its files.
     """
 
     fewest: float
@@ -60,6 +61,7 @@ class Cost:
     measured: bool
     compiling: float = 0.0
     compiled_once: bool = True
+    bytes: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,16 +111,18 @@ class SuitePlan:
         return self._hours(self.fewest_pending, "fewest"), self._hours(self.pending, "most")
 
     def _hours(self, pending: Sequence[RunConfig], end: str) -> float:
-        if not pending:
-            return 0.0
-        groups = Counter((run.task, run.method) for run in pending)
-        training = sum(getattr(self.costs[group], end) * runs for group, runs in groups.items())
-        return (self.start + (self._compiling(groups) + training) / self.jobs) / 3600
+        return (self.start + sum(self._longest(pending, end))) / 3600 if pending else 0.0
 
-    def _compiling(self, groups: Mapping[GroupKey, int]) -> float:
-        """Return the seconds for compiling all networks of some numbers of runs."""
-        costs = ((self.costs[group], runs) for group, runs in groups.items())
-        return sum(cost.compiling * (1 if cost.compiled_once else runs) for cost, runs in costs)
+    def _longest(self, pending: Sequence[RunConfig], end: str = "most") -> tuple[float, float]:
+        """Return the seconds for compiling and for the runs, of the job that ends last."""
+        jobs = [(0.0, 0.0)] * self.jobs
+        for runs in group_runs(self.suite, pending, self.jobs):
+            cost = self.costs[runs[0].task, runs[0].method]
+            first = min(range(self.jobs), key=lambda job: sum(jobs[job]))
+            compiling, running = jobs[first]
+            compiling += cost.compiling * (1 if cost.compiled_once else len(runs))
+            jobs[first] = compiling, running + getattr(cost, end) * len(runs)
+        return max(jobs, key=sum)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -208,12 +212,12 @@ class SuitePlan:
     def _included(self) -> Iterator[str]:
         """Yield what the hours include."""
         if self.pending and not self.suite.timed:
-            groups = Counter((run.task, run.method) for run in self.pending)
+            groups = {(run.task, run.method) for run in self.pending}
             each = " (custom layers and transfer: for each seed)"
             again = not all(self.costs[group].compiled_once for group in groups)
             yield (
                 f"Included: {_seconds(self.start)} s to start TensorFlow, "
-                f"{_seconds(self._compiling(groups) / self.jobs)} s to compile networks"
+                f"{_seconds(self._longest(self.pending)[0])} s to compile networks"
                 f"{each if again else ''}, and the time of evaluation and predictions. Not "
                 "included: the report, and delays by other load on this machine."
             )
@@ -281,6 +285,7 @@ def make_plan(
         timed[key] = _time_group(whole, left[key])
     seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
     once = by_proportion({key: each.once for key, each in timed.items()}, list(left))
+    written = by_proportion({key: each.written for key, each in timed.items()}, list(left))
     for key, run in left.items():
         # A method is timed on at least one task.
         own = timed.get(key) or next(timed[task, name] for task, name in timed if name == key[1])
@@ -292,16 +297,15 @@ def make_plan(
             measured=key in timed,
             compiling=own.compiling,
             compiled_once=run.shares_network,
+            bytes=written[key],
         )
-    written = {task: each.written for (task, _), each in timed.items()}
-    size = sum(_FILES + written.get(run.task, 0) for run in pending)
     return SuitePlan(
         suite,
         len(chosen),
         pending,
         {key: costs[key] for key in groups},
         start,
-        size,
+        round(sum(costs[run.task, run.method].bytes for run in pending)),
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
         spread=None if outlook else _spread(suite, RunFolder(whole.folder), chosen),
@@ -373,7 +377,7 @@ class _Timed:
     epoch: float
     once: float  # seconds of a run apart from epochs
     compiling: float
-    written: int  # bytes of the predictions and of the kept model of a run
+    written: int  # bytes of the files of a run
     cpu: float = 0.0  # seconds of the processor while it was timed
     wall: float = 0.0  # and of the clock; 0 on a GPU
 
@@ -397,7 +401,7 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     share = min(1.0, cpu / wall) if cpu and wall else 1.0
     # At least a microsecond: `by_proportion` uses logarithms.
     epoch, once = (max(share * each, 1e-6) for each in (found.epoch, found.once))
-    written = found.prediction_bytes
+    written = _FILES + found.prediction_bytes
     if whole.save_models:
         written += 4 * trainer.model.count_params()
     return _Timed(epoch, once, compiling, written, cpu, wall)
@@ -413,20 +417,24 @@ def _start_tensorflow(whole: RunGroup, threads: int) -> float:
 
 
 def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
-    """Return the mean time of the finished runs of each group."""
+    """Return the mean cost of the finished runs of each group."""
     groups: dict[GroupKey, list[RunConfig]] = {}
     for run in chosen:
         if folder.is_done(run):
             groups.setdefault((run.task, run.method), []).append(run)
     costs = {}
     for key, runs in groups.items():
-        taken = [read_result(folder.run(run))["seconds"] for run in runs]
+        results = [read_result(folder.run(run)) for run in runs]
         total, compiling = (
-            float(np.mean([each[name] for each in taken])) for name in ("total", "compilation")
+            float(np.mean([each["seconds"][name] for each in results]))
+            for name in ("total", "compilation")
         )
+        files = [each.get(FILES, {}).values() for each in results]  # none before checksums
+        written = np.mean([sum(file["bytes"] for file in own) for own in files])
         if find_task(runs[0].entry).timed:  # compiling is part of the cost of each run
             total, compiling = total + compiling, 0.0
-        costs[key] = Cost(total, total, True, compiling, runs[0].shares_network)
+        shared = runs[0].shares_network
+        costs[key] = Cost(total, total, True, compiling, shared, float(written))
     return costs
 
 

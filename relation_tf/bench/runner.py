@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from relation_tf.bench.evidence import shown_by_design
-from relation_tf.bench.groups import RunGroup
+from relation_tf.bench.groups import RunGroup, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
@@ -160,7 +159,9 @@ def _run(
 
                 pending = rounds.pending
                 while pending:
-                    groups = _groups(suite, pending, replace(whole, folder=folder.path))
+                    group = replace(whole, folder=folder.path)
+                    parts = group_runs(suite, pending, made.jobs or 1)
+                    groups = [replace(group, runs=runs) for runs in parts]
                     executor.execute(groups, notify, made)
                     pending = rounds.following(progress.say)
                     progress.add(pending)
@@ -346,21 +347,6 @@ def _open(
     lines += [*_notes(request, options), sequential.outlook().sentence]
     pending = sequential.start(lines.append)
     return _Rounds(lines, len(sequential.due()), pending, sequential)
-
-
-def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list[RunGroup]:
-    """Group runs by task and method.
-
-    For timed tasks, all methods of a seed come before the next seed, so that other load on the
-    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
-    because a group reads its data once.
-    """
-    by_seed = "split" in suite.vary
-    if suite.timed or by_seed:
-        tasks = [*dict.fromkeys(run.task for run in pending)]
-        pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
-    groups = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
-    return [replace(whole, runs=list(runs)) for _, runs in groups]
 
 
 def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:

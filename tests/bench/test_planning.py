@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, planning, run_suite, runner
+from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import family_sizes, shown_by_design
 from relation_tf.bench.expected_spread import expected_spread
 from relation_tf.bench.groups import RunGroup
@@ -28,10 +29,11 @@ from relation_tf.bench.runner import _foreword
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
-from relation_tf.files import write_json
+from relation_tf.files import read_json, write_json
 from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats import attainable_pvalue, what_can_be_shown, what_margin_can_be_shown
+from tests.bench.finished_runs import write_finished
 
 KEY = ("task", "method", "seed")
 RESULT = {
@@ -71,11 +73,12 @@ def test_estimated_hours_are_of_pending_runs():
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
     costs = {("RTE", "relation-64"): Cost(10.0, 30.0, measured=True, compiling=4.0)}
     plan = SuitePlan(suite, 5, runs[:4], costs, start=7.0, bytes=2_000_000, jobs=2, seeds=5)
-    assert plan.hours == pytest.approx(((7 + 2 + 20) / 3600, (7 + 2 + 60) / 3600))
+    # Both jobs compile the network.
+    assert plan.hours == pytest.approx(((7 + 4 + 20) / 3600, (7 + 4 + 60) / 3600))
     text = str(plan)
     assert "5 runs, 1 task x 1 method, 1 done" in text
     assert "10 to 30" in text
-    assert "29 s to 1 min for 4 runs, 2 in parallel; 2 MB of disk." in text
+    assert "31 s to 1 min for 4 runs, 2 in parallel; 2 MB of disk." in text
     same = {("RTE", "relation-64"): Cost(600.0, 601.0, measured=True)}
     assert "\n20 min for 4 runs" in str(SuitePlan(suite, 5, runs[:4], same, 0, 0, jobs=2, seeds=5))
     short = {("RTE", "relation-64"): Cost(0.2, 0.4, measured=False)}
@@ -85,6 +88,47 @@ def test_estimated_hours_are_of_pending_runs():
     done = SuitePlan(suite, 5, [], costs, start=3.0, bytes=0, jobs=2, seeds=5)
     assert done.hours == (0.0, 0.0)
     assert "All runs are done." in str(done).splitlines()
+
+
+def test_hours_are_those_of_the_job_that_ends_last():
+    suite = load_suite("demo", {"tasks": ["RTE"], "seeds": 4})
+    names = [str(method.name) for method in suite.methods()][:3]
+    runs = [run for run in suite.runs() if run.method in names]
+    costs = {("RTE", name): Cost(10.0, 10.0, measured=True, compiling=4.0) for name in names}
+
+    def seconds(jobs, costs=costs):
+        plan = SuitePlan(suite, 12, runs, costs, start=7.0, bytes=0, jobs=jobs, seeds=4)
+        return round(3600 * plan.hours[0] - 7)
+
+    assert seconds(1) == 3 * 44
+    assert seconds(2) == 2 * 44  # three groups
+    assert seconds(3) == 44
+    assert seconds(4) == 44  # one group is split
+    assert seconds(6) == 24
+    assert seconds(12) == seconds(99) == 14
+    assert seconds(2, {**costs, ("RTE", names[0]): Cost(50.0, 50.0, measured=True)}) == 200
+
+
+def test_disk_space_is_that_of_finished_runs_or_estimated(tmp_path, monkeypatch):
+    """The model depends on the method, the predictions on the task."""
+    suite = load_suite("demo", {"tasks": ["RTE", "QQP"], "seeds": [1, 2]})
+    runs = [run for run in suite.runs() if run.method in ("relation-64", "baseline-64")]
+    sizes = {("RTE", "relation-64"): 9e6, ("RTE", "baseline-64"): 1e6, ("QQP", "relation-64"): 18e6}
+
+    def timed(group, run):
+        return planning._Timed(1.0, 1.0, 0.0, sizes[run.task, run.method])
+
+    monkeypatch.setattr(planning, "_time_group", timed)
+    group = RunGroup(runs, tmp_path, RunOptions())
+    every = {**sizes, ("QQP", "baseline-64"): 2e6}
+    assert make_plan(suite, runs, runs, group).bytes == pytest.approx(2 * sum(every.values()))
+
+    folder, done = RunFolder(tmp_path), next(run for run in runs if run.key[:2] not in sizes)
+    write_finished(folder.start(done), done)
+    (folder.run(done) / "model.keras").write_bytes(b"x" * 5_000_000)
+    write_result(folder.run(done), read_json(folder.run(done) / "result.json"))
+    plan = make_plan(suite, runs, [run for run in runs if run is not done], group)
+    assert plan.bytes == pytest.approx(2 * sum(sizes.values()) + 5e6, rel=1e-3)
 
 
 def test_load_of_other_programs_is_named():
@@ -216,7 +260,9 @@ def test_finished_runs_give_the_estimated_time(tmp_path):
     plan = plan_suite("demo", tmp_path, **one, settings={"epochs": 2}, quiet=True)
     assert (plan.total, len(plan.pending)) == (5, 4)
     total, compiling = taken["total"], taken["compilation"]
-    assert plan.costs["WNLI", "baseline-64"] == Cost(total, total, True, compiling)
+    size = plan.costs["WNLI", "baseline-64"].bytes
+    assert size > 1000
+    assert plan.costs["WNLI", "baseline-64"] == Cost(total, total, True, compiling, bytes=size)
     # A folder of other runs is refused as by a run.
     with pytest.raises(SuiteError, match="epochs"):
         plan_suite("demo", tmp_path, **one, settings={"epochs": 3}, quiet=True)
