@@ -16,7 +16,7 @@ import pandas as pd
 
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import Results, read_results, score_of
-from relation_tf.bench.run_folder import SWEEP, RunFolder
+from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
 from relation_tf.config.loading import make_suite
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name
@@ -60,7 +60,8 @@ def tune(
     train(tuning, folder / SWEEP, chosen)
     results = read_results(folder / SWEEP)
     table = sweep_table(suite, results)
-    write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
+    with writing(folder / SWEEP):
+        write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
     tuned, kept = _choices(suite, folder, table)
     if lacking := _lacking(results, {(each.task, each.method) for each in tuned}, suite):
         raise SuiteError(
@@ -81,10 +82,11 @@ def already_tuned(suite: Suite, folder: Path) -> Suite:
         folder: The folder of the suite's runs.
 
     Raises:
-        SuiteError: If the folder of the sweep cannot be read.
+        SuiteError: If the folder of the sweep cannot be read, or is that of another sweep.
     """
     if not (folder / SWEEP / "suite.toml").exists():
         return suite
+    RunFolder(folder / SWEEP).check_runs(tuning_suite(suite))
     table = sweep_table(suite, read_results(folder / SWEEP))
     return suite.model_copy(update={"tuned": _choices(suite, folder, table)[0]})
 

@@ -148,13 +148,22 @@ def drop_judges(where: str, values: dict[str, Any], given: Collection[str]) -> N
     if not judges or values.get("families"):
         return
     others = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
-    unjudged = make_suite(where, {**values, **others, "overrides": {}})
+    overrides = _without_margins(values.get("overrides") or {})
+    unjudged = make_suite(where, {**values, **others, "overrides": overrides})
     names = [str(method.name) for method in unjudged.methods()]
     values |= {key: None for key in judges if key not in given and values[key] not in names}
     if not any(values[key] for key in judges) and "margin" not in given:
-        own = values.get("overrides") or {}
-        values["overrides"] = {task: {**each, "margin": None} for task, each in own.items()}
-        values["margin"] = None
+        values |= {"overrides": overrides, "margin": None}
+
+
+def _without_margins(overrides: Any) -> Any:
+    """Return the overrides of tasks without margins; `Suite` checks their types."""
+    if not isinstance(overrides, dict):
+        return overrides
+    return {
+        task: {**own, "margin": None} if isinstance(own, dict) else own
+        for task, own in overrides.items()
+    }
 
 
 def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:

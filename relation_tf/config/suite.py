@@ -136,9 +136,10 @@ class Suite(TrainingSettings):
 
     def entry(self, name: str) -> Entry:
         """Return a task for `find_source`: a name, with or without metrics, or a definition."""
-        if metrics := self._override(name).get("metrics"):
-            return MeasuredTask(name, tuple(metrics))
-        return self._custom_task(name) or self._group(name) or name
+        if own := self._custom_task(name) or self._group(name):
+            return own
+        metrics = self._override(name).get("metrics")
+        return MeasuredTask(name, tuple(metrics)) if metrics else name
 
     def _custom_task(self, name: str) -> CustomTask | None:
         return next((task for task in self.task if task.name == name), None)

@@ -126,6 +126,12 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
     sweep, methods = suite.sweep, suite.methods()
     if sweep is None:
         return
+    for task in map(suite.find_task, suite.tasks):
+        if task.members and not task.metrics:
+            raise ValueError(
+                f"key 'sweep': the tasks of group {task.name} must have a common metric, by which "
+                f"settings are chosen. Received: {', '.join(each.name for each in task.members)}"
+            )
     if both := {*sweep.seeds} & {*suite.seeds}:
         raise ValueError(
             "key 'sweep.seeds': must differ from the seeds of the suite. "

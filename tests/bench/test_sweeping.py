@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from relation_tf.bench import plan_suite, read_results, run_suite
-from relation_tf.bench.sweeping import _choices, choose, tuning_suite
+from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
+from relation_tf.bench.sweeping import _choices, already_tuned, choose, tune, tuning_suite
 from relation_tf.config import Suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.report import make_report
+from tests.bench.finished_runs import write_finished
 
 RATES = [0.001, 0.01, 0.1]
 
@@ -81,6 +82,30 @@ def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="executor"):
         run_suite(asked(), tmp_path / "runs", executor="nowhere", quiet=True)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sweep": {"learning_rate": [0.01, 0.2], "seeds": [11]}}, {"tasks": ["RTE"], "overrides": {}}],
+)
+def test_the_folder_of_another_sweep_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    before = tuning_suite(asked())
+    folder = RunFolder(tmp_path / "sweep")
+    folder.open(before)
+    for run in before.runs():
+        write_finished(folder.start(run), run)
+    assert len(already_tuned(asked(), tmp_path).tuned) == 4
+    with pytest.raises(SuiteError, match="this finished run is not in suite small-sweep, which"):
+        already_tuned(asked(**changes), tmp_path)
+
+
+def test_a_table_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    def train(tuning: Suite, path: Path, names: list[str] | None) -> None:
+        RunFolder(path).open(tuning)
+        (path / "sweep.csv").mkdir()
+
+    with pytest.raises(SuiteError, match="cannot be written: "):
+        tune(asked(), tmp_path, train, lambda line: None)
 
 
 @pytest.mark.tensorflow

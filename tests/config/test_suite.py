@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.families import Family, families_of
-from relation_tf.config.loading import make_suite, select
+from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.published import load_published
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.tasks.task import MeasuredTask
@@ -223,6 +223,27 @@ def test_custom_task_in_a_suite_file(suite):
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
     with pytest.raises(SuiteError, match="unknown task 'stars'"):
         make_suite("test", {**suite().model_dump(), "tasks": ["stars"]})
+
+
+def test_other_metrics_of_a_custom_task_are_refused_by_its_key(suite):
+    values = {**suite().model_dump(), "task": [STARS], "tasks": ["stars"]}
+    message = "key 'overrides.stars.metrics': must be left out: stars is not a sequence task"
+    with pytest.raises(SuiteError, match=message):
+        make_suite("test", {**values, "overrides": {"stars": {"metrics": ["bleu"]}}})
+
+
+def test_new_methods_keep_the_overrides_of_tasks(suite):
+    """A valid suite may need them: learned positions need a length of each task."""
+    overrides = {"CoLA": {"max_length": 20}, "RTE": {"max_length": 30, "margin": 2.0}}
+    judged = {"reference": "relation-8", "margin": 1.0, "overrides": overrides}
+    made = suite(tasks=["CoLA", "RTE"], positions="learned", **judged)
+    asked = load_suite(made, {"method": [{"mechanism": "attention"}]})
+    assert (asked.reference, asked.margin) == (None, None)
+    assert {c.task: c.max_length for c in asked.runs()} == {"CoLA": 20, "RTE": 30}
+    assert asked.overrides["RTE"].margin is None
+    broken = {**made.model_dump(), "overrides": {"CoLA": 3}}
+    with pytest.raises(SuiteError, match=r"key 'overrides\.CoLA': "):
+        drop_judges("test", broken, ())
 
 
 def test_a_setting_replaces_the_overrides_of_tasks(suite):

@@ -54,6 +54,10 @@ def test_all_combinations_are_tried() -> None:
             {"stopping": "accuracy_reached", "tasks": ["RTE"]},
             "key 'sweep': must not be set with stopping = 'accuracy_reached'",
         ),
+        (
+            {"tasks": ["both"], "group": [{"name": "both", "tasks": ["CoLA", "RTE"]}]},
+            "key 'sweep': the tasks of group both must have a common metric, .*: CoLA, RTE",
+        ),
         ({"sweep": {"dropout": [0, 0.1], "seeds": [7, 7]}}, r"different seeds, not \[7, 7\]"),
         (
             {"sweep": {"initializer": ["glorot_uniform", {"class_name": "HeNormal"}]}},
