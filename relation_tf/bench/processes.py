@@ -331,6 +331,8 @@ def _interrupts_delayed() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """Run in a process: check networks if requested, then run groups."""
+    # Otherwise the first worker reserves nearly all memory of the GPU that the workers share.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

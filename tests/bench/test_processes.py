@@ -89,6 +89,24 @@ def test_wrong_options_are_one_line_before_the_first_run(tmp_path, suite, settin
     assert message in str(first_error(suite(**settings).runs()[:1], tmp_path))
 
 
+@pytest.mark.parametrize("chosen", [None, "false"])
+def test_workers_share_the_memory_of_a_gpu(tmp_path, suite, monkeypatch, chosen):
+    telling = 'import os\nraise RuntimeError(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH"))\n'
+    (tmp_path / "telling.py").write_text(telling)
+    monkeypatch.syspath_prepend(tmp_path)
+    if chosen is None:
+        monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    else:
+        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", chosen)
+    config = suite().runs()[0].model_copy(update={"plugins": ["telling"]})
+    worker = processes._Process()
+    try:
+        error = worker.check([config], tmp_path)
+    finally:
+        worker.kill()
+    assert error.endswith(f"RuntimeError: {chosen or 'true'}")
+
+
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_process_that_dies_costs_only_its_run(mortal, tmp_path, small_glue, suite):
