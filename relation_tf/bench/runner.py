@@ -146,30 +146,29 @@ def _run(
             rounds = _open(request, folder, hosts, made, looks, compared)
             quiet = made.quiet or not hosts.is_chief
             names = made.track if hosts.is_chief else ()
-            with (
-                Progress(folder.path, rounds.total, rounds.pending, quiet=quiet) as progress,
-                Trackers(names, folder.path, request.chosen, progress.say) as trackers,
-            ):
-                for line in rounds.lines:
-                    progress.say(line)
+            progress = Progress(folder.path, rounds.total, rounds.pending, quiet=quiet)
+            with Trackers(names, folder.path, request.chosen, progress.say) as trackers:
+                with progress:
+                    for line in rounds.lines:
+                        progress.say(line)
 
-                def notify(event: dict[str, Any]) -> None:
-                    progress.notify(event)
-                    trackers.notify(event)
+                    def notify(event: dict[str, Any]) -> None:
+                        progress.notify(event)
+                        trackers.notify(event)
 
-                pending = rounds.pending
-                while pending:
-                    group = replace(whole, folder=folder.path)
-                    parts = group_runs(suite, pending, made.jobs or 1)
-                    groups = [replace(group, runs=runs) for runs in parts]
-                    executor.execute(groups, notify, made)
-                    pending = rounds.following(progress.say)
-                    progress.add(pending)
-        if not hosts.is_chief:
-            return Results(whole.folder, suite, [], [])
-        results = read_results(folder.path)
-        trackers.end(results)
-        return results
+                    pending = rounds.pending
+                    while pending:
+                        group = replace(whole, folder=folder.path)
+                        parts = group_runs(suite, pending, made.jobs or 1)
+                        groups = [replace(group, runs=runs) for runs in parts]
+                        executor.execute(groups, notify, made)
+                        pending = rounds.following(progress.say)
+                        progress.add(pending)
+                if not hosts.is_chief:
+                    return Results(whole.folder, suite, [], [])
+                results = read_results(folder.path)
+                trackers.end(results)
+                return results
 
 
 @accepts_options(OF_PLANS)

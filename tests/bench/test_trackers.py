@@ -32,6 +32,9 @@ class InMemory(Tracker):
     def on_suite_end(self, results):
         EVENTS.append(("suite", len(results.runs)))
 
+    def close(self):
+        EVENTS.append(("closed",))
+
 
 @register_tracker("plugin-broken")
 class Broken:
@@ -63,8 +66,8 @@ def test_trackers_receive_all_events(plugin, tmp_path, small_glue, suite, capsys
     assert printed.count("tracker plugin-broken: OSError: no connection") == 1
     events = sys.modules[plugin].EVENTS
     one_run = [("start", 1), *(("epoch", n, True) for n in (1, 2)), ("end", ["CoLA"])]
-    assert sorted(events[:-1], key=str) == sorted([*one_run, *one_run], key=str)
-    assert events[-1] == ("suite", 2)
+    assert sorted(events[:-2], key=str) == sorted([*one_run, *one_run], key=str)
+    assert events[-2:] == [("suite", 2), ("closed",)]
     lines = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
     kinds = [line["event"] for line in lines]
     assert sorted(kinds[:-1]) == sorted(["run_start", "epoch", "epoch", "run_end"] * 2)
