@@ -69,7 +69,9 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     reference = known[str(suite.reference)]
     changed = {"mechanism": mechanism, "options": dict(layer_options)}
     own = {**reference, "name": name, "options": {**reference["options"], **changed}}
-    if layer_options and name in BESIDE:
+    if name in BESIDE and mechanism != name:
+        own["name"] = f"own-{name}"
+    elif name in BESIDE and layer_options:
         own["name"] = f"{name}-changed"
     others = [known[other] for other in BESIDE if other != own["name"]]
     return load_suite(

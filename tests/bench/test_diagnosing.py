@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from importlib import resources
 
@@ -40,6 +41,14 @@ def test_the_reference_is_trained_once_unless_its_options_differ():
     assert [method.name for method in diagnosis("attention", {}).methods()] == [*BESIDE]
     names = [method.name for method in diagnosis("attention", {"num_heads": 2}).methods()]
     assert names == ["attention-changed", *BESIDE]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_bias": False}])
+def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch, options):
+    monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
+    suite = diagnosis(f"{__name__}:attention", options)
+    assert [method.name for method in suite.methods()] == ["own-attention", *BESIDE]
+    assert suite.reference == "attention"
 
 
 @pytest.mark.parametrize(
