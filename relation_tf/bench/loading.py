@@ -13,7 +13,12 @@ from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.plugins import (
+    load_installed_plugins,
+    load_plugins,
+    plugins_digest,
+    shaping_plugins,
+)
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import MissingPackageError, SuiteError, UnknownNameError, join_names
 from relation_tf.faults import first_fault
@@ -46,7 +51,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
 
     Raises:
         SuiteError: If the folder has no model, its run is not finished or of another version of
-            this package, its model is damaged, or a custom layer has changed.
+            this package, its model is damaged, or a custom layer or its plugin has changed.
 
     Example:
         >>> import tempfile
@@ -73,6 +78,12 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
     digest = custom_digest(config.custom_layers, f"method {config.method}")
     if digest != config.mechanism_digest:
         raise SuiteError(f"{path}: method {config.method}: its layer has changed since the run")
+    if not config.has_built_in_layer:
+        plugins = shaping_plugins({*config.plugins, *load_installed_plugins()})
+        if config.plugins_digest not in (None, plugins_digest(plugins)):
+            raise SuiteError(
+                f"{path}: method {config.method}: its plugins have changed since the run"
+            )
     whole = find_task(config.entry)
     generated = load_task(config.entry, **config.reading()) if whole.generated else None
     model = _read_model(path, safe_mode)

@@ -26,6 +26,7 @@ from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import read_json
+from relation_tf.registry import MECHANISMS, STOPPING_RULES
 from relation_tf.tasks import find_source, reversal
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.generated import GENERATED
@@ -386,6 +387,24 @@ def test_another_process_imports_the_plugins_of_the_model(small_glue, tmp_path):
     found = predictions(run, "CoLA.dev")["prediction"][:4].tolist()
     texts = texts_of("CoLA", small_glue)[:4]
     assert execute(LOADING, run, *texts, cwd=tmp_path) == str(found)
+
+
+def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "changed_parts.py"
+    module.write_text(PLUGIN.replace("kept", "changed").replace("max-pool", "changed-pool"))
+    changes = {"plugins": ["changed_parts"], "tasks": ["CoLA"], "epochs": 1}
+    method = {"mechanism": "changed-pool", "units": 8}
+    try:
+        folder = train(tmp_path / "out", small_glue, method=[method], **changes)
+        relation_tf.load(folder)
+        module.write_text(module.read_text() + "\nCHANGED = True\n")
+        with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
+            relation_tf.load(folder)
+    finally:
+        MECHANISMS.remove("changed-pool")
+        STOPPING_RULES.remove("changed-once")
+        sys.modules.pop("changed_parts", None)
 
 
 @pytest.fixture
