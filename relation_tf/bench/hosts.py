@@ -10,13 +10,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from relation_tf import __version__
+from relation_tf.bench.provenance import version_of
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
@@ -68,7 +68,7 @@ class Hosts:
         """
         if self.replicas is None:
             return pending
-        versions = [__version__, *map(metadata.version, ("tensorflow", "keras"))]
+        versions = [__version__, *map(version_of, ("tensorflow", "keras"))]
         configs = [config.model_dump(mode="json") for config in chosen]
         asked = json.dumps([versions, options, configs])
         digests = self.replicas.gather_from_hosts([*hashlib.sha256(asked.encode()).digest()])

@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from relation_tf import __version__
 from relation_tf.bench.options import RunOptions
+from relation_tf.bench.provenance import version_of
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.plugins import load_plugins, plugins_digest
 from relation_tf.config.run import RunConfig
@@ -126,21 +126,25 @@ def _cache_file(config: RunConfig) -> Path | None:
     identity: dict[str, Any] = config.model_dump(mode="json", include={*_IDENTITY})
     # Unlike the digest of a layer, also covers modules that its module imports.
     identity["sources"] = plugins_digest([each.partition(":")[0] for each in config.custom_layers])
-    identity["versions"] = [__version__, *map(metadata.version, ("keras", "tensorflow"))]
+    identity["versions"] = [__version__, *map(version_of, ("keras", "tensorflow"))]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return cache_folder() / f"layer-faults-{digest[:24]}.json"
 
 
 def _cached(config: RunConfig) -> list[Fault] | None:
     path = _cache_file(config)
-    if path is None or not path.is_file():
+    try:
+        if path is None or not path.is_file():
+            return None
+        return [Fault(*each) for each in read_json(path)["faults"]]
+    except (OSError, SuiteError, KeyError, TypeError):  # a broken cache: check again
         return None
-    return [Fault(*each) for each in read_json(path)["faults"]]
 
 
 def _cache(config: RunConfig, found: Sequence[Fault]) -> None:
     if path := _cache_file(config):
-        write_json(path, {"faults": found})
+        with contextlib.suppress(OSError):  # such as a full disk: the next command checks again
+            write_json(path, {"faults": found})
 
 
 def _in_this_process(

@@ -75,10 +75,26 @@ def software() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {
             "relation_tf": __version__,
-            **{name: metadata.version(name) for name in PACKAGES},
+            **{name: version_of(name) for name in PACKAGES},
         },
         "commit": commit(),
     }
+
+
+@functools.cache
+def version_of(package: str) -> str:
+    """Return the version of a package, or of the one that installs its module.
+
+    The module `tensorflow` is also in tensorflow-cpu and tf-nightly.
+
+    Example:
+        >>> version_of("keras").split(".")[0]
+        '3'
+    """
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return metadata.version(metadata.packages_distributions()[package][0])
 
 
 def machine(distribution: Distribution | None) -> dict[str, Any]:
@@ -108,13 +124,20 @@ def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
 
 
 def command() -> str:
-    """Return the command line, without paths of this machine."""
+    """Return the command line; of full paths of this machine, only the last part."""
     program = Path(sys.argv[0])
     if program.name == "ipykernel_launcher.py":
         return "a notebook"  # its arguments are paths of this machine
     is_ours = program.parts[-3:] == ("relation_tf", "cli", "__main__.py")
     name = "relation-tf" if is_ours else program.name
-    return shlex.join([name, *sys.argv[1:]])
+    return shlex.join([name, *map(_without_folder, sys.argv[1:])])
+
+
+def _without_folder(argument: str) -> str:
+    """Return an argument, `--option=PATH` or `PATH`, with only the last part of a full path."""
+    option, equals, value = argument.rpartition("=")
+    path = Path(value)
+    return f"{option}{equals}{path.name}" if path.is_absolute() else argument
 
 
 def one_line(error: Exception) -> str:

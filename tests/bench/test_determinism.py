@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
+from importlib import metadata
 
 import pytest
 
@@ -15,6 +17,35 @@ def made(folder):
     """The manifest of each run, and the bytes of what it answered."""
     manifests = [json.loads(path.read_text()) for path in sorted(folder.rglob("manifest.json"))]
     return manifests, [path.read_bytes() for path in sorted(folder.rglob("*.tsv"))]
+
+
+def test_versions_of_variants_of_a_package(monkeypatch):
+    """The module of tensorflow-cpu is tensorflow."""
+    installed = {"tensorflow-cpu": "2.18.0"}
+
+    def version(name):
+        if name not in installed:
+            raise metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+    modules = {"tensorflow": ["tensorflow-cpu"]}
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: modules)
+    provenance.version_of.cache_clear()
+    try:
+        assert provenance.version_of("tensorflow") == "2.18.0"
+    finally:
+        provenance.version_of.cache_clear()
+
+
+def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch):
+    typed = ["/opt/bin/relation-tf", "run", "demo", "--data", "/home/me/my data", "--out=/tmp/out",
+             "--set", "pretrained=/home/me/encoders", "--glove", "vectors/a.txt"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", typed)
+    assert provenance.command() == (
+        "relation-tf run demo --data 'my data' --out=out --set pretrained=encoders "
+        "--glove vectors/a.txt"
+    )
 
 
 @pytest.mark.slow

@@ -134,6 +134,21 @@ def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, 
     assert layer_checks._cached(config) is None
 
 
+def test_a_cache_that_cannot_be_used_is_not(tmp_path, monkeypatch, suite, leaky):
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
+    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
+    config = config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
+    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")])
+    (file,) = tmp_path.glob("layer-faults-*.json")
+    for content in ("{", "[]", "{}", '{"faults": 3}', '{"faults": [[1]]}'):
+        file.write_text(content)
+        assert layer_checks._cached(config) is None
+    file.unlink()
+    file.mkdir()
+    layer_checks._cache(config, [])
+    assert layer_checks._cached(config) is None
+
+
 def test_the_end_of_a_process_is_not_cached(tmp_path, monkeypatch, suite, leaky):
     """It can have another reason than the layer, such as too little memory."""
     monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
