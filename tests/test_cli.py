@@ -480,6 +480,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
+        (["run", "demo", "--set", f"seeds={'9' * 5000}"], "key 'seeds'"),
+        (["run", "demo", "--set", f"seeds={'[' * 5000}"], "key 'seeds'"),
         (["run", "demo", "--set", "epoch=3"], "unknown key 'epoch'. Did you mean 'epochs'?"),
         (["run", "demo", "--set", "units=-1"], "unknown key 'units'. Set it in [[method]].\n"),
         (["run", "demo", "--set", "overrides.RTE.epochs=0"], "must set a whole key, such as"),

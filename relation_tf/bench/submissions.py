@@ -10,7 +10,7 @@ from pathlib import Path
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
-from relation_tf.bench.run_folder import prediction_file
+from relation_tf.bench.run_folder import prediction_file, writing
 from relation_tf.files import write_json
 from relation_tf.tasks.official import leaderboard_file
 
@@ -123,7 +123,8 @@ def _record(packed: Packed, files: Mapping[str, Path], folder: Path) -> None:
         for name, path in files.items()
     }
     record = {DIGEST: digest_of(packed.path), "made_from": made_from, "filled": [*packed.filled]}
-    write_json(packed.path.with_suffix(".json"), record)
+    with writing(folder):
+        write_json(packed.path.with_suffix(".json"), record)
 
 
 def _reason(results: Results, faults: Mapping[str, str], others: Sequence[str]) -> str:

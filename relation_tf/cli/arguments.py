@@ -204,7 +204,7 @@ def parse_settings(pairs: Iterable[str] | None, flag: str = "--set") -> dict[str
             )
         try:
             settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             settings[key.strip()] = value
     return settings
 

@@ -1,7 +1,7 @@
 """Tab completion of names: suites, tasks, methods, run folders, settings and registered parts.
 
 A completion receives the beginning of a word and returns the words that it can become. None of them
-loads Keras.
+loads Keras, except by the plugins of a suite or a folder on the command line.
 """
 
 from __future__ import annotations

@@ -202,6 +202,16 @@ def test_submissions_record_what_they_were_made_from(tmp_path: Path) -> None:
         assert digest_of(folder.path / source["predictions"]) == source["sha256"]
 
 
+def test_a_record_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "out", *GLUE, predictions=True)
+    results = read_results(folder.path)
+    run = results.runs[0]
+    record = folder.path / "submissions" / run["method"] / f"seed-{run['seed']}.json"
+    record.mkdir(parents=True)
+    with pytest.raises(SuiteError, match="cannot be written: "):
+        write_submissions(results)
+
+
 def test_a_submission_without_a_damaged_run(
     tmp_path: Path, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
