@@ -31,7 +31,9 @@ class ExpectedSpread:
     origin: str
 
 
-def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) -> ExpectedSpread:
+def expected_spread(
+    suite: Suite, folder: RunFolder, runs: Sequence[RunConfig], done: Sequence[RunConfig]
+) -> ExpectedSpread:
     """Return the standard deviations of finished runs, else of published figures.
 
     Without one for each task, the result is one standard deviation per task; for tasks with
@@ -41,6 +43,7 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
         suite: The suite.
         folder: Its folder.
         runs: The requested runs.
+        done: The finished ones.
 
     Raises:
         SuiteError: If a file of a finished run is broken.
@@ -52,7 +55,6 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
     points = metrics[0].points
     unit = "points" if points == 100 else ""
     tasks = [*dict.fromkeys(run.task for run in runs)]
-    done = [run for run in runs if folder.is_done(run)]
     for sds, origin in (
         (_of_runs(folder, done, points), f"of {len(done)} finished runs"),
         (_published(suite), "published"),

@@ -276,7 +276,9 @@ def make_plan(
             run has a broken file.
     """
     groups = {(run.task, run.method): run for run in chosen}
-    costs = _costs_of_runs(RunFolder(whole.folder), chosen)
+    folder, left_out = RunFolder(whole.folder), {run.key for run in pending}
+    done = [run for run in chosen if run.key not in left_out]
+    costs = _costs_of_runs(folder, done)
     left = {key: run for key, run in groups.items() if key not in costs}
     timed: dict[GroupKey, _Timed] = {}
     start = _start_tensorflow(whole, chosen[0].threads) if left else _START
@@ -308,7 +310,7 @@ def make_plan(
         round(sum(costs[run.task, run.method].bytes for run in pending)),
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
-        spread=None if outlook else _spread(suite, RunFolder(whole.folder), chosen),
+        spread=None if outlook else _spread(suite, folder, chosen, done),
         outlook=outlook,
         processor_share=_share(timed.values()),
     )
@@ -320,9 +322,11 @@ def _share(timed: Collection[_Timed]) -> float | None:
     return cpu / wall if cpu and wall else None
 
 
-def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> ExpectedSpread | None:
+def _spread(
+    suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig], done: Sequence[RunConfig]
+) -> ExpectedSpread | None:
     judged = suite.reference is not None or suite.control is not None
-    return expected_spread(suite, folder, chosen) if judged else None
+    return expected_spread(suite, folder, chosen, done) if judged else None
 
 
 def _mean_margin(suite: Suite, tasks: Collection[str]) -> float | None:
@@ -416,12 +420,11 @@ def _start_tensorflow(whole: RunGroup, threads: int) -> float:
     return _START if loaded else time.perf_counter() - start
 
 
-def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
+def _costs_of_runs(folder: RunFolder, done: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
     """Return the mean cost of the finished runs of each group."""
     groups: dict[GroupKey, list[RunConfig]] = {}
-    for run in chosen:
-        if folder.is_done(run):
-            groups.setdefault((run.task, run.method), []).append(run)
+    for run in done:
+        groups.setdefault((run.task, run.method), []).append(run)
     costs = {}
     for key, runs in groups.items():
         results = [read_result(folder.run(run)) for run in runs]

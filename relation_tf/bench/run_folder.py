@@ -117,9 +117,8 @@ class RunFolder:
         """Create the folder and write `suite.toml`.
 
         Raises:
-            SuiteError: If the folder cannot be written, or has finished runs of another suite.
+            SuiteError: If the folder cannot be written.
         """
-        self.check_runs(suite)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             for state in self.path.glob(f"runs/*/*/*/{STATE}"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -222,7 +222,7 @@ def plan_suite(
     whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     check_looks(folder, looks)
-    pending = request.pending(folder)
+    pending = request.pending(request.done(folder))
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     chosen: Sequence[RunConfig] = request.chosen
     outlook = None
@@ -332,17 +332,18 @@ def _open(
 ) -> _Rounds:
     """Prepare a suite's folder, and return the runs."""
     check_looks(folder, looks)
+    done = request.done(folder)
     pending = hosts.agree_on_pending(
-        request.chosen, request.pending(folder), options.deterministic, options.skip_bad_lines
+        request.chosen, request.pending(done), options.deterministic, options.skip_bad_lines
     )
     # Before anything is written: a refused suite leaves no other suite's folder changed.
     folder.check_runs(request.suite)
     lines = [*check_layers(pending, folder, options), *filter(None, [folder.change(request.suite)])]
     if looks is None:
         folder.open(request.suite)
-        lines += _foreword(request, folder, options, compared)
+        lines += _foreword(request, folder, done, options, compared)
         return _Rounds(lines, len(request.chosen), pending, None)
-    sequential = SequentialRuns(request.suite, looks, request.runs, folder)
+    sequential = SequentialRuns(request.suite, looks, request.runs, folder, done)
     lines += [*_notes(request, options), sequential.outlook().sentence]
     pending = sequential.start(lines.append)
     return _Rounds(lines, len(sequential.due()), pending, sequential)
@@ -390,9 +391,15 @@ class _Request:
     chosen: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def pending(self, folder: RunFolder) -> list[RunConfig]:
-        """Return the unfinished requested runs; raise an error for another configuration."""
-        done = {config.key for config in self.runs if folder.is_done(config)}
+    def done(self, folder: RunFolder) -> set[tuple[str, str, int]]:
+        """Return the keys of all finished runs; raise an error for another configuration.
+
+        Reads all files of these runs, for their checksums.
+        """
+        return {config.key for config in self.runs if folder.is_done(config)}
+
+    def pending(self, done: Collection[tuple[str, str, int]]) -> list[RunConfig]:
+        """Return the unfinished requested runs."""
         return [config for config in self.chosen if config.key not in done]
 
 
@@ -454,14 +461,18 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
 
 
 def _foreword(
-    request: _Request, folder: RunFolder, options: RunOptions, compared: bool = True
+    request: _Request,
+    folder: RunFolder,
+    done: Collection[tuple[str, str, int]],
+    options: RunOptions,
+    compared: bool = True,
 ) -> Iterator[str]:
     """Yield notes that are printed before the first run."""
     yield from _notes(request, options)
-    yield from (f"{fault}: run again" for fault in folder.damaged(request.chosen))
+    yield from (f"{fault}: run again" for fault in folder.damaged(request.pending(done)))
     if not compared:
         return
     # The report also contains runs that are finished already.
-    reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
+    reported = [*request.chosen, *(run for run in request.runs if run.key in done)]
     methods = {config.method for config in reported}
     yield from shown_by_design(request.suite, methods, len({config.seed for config in reported}))

@@ -7,7 +7,7 @@ command resumes with the same looks and verdicts. Does not import Keras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -125,12 +125,19 @@ class SequentialRuns:
         looks: The looks of `plan_looks`.
         runs: All runs up to the last look.
         folder: The suite's folder.
+        done: Keys of the finished runs; files of other runs are read to check them.
     """
 
     def __init__(
-        self, suite: Suite, looks: Looks, runs: Sequence[RunConfig], folder: RunFolder
+        self,
+        suite: Suite,
+        looks: Looks,
+        runs: Sequence[RunConfig],
+        folder: RunFolder,
+        done: Iterable[tuple[str, str, int]] = (),
     ) -> None:
         self._suite, self._runs, self._folder, self._first = suite, runs, folder, looks
+        self._done = {*done}
         self.looks = read_looks(folder.path) or looks
 
     def due(self) -> list[RunConfig]:
@@ -148,6 +155,12 @@ class SequentialRuns:
         self._folder.open(self._suite.model_copy(update={"seeds": chosen}))
         with writing(self._folder.path):
             self.looks.write(self._folder.path)
+
+    def _is_done(self, run: RunConfig) -> bool:
+        """Return True if a run is finished; its files are read once."""
+        if run.key not in self._done and self._folder.has_result(run):
+            self._done.add(run.key)
+        return run.key in self._done
 
     def judge(self) -> Iterator[str]:
         """Take all looks that the finished runs allow; yield a line for each new look."""
@@ -189,7 +202,7 @@ class SequentialRuns:
         for line in self.judge():
             say(line)
         self.open()
-        return [run for run in self.due() if not self._folder.has_result(run)]
+        return [run for run in self.due() if not self._is_done(run)]
 
     def following(self, say: Callable[[str], None]) -> list[RunConfig]:
         """Return `start` after a round; empty if runs of the round failed.
@@ -197,7 +210,7 @@ class SequentialRuns:
         Args:
             say: Called with a line for each new look.
         """
-        if failed := [run for run in self.due() if not self._folder.has_result(run)]:
+        if failed := [run for run in self.due() if not self._is_done(run)]:
             say(f"the next look needs the runs that failed: {join_names([*map(str, failed)])}")
             return []
         return self.start(say)
@@ -243,7 +256,7 @@ class SequentialRuns:
 
         def scores(task: str, method: str) -> list[float]:
             own = [runs[task, method, seed] for seed in plan.seeds]
-            done = takewhile(self._folder.has_result, own)
+            done = takewhile(self._is_done, own)
             found = [read_result(self._folder.run(run))["metrics"] for run in done]
             return [run_score(self._suite.find_task(task), metrics) for metrics in found]
 

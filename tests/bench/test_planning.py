@@ -25,7 +25,7 @@ from relation_tf.bench.planning import (
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import _foreword
+from relation_tf.bench.runner import _foreword, _Request
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
@@ -206,8 +206,8 @@ def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch, tmp_path):
     costs = {("RTE", name): Cost(1.0, 1.0, measured=True) for name in ("a", "b")}
     plan = SuitePlan(suite, 4, [], costs, 1.0, bytes=0, jobs=1, seeds=2)
     assert str(plan).endswith("\n2 methods x 2 seeds: Own test.")
-    request = SimpleNamespace(suite=suite, runs=[], chosen=suite.runs(), sources={})
-    *_, last = _foreword(request, RunFolder(tmp_path), RunOptions())
+    request = _Request(suite, [], suite.runs(), {})
+    *_, last = _foreword(request, RunFolder(tmp_path), set(), RunOptions())
     assert last.endswith(" methods x 5 seeds: Own test.")
 
 
@@ -279,7 +279,7 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
     folder = RunFolder(tmp_path)
 
     def plan():
-        spread = expected_spread(suite, folder, suite.runs())
+        spread = expected_spread(suite, folder, suite.runs(), [])
         costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
         return str(SuitePlan(suite, 20, [], costs, 0.0, 0, 1, 5, spread))
 
@@ -312,17 +312,17 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
             path / "result.json",
             RESULT | {**dict(zip(KEY, run.key, strict=True)), "metrics": metrics},
         )
-    found = expected_spread(suite, folder, suite.runs())
+    found = expected_spread(suite, folder, suite.runs(), suite.runs())
     assert found.origin == "of 20 finished runs"
     assert found.sds == pytest.approx([2.5**0.5, 2.5**0.5 / 2])
     only = [run for run in suite.runs() if run.task == "MNLI"]
-    assert expected_spread(suite, folder, only).sds == pytest.approx([2.5**0.5 / 2])
+    assert expected_spread(suite, folder, only, only).sds == pytest.approx([2.5**0.5 / 2])
 
 
 def test_spread_of_unlike_units_is_unknown(tmp_path):
     for name in ("decode", "sequences"):
         suite = load_suite(name)
-        spread = expected_spread(suite, RunFolder(tmp_path), suite.runs())
+        spread = expected_spread(suite, RunFolder(tmp_path), suite.runs(), [])
         assert spread.unit == "SD"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
+from relation_tf.bench import RunFolder, checksums, plan_suite, read_results, run_suite
 from relation_tf.bench.looks import LOOKS, read_looks
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import Cost, SuitePlan
@@ -219,6 +220,24 @@ def test_a_refused_suite_leaves_the_looks_unchanged(tmp_path, instant, suite, mo
     with pytest.raises(SuiteError, match="refused"):
         run_suite(suite(), tmp_path, **UNTIL)
     assert (tmp_path / LOOKS).read_bytes() == looks
+
+
+@pytest.mark.parametrize("options", [UNTIL, {"executor": "instant", "quiet": True}])
+def test_files_of_finished_runs_are_read_once(tmp_path, instant, suite, monkeypatch, options):
+    runs = run_suite(suite(reference=METHODS[0]), tmp_path, **options).runs
+    read = []
+
+    def damage(folder):
+        read.append(folder)
+        return checksums.damage(folder)
+
+    monkeypatch.setattr("relation_tf.bench.run_folder.damage", damage)
+    run_suite(suite(reference=METHODS[0]), tmp_path, **options)
+    assert sorted(read) == sorted(Path(run["folder"]) for run in runs)
+    read.clear()
+    more = {key: value for key, value in options.items() if key != "executor"}
+    plan_suite(suite(reference=METHODS[0]), tmp_path, **more)
+    assert sorted(read) == sorted(Path(run["folder"]) for run in runs)
 
 
 def test_lower_scores_can_be_better(tmp_path, instant, suite, monkeypatch):
