@@ -178,7 +178,7 @@ def parse_seeds(seeds: str | None) -> list[int] | None:
         return None if seeds is None else [int(seed) for seed in split_names(seeds) or []]
     except ValueError:
         raise typer.BadParameter(
-            f"--seeds: must be integers such as 1,2. Received: {seeds!r}"
+            f"--seeds: must be integers such as 1,2. Received: {seeds!r:.80}"
         ) from None
 
 

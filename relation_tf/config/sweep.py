@@ -126,11 +126,11 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
     sweep, methods = suite.sweep, suite.methods()
     if sweep is None:
         return
-    for task in map(suite.find_task, suite.tasks):
-        if task.members and not task.metrics:
+    for found in map(suite.find_task, suite.tasks):
+        if found.members and not found.metrics:
             raise ValueError(
-                f"key 'sweep': the tasks of group {task.name} must have a common metric, by which "
-                f"settings are chosen. Received: {', '.join(each.name for each in task.members)}"
+                f"key 'sweep': the tasks of group {found.name} must have a common metric, by which "
+                f"settings are chosen. Received: {', '.join(each.name for each in found.members)}"
             )
     if both := {*sweep.seeds} & {*suite.seeds}:
         raise ValueError(
