@@ -155,9 +155,9 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
                     f"key {key!r} of method {method.name}: must not be set with sweep.{key}, which "
                     f"tunes it. Received: {method.overrides[key]!r:.80}"
                 )
-        for task, own in suite.overrides.items():
+        for place, own in suite.overrides.items():
             if getattr(own, key, None) is not None:
                 raise ValueError(
-                    f"key 'overrides.{task}.{key}': must not be set with sweep.{key}, which tunes "
+                    f"key 'overrides.{place}.{key}': must not be set with sweep.{key}, which tunes "
                     f"it. Received: {getattr(own, key)!r:.80}"
                 )
