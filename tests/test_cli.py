@@ -208,7 +208,9 @@ def test_workers_end_with_a_command_that_is_killed(work):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_with_how_to_resume(call, tmp_path, monkeypatch, number):
-    monkeypatch.setattr("relation_tf.bench.runner._groups", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(
+        "relation_tf.bench.runner.group_runs", lambda *_: signal.raise_signal(number)
+    )
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code, out, error = call("run", "demo", "--out", tmp_path, "--tasks", "WNLI", "--seeds", "1")
