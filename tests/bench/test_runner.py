@@ -116,7 +116,8 @@ def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
     assert result["peak_memory_of"] == ("run" if LINUX else "process")
     assert result["peak_memory_mib"] > 100
     assert result["peak_device_memory_mib"] is None
-    assert not LINUX or 100 < result["base_memory_mib"] < result["peak_memory_mib"]
+    # The process of the tests can release memory after the base was measured.
+    assert not LINUX or result["base_memory_mib"] > 100
     assert result["seconds"]["cpu"] > 0
     assert result["seconds"]["total"] <= result["seconds"]["wall"]
     assert set(result["metrics"]) == {"MNLI-m", "MNLI-mm"}
