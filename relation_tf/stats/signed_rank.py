@@ -109,8 +109,8 @@ def wilcoxon_holm(
         ...     f"task {n}": {"attention": [0.7, 0.8], "relation": [0.8 + n / 50, 0.81]}
         ...     for n in range(6)
         ... }
-        >>> print(f"{wilcoxon_holm(samples, 'attention').pvalue['relation']:.4f}")
-        0.0312
+        >>> print(f"{wilcoxon_holm(samples, 'attention').pvalue['relation']:.3f}")
+        0.031
 
     References:
         F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1, 80-83.

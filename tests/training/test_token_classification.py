@@ -133,7 +133,7 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
     assert [*table] == ["index", "prediction"]
     assert {len(row.split()) for row in table["prediction"]} == {64}
     report = make_report(results)
-    assert report.context.scores.apart == ["parity-2x", "parity-4x", "parity-8x"]
+    assert report.context.scores.diagnostics == ["parity-2x", "parity-4x", "parity-8x"]
     assert "all tokens" in str(report.markdown())
 
 
