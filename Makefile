@@ -53,7 +53,7 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a fe
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 	@echo 'The commands are in $(BIN). To type them without this path: source $(BIN)/activate'
 
-test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; under 10 minutes on 2 cores
+test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; 10 to 20 minutes on 2 cores
 	$(PYTEST) -m 'not slow' --durations=30
 	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
 	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
