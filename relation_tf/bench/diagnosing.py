@@ -14,7 +14,7 @@ from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.plugins import load_plugins
 
 SUITE = "diagnostics-small"
-BESIDE = ("attention", "linear-attention", "baseline")
+COMPARATORS = ("attention", "linear-attention", "baseline")
 """Methods of the suite that are trained next to the layer."""
 
 
@@ -61,7 +61,7 @@ def diagnose(
 
 
 def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
-    """Return the suite of a diagnosis: the layer first, then the methods of `BESIDE`."""
+    """Return the suite of a diagnosis: the layer first, then the methods of `COMPARATORS`."""
     mechanism = layer if isinstance(layer, str) else _path(layer)
     name = short_name(mechanism)
     suite = load_suite(SUITE)
@@ -69,11 +69,11 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     reference = known[str(suite.reference)]
     changed = {"mechanism": mechanism, "options": dict(layer_options)}
     own = {**reference, "name": name, "options": {**reference["options"], **changed}}
-    if name in BESIDE and mechanism != name:
+    if name in COMPARATORS and mechanism != name:
         own["name"] = f"own-{name}"
-    elif name in BESIDE and layer_options:
+    elif name in COMPARATORS and layer_options:
         own["name"] = f"{name}-changed"
-    others = [known[other] for other in BESIDE if other != own["name"]]
+    others = [known[other] for other in COMPARATORS if other != own["name"]]
     return load_suite(
         suite,
         {

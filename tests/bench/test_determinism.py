@@ -38,9 +38,12 @@ def test_versions_of_variants_of_a_package(monkeypatch):
         provenance.version_of.cache_clear()
 
 
-def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch):
-    typed = ["/opt/bin/relation-tf", "run", "demo", "--data", "/home/me/my data", "--out=/tmp/out",
-             "--set", "pretrained=/home/me/encoders", "--glove", "vectors/a.txt"]  # fmt: skip
+def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_path):
+    typed = [
+        f"{tmp_path}/bin/relation-tf", "run", "demo", "--data", f"{tmp_path}/my data",
+        f"--out={tmp_path}/out", "--set", f"pretrained={tmp_path}/encoders",
+        "--glove", "vectors/a.txt",
+    ]  # fmt: skip
     monkeypatch.setattr(sys, "argv", typed)
     assert provenance.command() == (
         "relation-tf run demo --data 'my data' --out=out --set pretrained=encoders "

@@ -10,7 +10,7 @@ import keras
 import pytest
 
 from relation_tf.bench import diagnose
-from relation_tf.bench.diagnosing import BESIDE, diagnosis, short_name
+from relation_tf.bench.diagnosing import COMPARATORS, diagnosis, short_name
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
@@ -29,7 +29,7 @@ LAYER = f"{__name__}:Identity"
 def test_the_layer_has_the_network_of_attention(layer):
     suite = diagnosis(layer, {"use_bias": False})
     own, *others = suite.methods()
-    assert [method.name for method in others] == [*BESIDE]
+    assert [method.name for method in others] == [*COMPARATORS]
     assert own.name == "Identity"
     attention = dict(others[0].options)
     assert own.options == {**attention, "mechanism": LAYER, "options": {"use_bias": False}}
@@ -38,16 +38,16 @@ def test_the_layer_has_the_network_of_attention(layer):
 
 
 def test_the_reference_is_trained_once_unless_its_options_differ():
-    assert [method.name for method in diagnosis("attention", {}).methods()] == [*BESIDE]
+    assert [method.name for method in diagnosis("attention", {}).methods()] == [*COMPARATORS]
     names = [method.name for method in diagnosis("attention", {"num_heads": 2}).methods()]
-    assert names == ["attention-changed", *BESIDE]
+    assert names == ["attention-changed", *COMPARATORS]
 
 
 @pytest.mark.parametrize("options", [{}, {"use_bias": False}])
 def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch, options):
     monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
     suite = diagnosis(f"{__name__}:attention", options)
-    assert [method.name for method in suite.methods()] == ["own-attention", *BESIDE]
+    assert [method.name for method in suite.methods()] == ["own-attention", *COMPARATORS]
     assert suite.reference == "attention"
 
 
