@@ -16,10 +16,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage less often: tracing of graphs takes a third less time."""
+    """Make small networks start faster.
+
+    Tracing takes a third less time if garbage is collected less often. TensorFlow's optimization of
+    graphs takes longer than it saves: without it, tests of training take a fifth less time.
+    """
     gc.collect()
     gc.freeze()  # imported modules are never garbage
     gc.set_threshold(50_000, 20, 100)
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,6 +63,14 @@ def _same_draws() -> None:
     """
     if keras := sys.modules.get("keras"):
         keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk():
+    """Leave out `os.fsync`, half of the time of tests of reports: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

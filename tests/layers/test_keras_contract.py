@@ -8,10 +8,10 @@ from relation_tf.layers import SinePositionEncoding
 from tests.keras_testing import run_layer_test
 from tests.layers.cases import PLAIN, UNITS, Case
 
-all_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
+EACH_LAYER = {case.layer: case for case in PLAIN}  # its last variant
 
 
-@all_cases
+@pytest.mark.parametrize("case", EACH_LAYER.values(), ids=str)
 def test_one_input(case: Case) -> None:
     dropout = {"dropout": case.dropout, "seed": 1} if case.dropout else {}
     run_layer_test(
@@ -34,7 +34,7 @@ def test_one_input(case: Case) -> None:
     )
 
 
-@all_cases
+@pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_two_inputs(case: Case) -> None:
     run_layer_test(
         case.layer,

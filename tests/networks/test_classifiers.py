@@ -433,8 +433,7 @@ def test_learns_a_task_decided_by_the_first_word() -> None:
 @pytest.mark.parametrize(
     ("network", "around"),
     [
-        ("one_sequence_classifier", "benchmark"),
-        ("two_sequence_classifier", "plain"),
+        ("one_sequence_classifier", "plain"),
         ("two_sequence_regressor", "benchmark"),
     ],
 )
