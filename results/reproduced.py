@@ -86,6 +86,8 @@ STUDIES = (
     Study("FCSR, Figure 3", "fcsr-figure3", "fcsr-figure3", {}),
     Study("FCSR, Figure 4", "fcsr-figure4", "fcsr-figure4",
           {"": ["GloVe vectors for only 11 % of the words", "patience 5 instead of 40"]}),
+    Study("FCSR, Figure 5", "fcsr-figure5", "fcsr-figure5",
+          {"": ["random embeddings of width 60 instead of GloVe 300", "patience 5 instead of 10"]}),
     Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
           {"": ["the paper does not name the dataset of this figure"]}),
 )  # fmt: skip
