@@ -11,6 +11,7 @@ from typing import Any
 from relation_tf.bench.models import MODEL, VOCABULARY
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json
+from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.pretrained import WEIGHTS
 
@@ -125,8 +126,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest_of_file(path).hex()
 
 
 def _digest(content: Mapping[str, Any]) -> str:

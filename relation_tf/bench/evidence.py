@@ -76,7 +76,7 @@ def nothing_can_be_shown(
         over_tasks = options.get("num_tasks")
         number = (num_seeds,) if over_tasks is None else (over_tasks, num_seeds)
         if num_seeds > 1:
-            smallest = min(smallest, *(attainable(size, *number) for size in sizes), 1.0)
+            smallest = min(smallest, *(attainable(size, *number) for size in sizes))
     if smallest < suite.alpha:
         return None
     level, least = format_level(suite.alpha), pvalue_only(smallest, suite.alpha)

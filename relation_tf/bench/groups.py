@@ -342,12 +342,15 @@ def _run(
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
+        import numpy as np
+
         write_predictions(folder / "predictions", trainer, trained.predictions)
         rows = {name: len(split) for name, split in trainer.task.splits.items()}
         if group.save_models:
             write_model(folder, trainer)
         elif shortfalls(trainer.task.source, rows):
-            write_weights(folder, trainer.weights())
+            with replacing(folder / WEIGHTS) as file:
+                np.savez(file, *trainer.weights(), allow_pickle=False)
         return made_with(trainer, config), _result(trainer, config, trained)
 
     def warn(line: str) -> None:
@@ -462,14 +465,6 @@ def write_predictions(
             columns |= _truth(task, split.labels, outputs)
         folder.mkdir(exist_ok=True)
         write_table(folder / prediction_file(name, part), columns, "\t")
-
-
-def write_weights(folder: Path, weights: Sequence[np.ndarray]) -> None:
-    """Write the weights of a finished run into its folder."""
-    import numpy as np
-
-    with replacing(folder / WEIGHTS) as file:
-        np.savez(file, *weights, allow_pickle=False)
 
 
 def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, list[Any]]:

@@ -197,7 +197,7 @@ def _in_a_process(
         if not answer.is_file():
             reason = (ended.stderr.strip().splitlines() or ["no message"])[-1]
             message = f"the check ended with exit code {ended.returncode}: {reason}."
-            return [[Fault(config.mixes, _ENDED, message)] for config in configs]
+            return [[Fault(config.mixer, _ENDED, message)] for config in configs]
         found = read_json(answer)
     if "error" in found:
         raise SuiteError(found["error"])

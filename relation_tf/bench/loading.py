@@ -20,7 +20,7 @@ from relation_tf.config.plugins import (
     shaping_plugins,
 )
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import MissingPackageError, SuiteError, UnknownNameError, join_names
+from relation_tf.errors import SuiteError, UnknownNameError, join_names, require_package
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.interrupts import interrupts_delayed
@@ -103,7 +103,7 @@ def _config(folder: Path) -> RunConfig:
     found = read_config(folder)
     try:
         load_plugins(found["plugins"])
-        return RunConfig(**{key: found[key] for key in RunConfig.model_fields if key in found})
+        return RunConfig.of(found)
     except ValidationError as error:
         raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
 
@@ -181,10 +181,9 @@ def _member(task: Task, model: Any, name: str | None) -> tuple[Task, Any]:
 
 def _download(address: str | Path) -> Path:
     """Return the local copy of a repository of the Hugging Face Hub."""
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise MissingPackageError(HUB, "huggingface_hub", "hub") from error
+    require_package(HUB, "huggingface_hub", "hub")
+    from huggingface_hub import snapshot_download
+
     repository = str(address).removeprefix(HUB)
     try:
         return Path(snapshot_download(repository, allow_patterns=[*RUN_FILES, MODEL, VOCABULARY]))

@@ -44,7 +44,7 @@ def write_card(trained: TrainedModel, folder: Path, format: str) -> None:
     parts = [
         _HEADER,
         f"# {config.method} on {task.name}\n",
-        f"A network around the token-mixing mechanism `{config.mixes}`, trained on the task "
+        f"A network around the token-mixing mechanism `{config.mixer}`, trained on the task "
         f"{task.name} with seed {config.seed} by "
         f"relation_tf {trained.manifest['versions']['relation_tf']}.\n",
         "## Task\n",

@@ -39,7 +39,7 @@ def check_can_be_saved(trainer: SuiteTrainer) -> None:
         config = trainer.config
         raise SuiteError(
             f"key 'save_models': must be false for method {config.method}, which Keras cannot save "
-            f"and load. `relation-tf check-layer {config.mixes}` says what to change"
+            f"and load. `relation-tf check-layer {config.mixer}` says what to change"
         ) from error
 
 

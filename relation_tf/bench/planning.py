@@ -366,7 +366,7 @@ def by_proportion(
 
 
 def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
-    """A group of each task and of each method, as few as that takes."""
+    """Return the groups to time: at least one of each task and method, as few as possible."""
     chosen: list[GroupKey] = []
     for task, method in groups:
         new_task = task not in {each[0] for each in chosen}

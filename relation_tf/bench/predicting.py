@@ -130,8 +130,9 @@ class _FinishedRun:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> _FinishedRun:
-        known = {key: run["config"][key] for key in RunConfig.model_fields if key in run["config"]}
-        return cls(RunConfig(**known), Path(run["folder"]), run["metrics"], run["manifest"])
+        return cls(
+            RunConfig.of(run["config"]), Path(run["folder"]), run["metrics"], run["manifest"]
+        )
 
     @property
     def weights(self) -> Path:

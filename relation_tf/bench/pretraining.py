@@ -24,7 +24,7 @@ from relation_tf.config.plugins import (
     plugins_digest,
     shaping_plugins,
 )
-from relation_tf.config.run import vocabulary_of
+from relation_tf.config.run import RunKey, vocabulary_of
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.interrupts import interrupts_delayed
@@ -99,7 +99,7 @@ class PretrainingRun(BaseModel):
         return self.mechanism.rpartition(":")[2]
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> RunKey:
         """(mechanism, method, seed)."""
         return self.mechanism, self.method, self.seed
 

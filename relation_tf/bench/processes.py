@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 from relation_tf.bench.groups import EventCallback, RunGroup, check_methods, fail, run_group
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.config import RunConfig
+from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import register_executor
@@ -43,7 +43,6 @@ from relation_tf.system import interrupts_blocked
 
 _TRIES = 2  # of a run whose worker died
 
-Key = tuple[str, str, int]
 Event = dict[str, Any]
 
 
@@ -183,7 +182,7 @@ def run_in_workers(
         SuiteError: If a method cannot be built or a folder cannot be written.
     """
     waiting = deque(groups)
-    tries: Counter[Key] = Counter()
+    tries: Counter[RunKey] = Counter()
     workers: list[AnyWorker] = []
     try:
         _hire(workers, min(count, len(waiting)), make)
@@ -236,7 +235,7 @@ def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float
 
 
 def _remaining(
-    worker: Worker, end: End, tries: Counter[Key], notify: EventCallback
+    worker: Worker, end: End, tries: Counter[RunKey], notify: EventCallback
 ) -> list[RunGroup]:
     """Return the unfinished runs of a worker that ended, as one group or none."""
     if worker.group is None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
+from relation_tf.config.run import RunKey
+
 if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun
-
-Key = tuple[str, str, int]
 
 _PLAIN_EVERY = 5.0  # seconds between plain lines, which replace the bar in a log file
 _UPDATE_EVERY = 0.1  # seconds between updates of a notebook's bar
@@ -112,7 +112,7 @@ class Progress:
         self._notes: set[str] = set()
         # For estimates, by task or mechanism: finished shares of runs, and their seconds.
         self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._running: Key | None = None
+        self._running: RunKey | None = None
         self._share = 0.0
         self._began = self._last_line = self._last = time.monotonic()
         self._bar: _Bar | None = None
@@ -192,7 +192,7 @@ class Progress:
             self._done += 1
         self._show(f"at {name}", always=not self._pending)
 
-    def _count(self, run: Key, share: float, timed: bool) -> None:
+    def _count(self, run: RunKey, share: float, timed: bool) -> None:
         """Add what has been done of a run since the last event that counts."""
         now = time.monotonic()
         if timed:

@@ -34,7 +34,7 @@ from relation_tf.bench.provenance import COMMIT, commit, software
 from relation_tf.bench.ray_worker import RayWorker
 from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config import RunConfig
-from relation_tf.errors import MissingPackageError, SuiteError, reason_of
+from relation_tf.errors import SuiteError, reason_of, require_package
 from relation_tf.files import write_bytes
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import register_executor
@@ -69,10 +69,9 @@ def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOp
             run, a node has other versions of relevant packages, a method cannot be built, or a
             folder cannot be written.
     """
-    try:
-        import ray
-    except ImportError:
-        raise MissingPackageError("the Ray executor", "ray", "ray") from None
+    require_package("the Ray executor", "ray", "ray")
+    import ray
+
     for group in groups:
         if find_mechanism(group.runs[0].mechanism).input_type == "text":
             raise SuiteError(

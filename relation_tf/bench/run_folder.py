@@ -3,7 +3,8 @@
     OUT/suite.toml                            the suite
     OUT/failing_layers.json                   methods whose layer fails its checks, if any
     OUT/runs/<task>/<method>/seed-<s>/
-        config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
+        config.json  manifest.json  history.csv  predictions/<name>.<dev|test>.tsv
+        result.json
 
 A run is done when its result.json exists; this file is written last and has checksums of the
 others. A run with a damaged file is not done. An unfinished run has a state.npz, from which it

@@ -34,6 +34,7 @@ from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
+from relation_tf.config.run import RunKey
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES
 from relation_tf.stats.presentation import two_digits
@@ -391,14 +392,14 @@ class _Request:
     chosen: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def done(self, folder: RunFolder) -> set[tuple[str, str, int]]:
+    def done(self, folder: RunFolder) -> set[RunKey]:
         """Return the keys of all finished runs; raise an error for another configuration.
 
         Reads all files of these runs, for their checksums.
         """
         return {config.key for config in self.runs if folder.is_done(config)}
 
-    def pending(self, done: Collection[tuple[str, str, int]]) -> list[RunConfig]:
+    def pending(self, done: Collection[RunKey]) -> list[RunConfig]:
         """Return the unfinished requested runs."""
         return [config for config in self.chosen if config.key not in done]
 
@@ -463,7 +464,7 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
 def _foreword(
     request: _Request,
     folder: RunFolder,
-    done: Collection[tuple[str, str, int]],
+    done: Collection[RunKey],
     options: RunOptions,
     compared: bool = True,
 ) -> Iterator[str]:

@@ -26,7 +26,7 @@ from relation_tf.bench.results import read_result, run_score
 from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import load_suite
-from relation_tf.config.run import RunConfig
+from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.stats import look_schedule, sequential_design, sequential_test
@@ -134,7 +134,7 @@ class SequentialRuns:
         looks: Looks,
         runs: Sequence[RunConfig],
         folder: RunFolder,
-        done: Iterable[tuple[str, str, int]] = (),
+        done: Iterable[RunKey] = (),
     ) -> None:
         self._suite, self._runs, self._folder, self._first = suite, runs, folder, looks
         self._done = {*done}

@@ -277,7 +277,7 @@ def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
         if isinstance(value, int | float):
             same &= np.isclose(table[key], value, rtol=1e-9, atol=0)  # written and read
         else:
-            same &= table[key].map(str) == str(value)  # text, or a table
+            same &= table[key].map(str) == str(value)  # text
     return same
 
 

@@ -201,7 +201,7 @@ _RULES = (
     Rule(
         lambda f, m: not find_mechanism(m.mechanism).pretrainable,
         {"encoder_weights": (None, "frozen", "random")},
-        "for a mechanism that is not 'encoder'",
+        "for a mechanism that cannot start from a pre-trained encoder",
     ),
     Rule(
         lambda f, m: (weights := f.suite.encoder_weights(m)) != "random" and weights,

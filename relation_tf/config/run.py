@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.task import MeasuredTask
 
 _READING = ("source", "tokens", "start_token", "validation_split", "vocabulary_size", "max_length")
+
+RunKey = tuple[str, str, int]
+"""Task, method and seed of a run."""
 
 FIXED_SEED = 1
 """Seed of a random source that does not vary."""
@@ -103,6 +106,11 @@ class RunConfig(TrainingSettings):
         """If True, each task of the group gets layers that were trained on the other tasks."""
         return self.sharing in TRANSFERRED
 
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Self:
+        """Return the configuration in a `config.json`; keys of other versions are ignored."""
+        return cls(**{key: value for key, value in written.items() if key in cls.model_fields})
+
     @property
     def entry(self) -> Entry:
         """Task for `load_task`: a name, with or without metrics, a custom task or a group."""
@@ -111,7 +119,7 @@ class RunConfig(TrainingSettings):
         return self.custom_task or self.group or self.task
 
     @property
-    def mixes(self) -> str:
+    def mixer(self) -> str:
         """Token-mixing mechanism; for an encoder, the mechanism of its blocks."""
         return mixing_mechanism(self.mechanism, self.options)
 
@@ -120,7 +128,7 @@ class RunConfig(TrainingSettings):
         return seed_of(source, self.vary, self.seed)
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> RunKey:
         """(task, method, seed)."""
         return self.task, self.method, self.seed
 

@@ -25,6 +25,12 @@ from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.task import MeasuredTask, Task, Timed
 
+# Keys of runs that each method has; of the training settings, methods have only overrides.
+_OF_METHODS = {*Method.model_fields} & {*RunConfig.model_fields} - {
+    *TrainingSettings.model_fields,
+    "encoder_weights",
+}
+
 
 def _exists(published: str) -> str:
     load_published(published)
@@ -44,7 +50,8 @@ class Suite(TrainingSettings):
         seeds: List of seeds, or their number (then 1, 2, ...).
         method: Methods; one with several widths, sizes or a grid is expanded to several.
         overrides: Settings of single tasks, each a table of `batch_size`, `start_token`,
-            `vocabulary_size`, `max_length`, `validation_split`, `epochs`, `time_limit` or `margin`.
+            `vocabulary_size`, `max_length`, `validation_split`, `epochs`, `time_limit`, `margin` or
+            `metrics`.
         alpha: Level of the tests, in (0, 1).
         plugins: Modules that register custom parts, such as `["my_module"]`, see
             `relation_tf.registry`; searched in the current folder, next to the suite's file and
@@ -205,12 +212,10 @@ class Suite(TrainingSettings):
     def runs(self) -> list[RunConfig]:
         """Return all runs, ordered by task, method and seed."""
         plugins = shaping_plugins(self.plugins)
-        keys = ("mechanism", "units", "options", "size", "sized_by", "sharing",
-                "feature_projection")  # fmt: skip
         return [
             RunConfig(
                 **self.settings_of(method, task),
-                **{key: getattr(method, key) for key in keys},
+                **{key: getattr(method, key) for key in _OF_METHODS},
                 task=task,
                 custom_task=self._custom_task(task),
                 group=self._group(task),

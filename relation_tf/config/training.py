@@ -149,8 +149,9 @@ class TrainingSettings(BaseModel):
         optimizer_options: Other arguments of the optimizer, by name.
         learning_rate: Initial step size.
         learning_rate_schedule: A registered schedule or a class of `keras.optimizers.schedules`:
-            `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two interpretations of the
-            FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
+            `"constant"`, `"warmup-cosine"` (linear warmup, then cosine decay to 0; option
+            `warmup`), or `"fcsr"` and `"fcsr-compounding"` for the two interpretations of the FCSR
+            paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
         schedule_options: Other arguments of the schedule, by name.
         weight_decay: Decoupled weight decay, by default none.
         adversary_weight: Weight of the adversarial loss, which removes task information from the

@@ -176,6 +176,10 @@ class TextEncoder:
         config: Settings of the network.
         prefix: Prefix of the layer names, for a network with several encoders.
         embedding: Embedding layer of the tokens. Default: a new layer.
+
+    Raises:
+        ValueError: If the mechanism is an encoder-decoder, or `vocabulary_size`, the embeddings or
+            the contextual layer do not fit it.
     """
 
     def __init__(
@@ -333,7 +337,7 @@ class TextEncoder:
                 "`feature_projection` must be False for a regressor. "
                 "Received: feature_projection=True"
             )
-        return projected_answer(self, texts, name, num_classes, self.config.reversal_weight)
+        return projected_answer(self, texts, name, num_classes)
 
     def vector(self, texts: Sequence[Any]) -> Any:
         """Return the sentence vector of one text, or the product of the vectors of a pair."""

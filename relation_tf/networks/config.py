@@ -56,6 +56,9 @@ class NetworkConfig:
             for regressors and contextual embeddings.
         reversal_weight: Factor of the reversed gradient into the second branch.
 
+    Raises:
+        ValueError: If a value is not allowed, or two settings exclude each other.
+
     Example:
         >>> from relation_tf.networks import NetworkConfig, sequence_classifier
         >>> config = NetworkConfig(units=16, network="plain")

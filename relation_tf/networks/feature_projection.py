@@ -109,9 +109,7 @@ class MainBranch(BaseLayer):
         return shapes[0]
 
 
-def projected_answer(
-    encoder: Any, texts: Sequence[Any], name: str, num_classes: int, reversal_weight: float
-) -> Any:
+def projected_answer(encoder: Any, texts: Sequence[Any], name: str, num_classes: int) -> Any:
     """Return the class probabilities from the projected features of texts.
 
     Args:
@@ -119,7 +117,6 @@ def projected_answer(
         texts: One text or a pair.
         name: Name of the output layer.
         num_classes: Number of classes.
-        reversal_weight: Factor of the reversed gradient.
     """
     main, common = encoder.features(texts), encoder.common.features(texts)
     projected = OrthogonalProjection(name=f"{name}_projection")([main, common])
@@ -127,7 +124,7 @@ def projected_answer(
     # Only the direction of f_c matters to the projection. With features of any length the reversed
     # gradient would increase the loss of the common classifier without limit.
     direction = keras.layers.UnitNormalization(name=f"{name}_direction")(common)
-    reversed_ = GradientReversal(reversal_weight, name=f"{name}_reversal")(direction)
+    reversed_ = GradientReversal(encoder.config.reversal_weight, name=f"{name}_reversal")(direction)
     common_answer = encoder.answer(f"common_{name}", num_classes)(
         encoder.common.before_output(reversed_)
     )

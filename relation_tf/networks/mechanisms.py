@@ -144,19 +144,19 @@ def find_mechanism(name: str) -> Mechanism:
         >>> find_mechanism("my_package.my_module:MyLayer").factory
         'my_package.my_module:MyLayer'
     """
-    if name not in MECHANISMS and name.startswith(_SAVED_MODEL):
-        path = name.removeprefix(_SAVED_MODEL)
-        return _vector(
-            "saved_model:SavedModelEncoder", size=None, input_type="text", options={"path": path}
-        )
-    if name not in MECHANISMS and ":" in name:
-        return Mechanism(name)
-    package, dot, layer = name.rpartition(".")
-    if name not in MECHANISMS and dot and package.replace(".", "").isidentifier():
-        raise SuiteError(
-            f"unknown mechanism {quote(name)}. Did you mean {quote(f'{package}:{layer}')}? "
-            "A custom layer must be 'package.module:Name', with a colon before its name."
-        )
+    if name not in MECHANISMS:
+        if name.startswith(_SAVED_MODEL):
+            options = {"path": name.removeprefix(_SAVED_MODEL)}
+            path = "saved_model:SavedModelEncoder"
+            return _vector(path, size=None, input_type="text", options=options)
+        if ":" in name:
+            return Mechanism(name)
+        package, dot, layer = name.rpartition(".")
+        if dot and package.replace(".", "").isidentifier():
+            raise SuiteError(
+                f"unknown mechanism {quote(name)}. Did you mean {quote(f'{package}:{layer}')}? "
+                "A custom layer must be 'package.module:Name', with a colon before its name."
+            )
     return MECHANISMS.find(name, "'saved-model:PATH', or 'package.module:Name' for a custom layer")
 
 

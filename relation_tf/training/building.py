@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -21,11 +22,12 @@ from relation_tf.training.pretrained import PretrainedEncoder, fill, load_pretra
 
 _FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-trained encoder
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-_SETTINGS = (
-    "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
-    "compute", "network", "initializer", "embedding_initializer", "feature_projection",
-    "reversal_weight", "positions", "max_length", "segments", "short_convolution",
-)  # fmt: skip
+# Runs name their embeddings; networks get them as an array.
+_SETTINGS = tuple(
+    each.name
+    for each in fields(networks.NetworkConfig)
+    if each.name in RunConfig.model_fields and each.name != "embeddings"
+)
 
 
 def build_networks(
@@ -100,10 +102,10 @@ def layer_faults(config: RunConfig) -> list[Fault]:
         faults = faults_of(
             mechanism, small["units"], config.embedding_dim, small["options"], precision, where
         )
-        return [fault._replace(layer=config.mixes) for fault in faults] if built_in else faults
+        return [fault._replace(layer=config.mixer) for fault in faults] if built_in else faults
     decoder, own = options.get("decoder_mechanism"), options.get("options") or {}
     causal = options.get("decoder_options") or ({} if decoder is not None else own)
-    used = (config.mixes, own), (str(decoder or config.mixes), {"causal": True, **causal})
+    used = (config.mixer, own), (str(decoder or config.mixer), {"causal": True, **causal})
     return [
         fault
         for name, arguments in used
@@ -239,11 +241,11 @@ def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
     """Return the pre-trained encoder for a seed of the run, or None."""
     if config.encoder_weights == "random":
         return None
-    source = load_pretrained(str(config.pretrained), config.mixes, seed)
+    source = load_pretrained(str(config.pretrained), config.mixer, seed)
     learned = source.settings.get("mechanism_digest")
     if config.custom_layers and learned != config.mechanism_digest:
         raise SuiteError(
-            f"{source.folder}: {config.mixes} has changed since it was pre-trained. Received: "
+            f"{source.folder}: {config.mixer} has changed since it was pre-trained. Received: "
             f"source {config.mechanism_digest}, pre-trained with {learned}"
         )
     return source

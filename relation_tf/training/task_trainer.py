@@ -87,7 +87,7 @@ class TaskTrainer(SuiteTrainer):
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
-        super().__init__(networks.as_one(models), optimizer, replicas)
+        super().__init__(networks.as_one(models), optimizer, self.replicas)
         kind = _steps(task.task)
         self.parts = [
             kind(member, model, optimizer, self.replicas)

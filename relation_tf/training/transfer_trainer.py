@@ -72,7 +72,7 @@ class TransferTrainer(SuiteTrainer):
         self._quietly = quietly
         # Custom layers may print messages for their author.
         self._hidden = quietly if config.has_built_in_layer else contextlib.nullcontext
-        super().__init__(self._build(config.seed_of("init")), replicas=replicas)
+        super().__init__(self._build(config.seed_of("init")), replicas=self.replicas)
 
     @classmethod
     def check(cls, config: RunConfig) -> None:

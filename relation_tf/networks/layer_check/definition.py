@@ -13,7 +13,6 @@ from relation_tf.networks.layer_check.subject import (
     KEPT,
     FaultError,
     NotApplicableError,
-    Subject,
     described,
 )
 
@@ -63,7 +62,7 @@ class Check:
             return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
 
 
-def check(name: str, fix: str, **declaration: Any) -> Callable[[Callable[[Subject], str]], Check]:
+def check(name: str, fix: str, **declaration: Any) -> Callable[[Callable[[Any], str]], Check]:
     """Return a decorator that makes a check of a function."""
     return lambda run: Check(name, run, fix, **declaration)
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from relation_tf.networks.encoder_decoder import sequence_loss
-from relation_tf.networks.layer_check.definition import Check, expect_finite, expect_same
+from relation_tf.networks.layer_check.definition import check, expect_finite, expect_same
 from relation_tf.networks.layer_check.subject import DROPOUT, FaultError, array
 from relation_tf.networks.mechanisms import make_layer
 from relation_tf.registry import Mechanism
@@ -21,6 +21,7 @@ _TARGETS = np.array([[1, 5, 3, 6], [1, 4, 0, 0]])
 _KEPT = _TARGETS != 0
 _VOCABULARIES = 9, 7  # of sources and targets
 _METHODS = ("initial_state", "step")
+_FIX = "use keras.ops on tensors of shape (batch, tokens)."
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class WholeNetwork:
         return array(self.network([sources, targets], training=False))
 
 
+@check("construction", "see `EncoderDecoder`.", after=())
 def _construction(subject: WholeNetwork) -> str:
     network = subject.network
     missing = [name for name in _METHODS if not callable(getattr(network, name, None))]
@@ -75,6 +77,7 @@ def _construction(subject: WholeNetwork) -> str:
     return f"{network.count_params():,} parameters."
 
 
+@check("output shape", _FIX, after=("construction",))
 def _output_shape(subject: WholeNetwork) -> str:
     logits = subject.logits(_SOURCES, _TARGETS)
     wanted = (*_TARGETS.shape, _VOCABULARIES[1])
@@ -87,6 +90,7 @@ def _output_shape(subject: WholeNetwork) -> str:
     return f"{logits.shape}."
 
 
+@check("padding", _FIX)
 def _padding(subject: WholeNetwork) -> str:
     padded = subject.logits(*(np.pad(ids, ((0, 0), (0, 2))) for ids in (_SOURCES, _TARGETS)))
     expect_same(
@@ -98,6 +102,7 @@ def _padding(subject: WholeNetwork) -> str:
     return "padding does not change the logits."
 
 
+@check("later tokens", _FIX)
 def _later_tokens(subject: WholeNetwork) -> str:
     changed = _TARGETS.copy()
     changed[0, -1] = 2
@@ -110,6 +115,7 @@ def _later_tokens(subject: WholeNetwork) -> str:
     return "logits do not depend on later target tokens."
 
 
+@check("steps", "see `EncoderDecoder.step`.")
 def _steps(subject: WholeNetwork) -> str:
     state = subject.network.initial_state(_SOURCES, _TARGETS.shape[1])
     steps = []
@@ -125,6 +131,7 @@ def _steps(subject: WholeNetwork) -> str:
     return "steps give the logits of a call with all tokens."
 
 
+@check("training", _FIX)
 def _training(subject: WholeNetwork) -> str:
     network = subject.layer()
     network.build()
@@ -136,14 +143,4 @@ def _training(subject: WholeNetwork) -> str:
     return "one training step."
 
 
-_SHAPES = "use keras.ops on tensors of shape (batch, tokens)."
-_AFTER = ("construction", "output shape")
-
-SEQUENCE_CHECKS = (
-    Check("construction", _construction, "see `EncoderDecoder`.", after=()),
-    Check("output shape", _output_shape, _SHAPES, after=("construction",)),
-    Check("padding", _padding, _SHAPES, after=_AFTER),
-    Check("later tokens", _later_tokens, _SHAPES, after=_AFTER),
-    Check("steps", _steps, "see `EncoderDecoder.step`.", after=_AFTER),
-    Check("training", _training, _SHAPES, after=_AFTER),
-)
+SEQUENCE_CHECKS = (_construction, _output_shape, _padding, _later_tokens, _steps, _training)
