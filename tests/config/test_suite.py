@@ -466,7 +466,7 @@ def of(**method):
         (TUNED | {"tokens": "word"}, "key 'tokens': must be 'wordpiece' with 'pretrained'"),
         (TUNED | {"vocabulary_size": 90}, "'vocabulary_size': must not be set with 'pretrained'"),
         (TUNED | {"embeddings": "glove"}, "key 'embeddings': must be 'random' with 'pretrained'"),
-        (TUNED | of(encoder_weights="pretrained"), "for a mechanism that cannot start from a pre-trained"),
+        (TUNED | of(encoder_weights="pretrained"), "for a mechanism that cannot start from"),
         (TUNED | of(mechanism="encoder", size=9), "with encoder_weights = 'pretrained', because"),
         (of(encoder_weights="frozen"), "must be 'random' or not set in a suite without 'pretraine"),
     ],
