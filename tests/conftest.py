@@ -111,6 +111,12 @@ def label_diagnostic():
 
 
 @pytest.fixture
+def unchecked_layers(monkeypatch):
+    """Leave out the checks of custom layers, which train networks."""
+    monkeypatch.setattr("relation_tf.bench.runner.check_layers", lambda *_: [])
+
+
+@pytest.fixture
 def suite():
     """Return a function that creates a small suite of two methods."""
 

@@ -24,6 +24,7 @@ from relation_tf.cli.arguments import parse_margins
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
+from relation_tf.registry import TASKS
 from relation_tf.tasks import miniglue
 from tests.programs import python
 
@@ -112,6 +113,7 @@ def test_run_status_and_report(work, call):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("unchecked_layers")
 def test_a_custom_layer_is_found_in_the_working_folder(work, monkeypatch, call):
     monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # of another test
     (work / "my_layer.py").write_text(
@@ -191,6 +193,7 @@ def test_output_that_is_closed_ends_the_command(work):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow  # test_processes.py has a fast one
 @pytest.mark.tensorflow
 def test_workers_end_with_a_command_that_is_killed(work):
     """They would train on, into a folder that the next command takes."""
@@ -667,7 +670,11 @@ def test_tasks_as_a_suite_reads_them(tones, call):
 
 def test_tasks_without_data(tmp_path, monkeypatch, call):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
-    assert "not found: CoLA, SST-2, " in call("tasks", "--tfds", tmp_path)[1]
+    few = {name: TASKS[name] for name in ("CoLA", "SST-2", "MR", "dates")}
+    monkeypatch.setattr(TASKS, "_entries", few)
+    printed = call("tasks", "--tfds", tmp_path)[1]
+    assert "not found: CoLA, SST-2, MR" in printed
+    assert "dates" in printed
     code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
     assert code == 2
     assert "needs --data DIR" in err

@@ -229,6 +229,7 @@ class Unsaved(keras.layers.Layer):
 """
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 def test_custom_layers(small_glue, tmp_path, monkeypatch):
     (tmp_path / "kept_layer.py").write_text(LAYER)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -389,6 +390,7 @@ def test_another_process_imports_the_plugins_of_the_model(small_glue, tmp_path):
     assert execute(LOADING, run, *texts, cwd=tmp_path) == str(found)
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     module = tmp_path / "changed_parts.py"

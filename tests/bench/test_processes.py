@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 import types
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from relation_tf.bench import processes, run_suite, runner
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.processes import End, Worker, first_error, run_in_workers
 
+ROOT = Path(__file__).resolve().parents[2]
 MORTAL = """
 import os
 import signal
@@ -45,6 +48,41 @@ class Mortal(keras.layers.Layer):
     def get_config(self):
         return {**super().get_config(), "units": self.units, "how": self.how, "once": self.once}
 """
+
+
+PARENT = """
+import json
+import sys
+from pathlib import Path
+
+from relation_tf.bench.processes import _Process
+from relation_tf.config.run import RunConfig
+
+if __name__ == "__main__":
+    _Process().check([RunConfig.model_validate(json.loads(sys.argv[1]))], Path.cwd())
+"""
+
+
+def test_a_worker_ends_with_its_parent(tmp_path, suite):
+    """It would train on, into a folder that the next command takes."""
+    (tmp_path / "busy.py").write_text(
+        'import time\nprint("busy", flush=True)\ntime.sleep(600)\n', encoding="utf-8"
+    )
+    (tmp_path / "parent.py").write_text(PARENT, encoding="utf-8")
+    config = suite().runs()[0].model_copy(update={"plugins": ["busy"]})
+    process = subprocess.Popen(
+        [sys.executable, "parent.py", json.dumps(config.model_dump(mode="json"))],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with process.stdout:
+        assert process.stdout.readline() == "busy\n"
+        process.kill()
+        assert process.stdout.read() == ""  # ends when the worker has ended
+    assert process.wait() == -signal.SIGKILL
 
 
 @pytest.fixture

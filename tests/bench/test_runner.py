@@ -147,6 +147,7 @@ def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, suite):
     both = run_suite(
         suite(tasks=["CoLA"]),
@@ -194,6 +195,7 @@ def custom_layer(folder, monkeypatch, width):
     return Method(mechanism="custom_layer:Own", units=8)
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 @pytest.mark.parametrize("deep", [False, True], ids=["alone", "in an encoder"])
 def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, small_glue, suite, monkeypatch, deep):
     one = suite(tasks=["CoLA"], seeds=[1])
@@ -244,6 +246,7 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_glue, suite, capsys):
     results = run_suite(
         suite(tasks=["CoLA"]),
@@ -471,6 +474,7 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     assert load_published(kept).source == "A paper"
 
 
+@pytest.mark.usefixtures("unchecked_layers")
 def test_xla_error_is_one_line(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
     results = run_suite(

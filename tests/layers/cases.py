@@ -233,12 +233,19 @@ CASES = (
     Case(MinLSTM, naive.min_gru, {"causal": True, "use_bias": False}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
+# The last variant of each mixer. Without biases its outputs are zero at all tokens where the masks
+# differ.
+VARIANTS = {
+    case.layer: case for case in CASES if case.arguments.get("use_bias", True) and not case.causal
+}
 # One variant of each mechanism, for tests independent of biases and output projection. By default
 # attention uses chunks only for long sequences.
 PLAIN = (
     *(case for case in CASES if "use_bias" not in case.arguments),
     Case(Attention, naive.attention, {"algorithm": "chunked"}),
 )
+# One layer for each class that takes the masks: the mixers inherit `__call__` and `call`.
+EACH_BASE = tuple({case.layer.mix_masked: case for case in PLAIN}.values())
 
 
 def tokens(seed: int, *shape: int) -> np.ndarray:

@@ -11,18 +11,12 @@ from relation_tf.layers import (
     ShortConvolution,
     SoftmaxPositionEncoding,
 )
-from tests.layers.cases import CASES as MIXERS
-from tests.layers.cases import PLAIN, UNITS
+from tests.backends import BACKEND
+from tests.layers import contract
+from tests.layers.cases import PLAIN, UNITS, VARIANTS
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import Case
 
-# The last variant of each mixer. Without biases its outputs are zero at all tokens where the masks
-# differ.
-VARIANTS = {
-    mixer.layer: mixer
-    for mixer in MIXERS
-    if mixer.arguments.get("use_bias", True) and not mixer.causal
-}
 CASES = (
     Case(
         Contextualizer,
@@ -51,3 +45,20 @@ CASES = (
 @pytest.fixture(params=CASES, ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
+
+
+# `test_keras_contract` and `test_compilation` test the mixers more thoroughly.
+others = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.layer not in VARIANTS], ids=str
+)
+
+
+@others
+def test_keras_contract(case: Case) -> None:
+    contract.test_keras_contract(case)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
+@others
+def test_compiled(case: Case) -> None:
+    contract.test_compiled(case)

@@ -11,7 +11,15 @@ import pytest
 from relation_tf.layers import Attention, LinearAttention, Relation
 from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import CASES, PLAIN, Case, poisoned, randomize, tokens, weights_of
+from tests.layers.cases import (
+    CASES,
+    EACH_BASE,
+    Case,
+    poisoned,
+    randomize,
+    tokens,
+    weights_of,
+)
 
 all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -107,7 +115,7 @@ WHOLE = np.ones((2, 5), bool)
     ],
     ids=["none", "query", "value", "both"],
 )
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+@pytest.mark.parametrize("case", EACH_BASE, ids=str)
 def test_value_and_its_mask_default_to_the_query(
     case: Case, given: dict[str, Any], meant: dict[str, Any]
 ) -> None:

@@ -9,9 +9,10 @@ from tests.keras_testing import run_layer_test
 from tests.layers.cases import PLAIN, UNITS, Case
 
 EACH_LAYER = {case.layer: case for case in PLAIN}  # its last variant
+each_layer = pytest.mark.parametrize("case", EACH_LAYER.values(), ids=str)
 
 
-@pytest.mark.parametrize("case", EACH_LAYER.values(), ids=str)
+@each_layer
 def test_one_input(case: Case) -> None:
     dropout = {"dropout": case.dropout, "seed": 1} if case.dropout else {}
     run_layer_test(
@@ -34,7 +35,7 @@ def test_one_input(case: Case) -> None:
     )
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+@each_layer
 def test_two_inputs(case: Case) -> None:
     run_layer_test(
         case.layer,

@@ -182,6 +182,7 @@ def test_a_changed_callback_is_not_mixed_with_its_older_runs(module, train, tmp_
         ("{}:Observer", "callback '{}:Observer': also needs the options 'folder'"),
     ],
 )
+@pytest.mark.usefixtures("unchecked_layers")
 @pytest.mark.parametrize("mechanism", ["relation", "keras.layers:GRU"])
 def test_faults_are_found_before_the_first_run(
     module, tmp_path, small_glue, suite, callback, message, mechanism

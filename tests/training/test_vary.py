@@ -7,6 +7,7 @@ import functools
 import pytest
 
 from relation_tf.bench import run_suite
+from relation_tf.config.loading import make_suite
 from relation_tf.config.run import FIXED_SEED
 from relation_tf.errors import DataError
 from relation_tf.report import make_report
@@ -44,30 +45,49 @@ def start(trainer, seed):
     return found
 
 
-@pytest.fixture
-def starts(small_glue, suite, monkeypatch):
-    """Return the starts of two seeds of a task."""
+@pytest.fixture(scope="module")
+def starts(small_glue):
+    """Return the start of a task's run; the compiled network of a task serves all."""
     from relation_tf.training.task_trainer import TaskTrainer
 
-    few = functools.partial(dates, train=40, dev=8, test=6)
-    monkeypatch.setitem(GENERATED, "dates", few)
-
-    def make(name, vary, seeds=(2, 3)):
+    def config_of(name, vary=("init", "order")):
         changes = {"group": [GROUP]} if name == "two" else {}
-        changes |= {"method": [GRU]} if name == "dates" else {}
-        made = suite(tasks=[name], vary=vary, seeds=list(seeds), dropout=0.3, **changes)
-        config = made.runs()[0]
-        trainer = TaskTrainer(config, load_task(config.entry, data=small_glue))
-        return [start(trainer, seed) for seed in seeds]
+        method = GRU if name == "dates" else {"mechanism": "relation", "units": 8}
+        values = {
+            "name": "small",
+            "tasks": [name],
+            "seeds": [1],
+            "vary": [*vary],
+            "dropout": 0.3,
+            "batch_size": 16,
+            "embedding_dim": 12,
+            "method": [method],
+            **changes,
+        }
+        return make_suite("small", values).runs()[0]
 
-    return make
+    @functools.cache
+    def trainer(name):
+        config = config_of(name)
+        return TaskTrainer(config, load_task(config.entry, data=small_glue))
+
+    @functools.cache
+    def make(name, vary, seed):
+        own = trainer(name)
+        own.config = config_of(name, vary)  # the network does not depend on it
+        return start(own, seed)
+
+    few = functools.partial(dates, train=40, dev=8, test=6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(GENERATED, "dates", few)
+        yield make
 
 
 @pytest.mark.parametrize("name", ["CoLA", "two", pytest.param("dates", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("vary", [["init"], ["order"], ["init", "order"]])
+@pytest.mark.parametrize("vary", [("init",), ("order",), ("init", "order")], ids=",".join)
 @pytest.mark.parametrize("seeds", [(FIXED_SEED, 2), (2, 3)])
 def test_seeds_change_only_what_varies(starts, name, vary, seeds):
-    first, second = starts(name, vary, seeds)
+    first, second = (starts(name, vary, seed) for seed in seeds)
     assert first["states"]
     assert (first["weights"] != second["weights"]) == ("init" in vary)
     assert (first["batches"] != second["batches"]) == ("order" in vary)
@@ -75,8 +95,8 @@ def test_seeds_change_only_what_varies(starts, name, vary, seeds):
 
 
 def test_both_is_the_default_and_a_source_that_does_not_vary_has_a_fixed_seed(starts):
-    fixed, third = starts("CoLA", ["init", "order"], (FIXED_SEED, 3))
-    (order,), (init,) = starts("CoLA", ["order"], (3,)), starts("CoLA", ["init"], (3,))
+    fixed, third = (starts("CoLA", ("init", "order"), seed) for seed in (FIXED_SEED, 3))
+    order, init = (starts("CoLA", (vary,), 3) for vary in ("order", "init"))
     assert (order["weights"], order["batches"]) == (fixed["weights"], third["batches"])
     assert (init["weights"], init["batches"]) == (third["weights"], fixed["batches"])
 
