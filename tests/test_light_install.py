@@ -51,7 +51,8 @@ def without(
 ) -> Answer:
     """Run a program with arguments where some packages are not installed."""
     hide = HIDE.format(hidden=hidden)
-    return python(hide + program, folder, *arguments, KERAS_BACKEND=backend)
+    environment = {"KERAS_BACKEND": backend, "JAX_DISABLE_MOST_OPTIMIZATIONS": "true"}  # faster
+    return python(hide + program, folder, *arguments, **environment)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from relation_tf.training.pretraining_settings import PretrainingSettings
 
 pytestmark = pytest.mark.tensorflow
 
-OPTIONS = {"mechanism": "relation", "num_layers": 2, "norm": "pre"}
+OPTIONS = {"mechanism": "relation", "num_layers": 1, "norm": "pre"}
 FINE_TUNED = {"mechanism": "encoder", "units": 8, "options": OPTIONS, "name": "fine-tuned"}
 SCRATCH = {**FINE_TUNED, "name": "scratch", "encoder_weights": "random"}
 FROZEN = {"mechanism": "relation", "units": 8, "name": "frozen", "encoder_weights": "frozen"}
@@ -34,7 +34,7 @@ def pretrained(tmp_path_factory, small_glue):
     lines = (small_glue / "CoLA" / "train.tsv").read_text(encoding="utf-8").splitlines()
     (folder / "text.txt").write_text("\n".join(line.split("\t")[-1] for line in lines))
     settings = PretrainingSettings(
-        num_layers=2, units=8, length=8, batch_size=4, steps=4, vocabulary_size=120
+        num_layers=1, units=8, length=8, batch_size=4, steps=4, vocabulary_size=120
     )
     for mechanism, seeds in (("relation", (1, 2)), ("attention", (1,))):
         pretrain([folder / "text.txt"], folder / "out", [mechanism], seeds, settings, quiet=True)

@@ -85,7 +85,8 @@ def test_an_option_that_a_mechanism_does_not_have_is_named(option: str) -> None:
         LayerTimer.check(config)
 
 
-def test_a_pass_has_its_memory_and_its_state() -> None:
+def test_a_pass_has_its_memory_and_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
     facts = {name: timer(Method(mechanism=name, units=8)).run(1).facts for name in MECHANISMS}
     measured = Path("/proc/self/clear_refs").exists() and not uses_gpu()
     assert all((own["pass_bytes"] is not None) == measured for own in facts.values())

@@ -146,7 +146,8 @@ def test_a_state_that_grows_is_refused():
         stepping(Method(mechanism=Growing, units=8))
 
 
-def test_state_size_depends_on_the_mechanism():
+def test_state_size_depends_on_the_mechanism(monkeypatch):
+    monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
     held = {name: stepping(decoder(name)).run(1).facts["state_bytes"] for name in MIXERS}
     blocks, rows, width, numbers = 2, 2, 8, 4
     # Keys and values of all 128 tokens, and an integer for the place and for each token's mask.
