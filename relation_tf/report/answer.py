@@ -191,9 +191,11 @@ def no_difference(scores: Scores) -> str:
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Join names as a sentence lists them: a, b and c; many are counted."""
+    """Join names as a sentence lists them: a, b and c; many are counted. Empty without names."""
     if len(names) > _MOST_NAMED:
         names = [*names[:_FEW_NAMED], f"{len(names) - _FEW_NAMED:,} others"]
+    if not names:
+        return ""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -144,7 +144,9 @@ def _mostly_collapsed(
     lost = trained_networks(collapsed, scores)
     counts = lost["method"].value_counts()
     totals = trained_networks(scores.table, scores)["method"].value_counts()
-    mostly = [name for name in verdicts.methods if 2 * counts.get(name, 0) >= totals[name]]
+    mostly = [
+        name for name in verdicts.methods if name in counts and 2 * counts[name] >= totals[name]
+    ]
     if not mostly:
         return
     shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]

@@ -152,8 +152,11 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
     if not verdicts.tasks:
         return f"No verdict yet: no task has two seeds of {reference} and of another method."
     if verdicts.mean is None:
-        parts = [_counted(name, verdicts) for name in verdicts.methods[:_MOST_NAMES]]
-        more = len(verdicts.methods) - _MOST_NAMES
+        counted = [name for name in verdicts.methods if verdicts.counts(name)]
+        if not counted:
+            return f"No verdict against {reference}, except on diagnostic sets."
+        parts = [_counted(name, verdicts) for name in counted[:_MOST_NAMES]]
+        more = len(counted) - _MOST_NAMES
         parts += [f"{more} more methods in the table"] if more > 0 else []
         within = f"margin: {margin_in_words(scores.margin, scores)}" if scores.margin else ""
         margins = _notes(within, own_margins(scores, verdicts).removeprefix("; "))

@@ -75,6 +75,17 @@ def test_no_verdict_if_the_reference_learns_nothing(
     assert said in " ".join(str(report).split())
 
 
+def test_a_reference_that_learns_only_a_further_test_set(table_of: Any) -> None:
+    samples = {
+        task: {name: [level + seed / 1e3 for seed in range(5)] for name in "AB"}
+        for task, level in {"needle-64": 0.30, "needle-64-depth100": 0.95}.items()
+    }
+    report = compare(table_of(samples), reference="A")
+    assert report.context.headline == "No verdict against A, except on diagnostic sets."
+    assert "| A | reference |\n| B | – |\n" in report.markdown()
+    assert report.context.headline in " ".join(str(report).split())
+
+
 @pytest.mark.parametrize("unit", [1.0, 0.01])
 def test_tables_in_points_and_fractions(unit: float) -> None:
     means = {("parity", "attention"): 61, ("parity", "relation"): 57,

@@ -155,6 +155,12 @@ def test_only_main_tasks_make_a_reference_unstable(suite_of, fabricate):
     assert caveats(context.verdicts, None, scores, lost, pd.DataFrame()) == []
 
 
+def test_a_method_with_scores_on_diagnostic_sets_only_has_no_caveat(table_of):
+    names = {"CoLA": "AB", "AX": "ABC"}
+    samples = {task: {name: SEEDS + 50 for name in own} for task, own in names.items()}
+    assert compare(table_of(samples), reference="A").context.caveats == []
+
+
 @pytest.mark.parametrize(("seeds", "named"), [((1, 2), False), ((1, 2, 3), True)])
 def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seeds, named):
     def score(config, *_):

@@ -196,6 +196,14 @@ def test_unlike_units_have_verdicts_by_task_only(judged):
     )
 
 
+def test_a_method_with_scores_on_diagnostic_sets_only(table_of):
+    names = {"CoLA": "AB", "AX": "ABC"}
+    samples = {task: {name: [50, 51, 53] for name in own} for task, own in names.items()}
+    report = compare(table_of(samples), reference="A")
+    assert report.context.headline == "Verdicts against A by task: B inconclusive on 1."
+    assert "| B | inconclusive on 1 |\n| C | – |\n" in report.markdown()
+
+
 @pytest.mark.parametrize(
     ("mean", "who", "verdict", "reason"),
     [
