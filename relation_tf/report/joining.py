@@ -276,7 +276,8 @@ def doubts(
         declared: Tasks whose direction was given.
     """
     theirs = [source.scores for source in sources if source.results is None]
-    tasks = _tasks_of_tables(sources)
+    there = {*scores.table["task"]}  # without tasks that only left-out methods have
+    tasks = [task for task in _tasks_of_tables(sources) if task in there]
     higher = [task for task in tasks if task not in scores.lower_is_better]
     by_name = {task for source in sources for task in source.judged_by_name} - {*declared}
     if judged := [task for task in tasks if task in by_name]:

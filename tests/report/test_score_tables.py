@@ -140,6 +140,13 @@ def test_complete_methods_without_an_incomplete_one():
     assert compare(long_table(methods=["a"]), complete_methods=True).context.scores.methods == ["a"]
 
 
+def test_a_diagnostic_set_of_incomplete_methods_only():
+    table = pd.concat([long_table(["CoLA"], seeds=4), long_table(["AX"], ["c", "d"], seeds=4)])
+    report = compare(table, complete_methods=True)
+    assert report.context.scores.methods == ["a", "b"]
+    assert "| Method | CoLA | AX |" in report.markdown()
+
+
 def test_complete_methods_are_advised_only_where_this_is_possible(incomplete):
     assert "--complete-methods" in compare(incomplete, reference="a").context.warnings[0]
     for options in ({"reference": "c"}, {"control": "c"}):
