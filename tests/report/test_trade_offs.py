@@ -262,3 +262,18 @@ def test_a_suite_without_runs_has_no_section(
 ) -> None:
     folder = fabricate(suite_of(), score=lambda *_: None)
     assert "trade_offs" not in make_report(folder, [timed]).tables
+
+
+def test_a_network_with_two_losses_next_to_a_score(timed: Path, table_of: MakeTable) -> None:
+    samples = {name: [level + seed / 1e3 for seed in range(3)] for name, level in LEVELS.items()}
+    table = table_of({"MNLI-m": samples, "MNLI-mm": samples, "CoLA": samples})
+    report = compare(table, lower_is_better=["MNLI-m", "MNLI-mm"], costs=[timed])
+    text = str(report.markdown())
+    for title, ordered in (("MNLI", ("baseline", "relation")), ("CoLA", ("relation", "baseline"))):
+        shown_table = text[text.index(f"| Method | {title} | Training speed") :]
+        first, second = (shown_table.index(f"\n| {name} |") for name in ordered)
+        assert first < second
+    speed = next(p for p in report.context.pictures if p.name == "trade-offs-speed")
+    panels = {panel.title: panel.alt for panel in speed.panels}
+    assert "lower is better" in panels["MNLI; 128 tokens"]
+    assert "lower is better" not in panels["CoLA; 128 tokens"]

@@ -171,9 +171,11 @@ def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
 
 
 def _lower_is_better(context: ReportContext, title: str) -> bool:
-    """Return True for a task, or the mean of tasks, where lower scores are better."""
+    """Return True for a network, or the mean of tasks, where lower scores are better."""
     scores = context.scores
-    return title in scores.lower_is_better or {*scores.main_tasks} <= scores.lower_is_better
+    if title in scores.by_network:
+        return scores.lower_is_better_on(title)
+    return scores.main_tasks[0] in scores.lower_is_better  # tasks of a mean have one direction
 
 
 def _unit(context: ReportContext, title: str) -> str:
