@@ -10,10 +10,9 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
-from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.runs import counted, differing_settings
+from relation_tf.report.runs import counted, differing_settings, reads_one_token
 from relation_tf.stats.presentation import count
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
@@ -61,10 +60,10 @@ def settings(results: Results) -> dict[str, str]:
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
     if all(task.written for task in results.suite.learned()):
-        left_out |= {"network", "hidden_units", "hidden_activation", "compute", "embeddings"}
+        left_out |= {"network", "hidden_units", "hidden_activation", "embeddings"}
     if results.suite.network == "plain":
         left_out |= {"hidden_units", "hidden_activation"}
-    if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):
+    if not reads_one_token(results.suite):
         left_out |= {"compute"}
     return {
         key: _shown(value) + _MEANINGS.get((key, str(value)), "")

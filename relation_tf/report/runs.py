@@ -17,6 +17,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, SOURCES
+from relation_tf.stats.presentation import count
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
@@ -259,14 +260,22 @@ def differing_settings(results: Results) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     tuned = [key for each in results.suite.tuned for key in each.settings]
     for key in dict.fromkeys((*OF_METHODS, *tuned)):
-        values: dict[str, dict[Any, None]] = {}
+        values: dict[str, dict[str | None, None]] = {}
         for config in results.requested:
-            values.setdefault(config.method, {})[getattr(config, key)] = None
+            value = getattr(config, key)
+            values.setdefault(config.method, {})[None if value is None else str(value)] = None
         if len({(*sorted(map(str, own)),) for own in values.values()}) > 1:
             for name, own in values.items():
-                if chosen := [str(value) for value in own if value is not None]:
+                if chosen := [value for value in own if value is not None]:
                     found.setdefault(name, {})[key] = " or ".join(chosen)
     return found
+
+
+def cost_conditions(suite: Suite) -> str:
+    """Return a sentence on computed tokens and CPU threads."""
+    tokens = computed_tokens(suite)
+    start = f"Runs compute {tokens}; an" if tokens else "An"
+    return f"{start} operation uses {count(suite.threads, 'CPU thread')}."
 
 
 def computed(results: Results) -> str:
@@ -274,16 +283,23 @@ def computed(results: Results) -> str:
     suite = results.suite
     if suite.timed:
         return f"Computation: {TIMED[suite.timed].computed}, float32, without XLA."
-    reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
-    parts = [f'{computed_tokens(suite)} (compute = "{suite.compute}")'] if reads_a_token else []
-    if all(task.generated for task in suite.learned()):
-        parts = ["all tokens"]
+    parts = [tokens] if (tokens := computed_tokens(suite)) else []
+    if reads_one_token(suite):
+        parts = [f'{tokens} (compute = "{suite.compute}")']
     parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
     return f"Computation: {', '.join(parts)}."
 
 
+def reads_one_token(suite: Suite) -> bool:
+    """Return True if `compute` has an effect: networks use only the first token's output."""
+    heads = {find_mechanism(method.mechanism).head for method in suite.method}
+    return "first" in heads and not all(task.generated for task in suite.learned())
+
+
 def computed_tokens(suite: Suite) -> str:
-    """Return the tokens that a mechanism computes, in words."""
+    """Return the tokens that mechanisms compute, in words; empty if they have no such choice."""
+    if not reads_one_token(suite):
+        return "all tokens" if all(task.generated for task in suite.learned()) else ""
     return {"readout": "only the output of the first token", "all": "all tokens"}[suite.compute]
 
 

@@ -157,7 +157,7 @@ def test_only_main_tasks_make_a_reference_unstable(suite_of, fabricate):
 
 def test_a_method_with_scores_on_diagnostic_sets_only_has_no_caveat(table_of):
     names = {"CoLA": "AB", "AX": "ABC"}
-    samples = {task: {name: SEEDS + 50 for name in own} for task, own in names.items()}
+    samples = {task: dict.fromkeys(own, SEEDS + 50) for task, own in names.items()}
     assert compare(table_of(samples), reference="A").context.caveats == []
 
 

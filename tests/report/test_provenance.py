@@ -101,6 +101,7 @@ def test_comparable_runs_give_no_warning(results_with, change, suite):
          {"test_over_tasks": "friedman-nemenyi"}, {"test"}),
         ({"network": "plain", "method": [{"mechanism": "fcsr"}]}, {},
          {"hidden_units", "hidden_activation", "compute", "reversal_weight"}),
+        ({"tasks": ["majority"]}, {}, {"compute"}),
         ({"method": [{"mechanism": "fcsr", "feature_projection": True}]},
          {"reversal_weight": "1.0"}, set()),
         ({"method": [{"mechanism": "relation"}, {"mechanism": "dan", "tokens": "wordpiece"}]},

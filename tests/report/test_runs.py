@@ -118,6 +118,18 @@ def test_sentence_on_computation(suite_of, fabricate, values, expected):
     assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, "Runs compute only the output of the first token; an operation uses 1 CPU thread."),
+        ({"tasks": ["majority", "count"]}, "Runs compute all tokens; an operation uses"),
+        ({"method": [{"mechanism": "fcsr"}, {"mechanism": "lstm"}]}, ". An operation uses 1 CPU"),
+    ],
+)  # fmt: skip
+def test_computed_tokens_of_costs(suite_of, fabricate, values, expected):
+    assert expected in make_report(fabricate(suite_of(**values), noisy)).markdown()
+
+
 def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):
     said = "The tasks are generated text (miniglue), not the data sets of these names."
     suite = suite_of(tasks=["CoLA"], source="miniglue", reference="relation", margin=1.0)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from relation_tf.config.loading import make_suite
 from relation_tf.config.sweep import Tuned
@@ -47,17 +48,25 @@ def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(t
     assert [cell.text for row in rows for cell in row if cell.bold] == ["40.0"]
 
 
-def test_all_tuned_settings_of_the_methods_are_listed():
-    names, rates = ("relation", "baseline"), (0.0, 0.5)
+@pytest.mark.parametrize(
+    ("key", "chosen", "shown"),
+    [
+        ("dropout", (0.0, 0.5), ("0.0", "0.5")),
+        ("initializer", ("zeros", {"class_name": "GlorotNormal", "config": {}}),
+         ("zeros", "{'class_name': 'GlorotNormal', 'config': {}}")),
+    ],
+)  # fmt: skip
+def test_all_tuned_settings_of_the_methods_are_listed(key, chosen, shown):
+    names = ("relation", "baseline")
     suite = make_suite("small", {
         "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1],
         "method": [{"name": name, "mechanism": name, "units": 8} for name in names],
         "tuned": [
-            {"task": "CoLA", "method": name, "settings": {"dropout": rate}}
-            for name, rate in zip(names, rates, strict=True)
+            {"task": "CoLA", "method": name, "settings": {key: value}}
+            for name, value in zip(names, chosen, strict=True)
         ],
     })  # fmt: skip
     results: Any = SimpleNamespace(suite=suite, requested=suite.runs())
     assert differing_settings(results) == {
-        "relation": {"dropout": "0.0"}, "baseline": {"dropout": "0.5"}
-    }  # fmt: skip
+        name: {key: text} for name, text in zip(names, shown, strict=True)
+    }

@@ -14,8 +14,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
 from relation_tf.report.pictures.trade_offs import DOMINATED, cost_against_length, score_against
-from relation_tf.report.runs import TIMED, computed_tokens
-from relation_tf.stats.presentation import count
+from relation_tf.report.runs import TIMED, cost_conditions
 
 
 @register_section("learning")
@@ -66,14 +65,13 @@ class Costs(Section):
 
 def _note(context: ReportContext) -> str:
     assert context.results is not None
-    suite, deviation = context.results.suite, " ± standard deviation"
+    deviation = " ± standard deviation"
     return (
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
         "training epoch (horizontal line: range over seeds). If the methods differ in size, a "
         "second figure shows the score against the number of parameters without the embedding. "
-        f"{DOMINATED} Runs compute {computed_tokens(suite)}; an operation uses "
-        f"{count(suite.threads, 'CPU thread')}. Times depend on the processor (see the end of the "
-        "page) and its load."
+        f"{DOMINATED} {cost_conditions(context.results.suite)} Times depend on the processor (see "
+        "the end of the page) and its load."
     )
 
 

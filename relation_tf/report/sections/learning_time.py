@@ -28,7 +28,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import all_pvalues, compare, rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.runs import computed_tokens
+from relation_tf.report.runs import cost_conditions
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
@@ -111,9 +111,8 @@ def _note(results: Results) -> str:
         "Times include training and validation, but not compilation. Time to target: mean ± "
         "standard deviation over the seeds that reached the target; relative times only for "
         "methods with all seeds. Time per epoch: the same over all seeds. –: no seed reached the "
-        f"target within the limit ({limits}). Runs compute {computed_tokens(suite)}; an "
-        f"operation uses {count(suite.threads, 'CPU thread')}. Times depend on the processor (see "
-        "the end of the page) and its load; relative times depend less on them."
+        f"target within the limit ({limits}). {cost_conditions(suite)} Times depend on the "
+        "processor (see the end of the page) and its load; relative times depend less on them."
     )
 
 
