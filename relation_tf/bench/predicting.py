@@ -18,7 +18,7 @@ from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
-from relation_tf.files import write_json
+from relation_tf.files import expand_home, write_json
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -82,7 +82,7 @@ def predict_missing(
             the weights do not fit.
         DataError: If a task is not found or cannot be read.
     """
-    folder = Path(folder)
+    folder = expand_home(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     results = read_results(folder)

@@ -21,7 +21,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.faults import first_fault
-from relation_tf.files import read_json
+from relation_tf.files import expand_home, read_json
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import GLUE
 from relation_tf.tasks.metrics import counted, find_metric
@@ -292,7 +292,7 @@ def read_results(folder: str | Path) -> Results:
     Raises:
         SuiteError: If it is not the folder of a suite, or its suite.toml is broken.
     """
-    run_folder = RunFolder(Path(folder))
+    run_folder = RunFolder(expand_home(folder))
     suite = run_folder.suite()
     runs, failures = [], []
     for path in run_folder.with_file(RESULT):

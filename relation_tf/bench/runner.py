@@ -36,6 +36,7 @@ from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.errors import OptionError, SuiteError
+from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -272,7 +273,7 @@ def _load(
 
 
 def _folder(suite: Suite, out: str | Path | None) -> Path:
-    return Path(out) if out is not None else Path("runs") / suite.name
+    return expand_home(out) if out is not None else Path("runs") / suite.name
 
 
 def _select(

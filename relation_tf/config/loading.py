@@ -25,7 +25,7 @@ from relation_tf.errors import (
     reason_of,
 )
 from relation_tf.faults import fault_line, shortened, without_alternatives
-from relation_tf.files import read_bytes
+from relation_tf.files import expand_home, read_bytes
 
 _FAULTS_SHOWN = 10
 _LARGEST = 2**24  # bytes of a suite
@@ -68,10 +68,11 @@ def load_suite(
     if isinstance(suite, Suite):
         where, values = "suite", suite.model_dump()
     elif suite in list_suites():
-        path = resources.files("relation_tf.suites") / f"{suite}.toml"
-        where, values = f"suite {suite}", tomllib.loads(path.read_text(encoding="utf-8"))
+        file = resources.files("relation_tf.suites") / f"{suite}.toml"
+        where, values = f"suite {suite}", tomllib.loads(file.read_text(encoding="utf-8"))
     elif str(suite).endswith(".toml"):
-        where, values, folder = str(suite), _read(Path(suite)), Path(suite).parent
+        path = expand_home(suite)
+        where, values, folder = str(suite), _read(path), path.parent
     else:
         files = [str(file) for file in Path(suite).parent.glob("*.toml")]
         known = [*list_suites(), *files]

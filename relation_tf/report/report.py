@@ -19,7 +19,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
-from relation_tf.files import align, align_within, stays_inside, write_bytes
+from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
 from relation_tf.report import html
 from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table
@@ -192,7 +192,7 @@ class Report:
             SuiteError: If the folder cannot be written, has files of these names that are not from
                 a report, or is a source of this report.
         """
-        folder = Path(folder)
+        folder = expand_home(folder)
         self.check_files(folder)
         makers, files = self._files(), {}
         for number, (name, make) in enumerate(makers.items()):
@@ -230,7 +230,7 @@ class Report:
         Raises:
             SuiteError: The message names the file.
         """
-        folder = Path(folder)
+        folder = expand_home(folder)
         with _writing(folder):
             self._check_names(folder, self._files(), _earlier(folder))
 
@@ -337,7 +337,7 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
     """
     if not isinstance(results, Results):
         results = read_results(results)
-    folder = results.folder / "report" if out is None else Path(out)
+    folder = results.folder / "report" if out is None else expand_home(out)
     check_folder(folder)
     return make_report(results).write(folder)
 

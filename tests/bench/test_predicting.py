@@ -205,8 +205,11 @@ def test_files_are_hashed_once_for_all_runs(folder, monkeypatch):
     assert len(hashed) == 2  # all files, and those of the training
 
 
-def test_nothing_to_predict(tmp_path):
+def test_nothing_to_predict(tmp_path, monkeypatch):
     RunFolder(tmp_path).open(SUITE)
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    with pytest.raises(SuiteError, match=f"{tmp_path}: nothing to predict: there are no finished"):
+        predict_missing(f"~/{tmp_path.name}")
     with pytest.raises(SuiteError, match="nothing to predict: there are no finished runs"):
         predict_missing(tmp_path)
 

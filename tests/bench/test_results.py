@@ -185,3 +185,8 @@ def test_metrics_are_a_long_table(folder):
     assert list(metrics.columns) == ["task", "method", "seed", "metric", "value"]
     assert len(metrics) == 2 * 2 * 2
     assert np.isfinite(metrics["value"]).all()
+
+
+def test_the_home_folder_is_expanded(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder(["RTE"]).parent))
+    assert len(read_results(f"~/{folder(['RTE']).name}").runs) == 4

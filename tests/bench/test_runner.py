@@ -812,3 +812,8 @@ def test_a_reference_does_not_apply_to_other_methods():
         _load("demo", {"reference": "baseline-64"}, ["relation"], ())
     assert _load("glue", None, ["relation", "attention"], ()).reference == "attention"
     assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None
+
+
+def test_the_home_folder_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert runner_module._folder(load_suite("demo"), "~/runs") == tmp_path / "runs"

@@ -31,10 +31,12 @@ def test_table_1_of_the_relation_paper():
     assert len(suite.runs()) == 9 * 12 * 5
 
 
-def test_same_suite_from_toml_and_python(tmp_path, suite):
+def test_same_suite_from_toml_and_python(tmp_path, suite, monkeypatch):
     made = suite()
     path = tmp_path / "small.toml"
     path.write_text(made.to_toml(), encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_suite("~/small.toml") == load_suite(path)
     assert load_suite(path) == made
 
 
