@@ -178,10 +178,13 @@ class _Probe:
 
     def result(self) -> LayerProbe:
         output = self._mix(self.x)
-        if output.shape != (_TEXTS, TOKENS, self.subject.units) or not np.isfinite(output).all():
+        found = "" if np.isfinite(output).all() else "NaN or infinity"
+        if output.shape != (_TEXTS, TOKENS, self.subject.units):
+            found = f"shape {output.shape}"
+        if found:
             raise ValueError(
                 "the layer must return a finite vector of `units` values for each token. "
-                f"Received: {self.subject}, which returns shape {output.shape}"
+                f"Received: {self.subject}, which returns {found}"
             )
         return LayerProbe(
             self.subject.units, self._influence(output), self._ordered(output),

@@ -134,3 +134,12 @@ def test_pooling_layers_pass_one_vector(name: str, passed: int) -> None:
 def test_layer_with_one_vector_per_text_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="vector of `units` values for each token"):
         probe_layer(name)
+
+
+def test_layer_with_nan_is_refused() -> None:
+    class Undefined(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x * float("nan")
+
+    with pytest.raises(ValueError, match=r"Undefined.*, which returns NaN or infinity$"):
+        probe_layer(Undefined())
