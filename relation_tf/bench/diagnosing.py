@@ -7,11 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from relation_tf.bench.options import accepts_options
 from relation_tf.bench.results import Results
 from relation_tf.bench.runner import run_suite
 from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.plugins import load_plugins
+from relation_tf.errors import SuiteError
+from relation_tf.faults import first_fault
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -62,7 +66,10 @@ def diagnose(
 
 def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     """Return the suite of a diagnosis: the layer first, then the methods of `COMPARATORS`."""
-    mechanism = layer if isinstance(layer, str) else _path(layer)
+    try:
+        mechanism = Method.model_validate({"mechanism": layer}).mechanism
+    except ValidationError as error:
+        raise SuiteError(f"diagnose: {first_fault(error, Method)}") from error
     name = short_name(mechanism)
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
@@ -85,10 +92,6 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
             "margin": suite.margin,
         },
     )
-
-
-def _path(layer: type) -> str:
-    return Method.model_validate({"mechanism": layer}).mechanism
 
 
 def short_name(mechanism: str) -> str:

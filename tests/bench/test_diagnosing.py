@@ -60,6 +60,17 @@ def test_unknown_layers(tmp_path, layer, message):
         diagnose(layer, tmp_path / "runs", quiet=True)
 
 
+def test_a_class_in_a_function_is_refused_in_one_line(tmp_path):
+    class Local(keras.layers.Dense):
+        pass
+
+    with pytest.raises(
+        SuiteError, match=r"^diagnose: key 'mechanism': must be an importable"
+    ) as error:
+        diagnose(Local, tmp_path / "runs", quiet=True)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("mechanism", "name"),
     [("relation", "relation"), ("a.b:Mix", "Mix"), ("a:_Mix2", "Mix2"), ("a:Größe", "Gre"),
