@@ -121,7 +121,7 @@ class Method(BaseModel):
     feature_projection: bool = False
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     learning_rate_schedule: FactoryName | None = None
-    weight_decay: Annotated[float, Field(gt=0)] | None = None
+    weight_decay: Annotated[float, Field(ge=0)] | None = None
     encoder_weights: EncoderWeights | None = None
     tokens: Tokens | None = None
     vocabulary_size: VocabularySize | None = None

@@ -215,7 +215,7 @@ class TrainingSettings(BaseModel):
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
     learning_rate_schedule: FactoryName = "constant"
     schedule_options: Options = Field(default_factory=dict)
-    weight_decay: Annotated[float, Field(gt=0)] | None = None
+    weight_decay: Annotated[float, Field(ge=0)] | None = None
     adversary_weight: Annotated[float, Field(ge=0)] = 0.05
     orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
     reversal_weight: Annotated[float, Field(ge=0)] = 1.0

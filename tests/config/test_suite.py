@@ -502,6 +502,18 @@ def test_a_method_has_its_own_learning_rate(suite, tmp_path):
     assert load_suite(tmp_path / "suite.toml") == made
 
 
+def test_weight_decay_can_be_zero(suite):
+    methods = [{"mechanism": "cnn"}, {"mechanism": "fcsr", "weight_decay": 0}]
+    made = suite(method=methods, weight_decay=0.1)
+    assert {config.method: config.weight_decay for config in made.runs()} == {
+        "cnn-64": 0.1, "fcsr-64": 0,
+    }  # fmt: skip
+    swept = suite(sweep={"weight_decay": [0.0, 0.01]}).sweep
+    assert [*swept.combinations()] == [{"weight_decay": 0.0}, {"weight_decay": 0.01}]
+    with pytest.raises(ValueError, match="weight_decay"):
+        suite(weight_decay=-1)
+
+
 OWN_TOKENS = [
     {"mechanism": "relation"},
     {"mechanism": "dan", "tokens": "word"},

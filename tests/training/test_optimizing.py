@@ -47,6 +47,20 @@ def test_optimizer_arguments():
 
 
 @pytest.mark.parametrize(
+    ("name", "updates"), [("adam", "dense"), ("adam", "rows"), ("SGD", "dense")]
+)
+def test_a_weight_decay_of_zero_is_none(name, updates):
+    found = []
+    for weight_decay in (0.0, None):
+        optimizer = make_optimizer(name, 0.1, weight_decay=weight_decay, embedding_updates=updates)
+        variable = keras.Variable(np.arange(6, dtype="float32").reshape(3, 2), name="embeddings")
+        for _ in range(2):
+            optimizer.apply([keras.ops.ones((3, 2))], [variable])
+        found.append(variable.numpy())
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(
     ("name", "options", "rates"),
     [
         ("constant", {}, [0.1, 0.1]),
