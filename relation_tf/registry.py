@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
-from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.errors import SuiteError, UnknownNameError, join_names
 
 T = TypeVar("T")
 
@@ -88,11 +88,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._entries[name]
 
     def remove(self, name: str) -> T:
-        """Remove and return an entry, for tests and notebooks.
-
-        Raises:
-            UnknownNameError: If the name is unknown.
-        """
+        """Remove and return an entry, for tests and notebooks."""
         entry = self.find(name)
         del self._entries[name], self._origins[name]
         return entry
@@ -139,6 +135,7 @@ def _module_of_caller() -> str:
 
 
 Head = Literal["first", "vector", "feature-attention", "additive-attention"]
+Positions = Literal["sine", "softmax"]
 
 
 @dataclass(frozen=True)
@@ -165,12 +162,18 @@ class Mechanism:
     factory: str | Callable[..., Any]
     output_type: Literal["tokens", "vector", "sequence"] = "tokens"
     head: Head = "first"
-    positions: Literal["sine", "softmax"] | None = "sine"
+    positions: Positions | None = "sine"
     size: str | None = "units"
     input_type: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     block_options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     pretrainable: bool = False
+
+    def __post_init__(self) -> None:
+        for key, allowed in (("head", get_args(Head)), ("positions", (*get_args(Positions), None))):
+            if (found := getattr(self, key)) not in allowed:
+                names = join_names([*map(repr, allowed)])
+                raise SuiteError(f"mechanism: {key} must be one of {names}. Received: {found!r}")
 
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism", "relation_tf.networks.mechanisms")
@@ -183,8 +186,8 @@ def register_mechanism(name: str, **declaration: Any) -> Callable[[Any], Any]:
         name: Name in suites.
         **declaration: Fields of `Mechanism` other than `factory`.
 
-    Returns:
-        A decorator that returns what it decorates.
+    Raises:
+        SuiteError: If `head` or `positions` is not allowed.
 
     Example:
         >>> @register_mechanism("doc-identity", positions=None)
@@ -265,7 +268,8 @@ class StoppingRuleEntry:
         factory: A class like `relation_tf.training.stopping.StoppingRule`. Its constructor takes
             `keys` and the suite's `stopping_options` by name, and optionally `higher_is_better`.
         keys: Suite keys for the constructor.
-        column: Column of the history to monitor, or a function of the settings.
+        column: Column to monitor (or a function of the settings): `loss`, `val_loss`, `val_METRIC`;
+            with `metrics=("accuracy",)` also `accuracy` and `running_accuracy`.
         fewest_epochs: Function of the settings that returns the minimum number of epochs.
         description: One line for plans and reports.
         metrics: Metrics that every task must have.
@@ -381,11 +385,7 @@ SECTIONS: Registry[Any] = Registry(
 
 
 def register_section(name: str) -> Callable[[Any], Any]:
-    """Register a section of the report, a subclass of `relation_tf.report.blocks.Section`.
-
-    Args:
-        name: Name of the section and its anchor on the page.
-    """
+    """Register a subclass of `relation_tf.report.blocks.Section`; the name is its anchor."""
     return _decorator(SECTIONS, name, lambda section: section)
 
 

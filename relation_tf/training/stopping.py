@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
     accepted = inspect.signature(declared.factory).parameters
     arguments = {key: getattr(settings, key) for key in declared.keys if key in accepted}
     if "higher_is_better" in accepted:
-        metric = METRICS.get(column.removeprefix("val_"))
+        metric = METRICS.get(re.sub("^(val|running)_", "", column))
         arguments["higher_is_better"] = metric is not None and metric.higher_is_better
     rule = make_part(
         "stopping", settings.stopping, declared.factory, arguments, settings.stopping_options

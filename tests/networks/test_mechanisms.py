@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.errors import UnknownNameError
+from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
 from relation_tf.networks import sequence_classifier
 from relation_tf.networks.mechanisms import accepts, find_mechanism, is_built_in, load, make_layer
@@ -158,3 +159,17 @@ def test_a_registered_layer_runs_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "positions" not in [layer.name for layer in model.layers]
     with pytest.raises(UnknownNameError, match="Did you mean 'mine'"):
         find_mechanism("mines")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("positions", "sin", "positions must be one of 'sine', 'softmax', None. Received: 'sin'"),
+        ("head", "frist", "head must be one of 'first', 'vector', 'feature-attention', "
+                          "'additive-attention'. Received: 'frist'"),
+    ],
+)  # fmt: skip
+def test_a_misspelled_declaration_is_refused(key: str, value: str, message: str) -> None:
+    with pytest.raises(SuiteError, match=f"^mechanism: {re.escape(message)}$"):
+        register_mechanism("typo", **{key: value})(keras.layers.Dense)
+    assert "typo" not in MECHANISMS

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.training.stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping
+from relation_tf.registry import STOPPING_RULES, register_stopping_rule
+from relation_tf.training.stopping import (
+    AccuracyReached,
+    EarlyStopping,
+    SmoothedEarlyStopping,
+    make_rule,
+)
 
 COSTS = st.lists(
     st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.just(math.nan)), min_size=1, max_size=40
@@ -73,6 +80,18 @@ def test_a_metric_is_better_when_higher():
     stop, last = play(EarlyStopping(patience=2, higher_is_better=True), [0.1, 0.9, 0.5, 0.6, 0.7])
     assert (stop.epoch, last) == (2, 4)
     assert play(SmoothedEarlyStopping(1, higher_is_better=True, window=1), [0.1, 0.9, 0.5])[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "higher"),
+    [("running_accuracy", True), ("accuracy", True), ("val_f1", True), ("val_loss", False),
+     ("loss", False)],
+)  # fmt: skip
+def test_the_direction_of_a_registered_rule(monkeypatch, column, higher):
+    monkeypatch.setattr(STOPPING_RULES, "_entries", dict(STOPPING_RULES))
+    register_stopping_rule("mine", column=column, metrics=("accuracy",))(EarlyStopping)
+    rule, _ = make_rule(SimpleNamespace(stopping="mine", stopping_options={}))
+    assert play(rule, [0.1, 0.9, 0.5])[0].epoch == (2 if higher else 1)
 
 
 def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
