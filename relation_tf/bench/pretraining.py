@@ -108,10 +108,10 @@ class PretrainingRun(BaseModel):
 
 
 def pretrain(
-    files: Sequence[str | Path],
+    files: str | Path | Iterable[str | Path],
     out: str | Path,
-    mechanisms: Iterable[str] = ("relation", "linear-attention", "attention"),
-    seeds: Iterable[int] = (1,),
+    mechanisms: str | Iterable[str] = ("relation", "linear-attention", "attention"),
+    seeds: int | Iterable[int] = (1,),
     settings: PretrainingSettings | None = None,
     *,
     held_out: str | Path | float = HELD_OUT,
@@ -155,9 +155,11 @@ def pretrain(
     session.check_tensorflow()
     settings = settings or PretrainingSettings()
     load_plugins(plugins)
-    requested = _requested(mechanisms, seeds)
+    mechanisms = [mechanisms] if isinstance(mechanisms, str) else mechanisms
+    requested = _requested(mechanisms, [seeds] if isinstance(seeds, int) else seeds)
     if is_file := isinstance(held_out, str | Path):
         held_out = expand_home(held_out)
+    files = [files] if isinstance(files, str | Path) else files
     paths = [expand_home(file) for file in files]
     text = read_plain_text(paths, settings.length, held_out, settings.vocabulary_size)
     split = {"text": text.digest, "held_out": "a file" if is_file else held_out}
@@ -256,10 +258,9 @@ def _check(
     import keras
 
     from relation_tf.training.building import faults_of
-    from relation_tf.training.language_model import build_model
-    from relation_tf.training.optimizing import make_optimizer
+    from relation_tf.training.language_model import build_model, pretraining_optimizer
 
-    make_optimizer(settings.optimizer, settings.learning_rate)
+    pretraining_optimizer(settings)
     options = {"causal": True} if settings.objective == "causal" else {}
     notes, units = [], settings.units
     for name in dict.fromkeys(run.mechanism for run in pending):

@@ -53,7 +53,7 @@ class LanguageModelTrainer(Trainer):
         check_backend()
         start = time.perf_counter()
         self.mechanism, self.settings, self.text = mechanism, settings, text
-        super().__init__(self._build(0), _make_optimizer(settings))
+        super().__init__(self._build(0), pretraining_optimizer(settings))
         # One shape for all steps; the last held-out blocks may be fewer.
         self._train = trace(self._train_step, *self._spec(settings.batch_size))
         self._evaluate = trace(self._losses, *self._spec(None))
@@ -205,7 +205,12 @@ def build_model(
         return language_model(mechanism, vocabulary_size, **arguments)
 
 
-def _make_optimizer(settings: PretrainingSettings) -> keras.optimizers.Optimizer:
+def pretraining_optimizer(settings: PretrainingSettings) -> keras.optimizers.Optimizer:
+    """Make the optimizer of a run, with its schedule, clipping and weight decay.
+
+    Raises:
+        SuiteError, UnknownNameError: For an unknown name, or an optimizer without these options.
+    """
     schedule = make_schedule(
         "warmup-cosine", settings.learning_rate, 1, settings.steps, {"warmup": settings.warmup}
     )

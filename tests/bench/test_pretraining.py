@@ -15,6 +15,7 @@ import pytest
 from relation_tf.bench import pretraining
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.errors import DataError, RelationError, SuiteError
+from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
@@ -429,6 +430,26 @@ def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
     monkeypatch.setattr(network, "held_out_loss", lambda: loss)
     with pytest.raises(SuiteError, match="the loss is not finite at step 4"):
         network.run(1)
+
+
+def test_the_optimizer_is_checked_before_the_first_run(text_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(OPTIMIZERS, "_entries", dict(OPTIMIZERS))
+
+    @register_optimizer("slow")
+    def slow(learning_rate):
+        return keras.optimizers.SGD(learning_rate)
+
+    settings = PretrainingSettings(**SMALL, optimizer="slow")
+    with pytest.raises(SuiteError, match="slow") as error:
+        pretrain([text_file], tmp_path / "out", ["relation"], [1], settings, quiet=True)
+    assert "\n" not in str(error.value)
+    assert not [*tmp_path.glob("out/runs/*/*")]
+
+
+def test_single_values_are_accepted(text_file, tmp_path):
+    settings = PretrainingSettings(**SMALL)
+    made = pretrain(text_file, tmp_path / "out", "relation", 3, settings, quiet=True)
+    assert [(run["method"], run["seed"]) for run in made.runs] == [("relation", 3)]
 
 
 @pytest.mark.parametrize(
