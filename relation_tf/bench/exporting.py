@@ -138,6 +138,7 @@ def _write_onnx(trained: TrainedModel, folder: Path) -> None:
 def _check_onnx(trained: TrainedModel, path: Path) -> None:
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # else it may connect to a server of its authors
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4  # errors are raised
     session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
