@@ -11,15 +11,7 @@ import pytest
 from relation_tf.layers import Attention, LinearAttention, Relation
 from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import (
-    CASES,
-    EACH_BASE,
-    Case,
-    poisoned,
-    randomize,
-    tokens,
-    weights_of,
-)
+from tests.layers.cases import CASES, EACH_BASE, Case, poisoned, randomize, tokens, weights_of
 
 all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 

@@ -126,6 +126,19 @@ def test_unknown_lengths(case: Case) -> None:
     close(array(layer(q[:, :1], v)), array(layer(q, v))[:, :1])
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@all_cases
+def test_one_graph_serves_all_lengths(case: Case) -> None:
+    import tensorflow as tf
+
+    layer = built(case)
+    traced = tf.function(layer, input_signature=[tf.TensorSpec((None, None, 4))] * 2)
+    for queries, length in [(1, 1), (3, 63), (63, 5)]:
+        q, v = tokens(6, 2, queries, 4), tokens(7, 2, length, 4)
+        close(array(traced(q, v)), array(layer(q, v)))
+
+
 def test_sine_positions_keep_the_mask() -> None:
     output = SinePositionEncoding()(embedding(mask_zero=True)(IDS))
     np.testing.assert_array_equal(mask_of(output), IDS != 0)
