@@ -88,7 +88,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._entries[name]
 
     def remove(self, name: str) -> T:
-        """Remove and return an entry, for tests and notebooks; `UnknownNameError` if it has none."""
+        """Remove and return an entry, for tests and notebooks; `UnknownNameError` if unknown."""
         entry = self.find(name)
         del self._entries[name], self._origins[name]
         return entry
