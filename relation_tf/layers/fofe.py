@@ -221,5 +221,6 @@ def _later(x: Any, steps: int) -> Any:
 def _has_gap(mask: Any) -> Any:
     """Return True if any sequence has a masked token between kept tokens."""
     begins = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
-    runs = ops.sum(ops.cast(begins, "int32"), axis=1) + ops.cast(mask[:, 0], "int32")
+    first = mask[:, :1]  # a slice, for zero tokens too
+    runs = sum(ops.sum(ops.cast(each, "int32"), axis=1) for each in (first, begins))
     return ops.any(runs > 1)

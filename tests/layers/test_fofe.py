@@ -113,6 +113,16 @@ def test_decay_zero_is_the_neighbour(window: int | None) -> None:
     assert not array(right)[:, -1].any()
 
 
+@pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
+@all_forms
+def test_empty_inputs(decay: float, window: int | None, shape: tuple[int, int]) -> None:
+    layer, x = FOFE(decay, window), tokens(0, *shape, 4)
+    for mask in (None, np.ones(shape, bool)):
+        output, [gradient], _ = vjp(lambda x, mask=mask: side_by_side(layer, x, mask), [x], [])
+        assert output.shape == (*shape, 8)
+        assert gradient.shape == x.shape
+
+
 @all_masks
 def test_only_sequences_with_gaps_are_reordered(gaps: bool, monkeypatch: Any) -> None:
     calls, argsort = [], fofe.ops.argsort
