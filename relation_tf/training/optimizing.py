@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from relation_tf.errors import UnknownNameError
+from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.optimizers import Adam, FCSRDecay, SumRows
 from relation_tf.registry import (
     OPTIMIZERS,
@@ -123,8 +123,8 @@ def make_optimizer(
         embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
 
     Raises:
-        SuiteError, UnknownNameError: For an unknown name or wrong options, or if the optimizer
-            does not support weight decay or row updates.
+        SuiteError, UnknownNameError: For an unknown name or wrong options, if the optimizer does
+            not support weight decay or row updates, or has an option that only `fit` supports.
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
     arguments = {"learning_rate": learning_rate}
@@ -134,7 +134,23 @@ def make_optimizer(
         arguments["embedding_updates"] = embedding_updates
     if name not in OPTIMIZERS:
         factory = _with_summed_rows(factory)
-    return make_part(OPTIMIZERS.kind, name, factory, arguments, options)
+    made = make_part(OPTIMIZERS.kind, name, factory, arguments, options)
+    _check_trainable(made, f"{OPTIMIZERS.kind} {name!r}")
+    return made
+
+
+def _check_trainable(optimizer: keras.optimizers.Optimizer, which: str) -> None:
+    """Refuse options that need Keras's own training loop."""
+    if optimizer.loss_scale_factor is not None:
+        raise SuiteError(
+            f"{which}: loss_scale_factor must not be set: float32 and bfloat16 need no loss scale"
+        )
+    if optimizer.use_ema and optimizer.ema_overwrite_frequency is None:
+        # `fit` applies the averages at its end; here the weights of the best epoch may be kept.
+        raise SuiteError(
+            f"{which}: use_ema=True needs ema_overwrite_frequency, the number of steps after which "
+            "the averages replace the weights"
+        )
 
 
 def _classes(module: Any, base: type) -> dict[str, type]:

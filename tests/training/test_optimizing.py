@@ -90,6 +90,14 @@ def test_schedules(name, options, rates):
         ),
         (lambda: make_optimizer("adam", 0.1, {"beta1": 1}), r"Did you mean 'beta_1'\?"),
         (
+            lambda: make_optimizer("adam", 0.1, {"loss_scale_factor": 8}),
+            "optimizer 'adam': loss_scale_factor must not be set",
+        ),
+        (
+            lambda: make_optimizer("SGD", 0.1, {"use_ema": True}),
+            "optimizer 'SGD': use_ema=True needs ema_overwrite_frequency",
+        ),
+        (
             lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": 2}),
             r"warmup must be in \[0, 1\)\. Received: 2",
         ),
