@@ -81,7 +81,9 @@ class OrthogonalProjection(BaseLayer):
         longest = ops.stop_gradient(ops.max(ops.abs(common), axis=-1, keepdims=True))
         common = common / ops.where(longest > 0, longest, 1.0)
         square = ops.sum(ops.square(common), axis=-1, keepdims=True)
-        share = ops.sum(main * common, axis=-1, keepdims=True) / ops.maximum(square, 1.0)
+        # The square is at least 1 or 0. `maximum` would halve its gradient at 1 on JAX and PyTorch.
+        square = ops.where(square > 0, square, 1.0)
+        share = ops.sum(main * common, axis=-1, keepdims=True) / square
         return ops.cast(main - share * common, features[0].dtype)
 
     def compute_output_shape(self, shapes: Sequence[Any]) -> Any:

@@ -80,6 +80,15 @@ def test_common_features_of_zero_change_nothing_and_tiny_ones_are_not_zero():
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
+def test_gradients_for_a_single_common_feature():
+    main, common, weights = features()
+    common[:, 1:] = 0.0
+    project = OrthogonalProjection()
+    _, gradients, _ = vjp(lambda *pair: project(list(pair)), [main, common], [], weights)
+    for own, expected in zip(gradients, naive_gradients(main, common, weights), strict=True):
+        close(own, expected, 1e-4)
+
+
 def test_half_precision_keeps_its_type():
     main, common, _ = features()
     project = OrthogonalProjection(dtype="mixed_bfloat16")
