@@ -164,6 +164,9 @@ def describe_usage_error(error: Exception) -> str:
     """Describe a usage error on one line, with the nearest option and the help command."""
     message = " ".join(cast("typer.BadParameter", error).format_message().split())
     message = re.sub(r"Input should be ([^,]+), unable to parse .*", r"must be \1", message)
+    message = re.sub(
+        r"Value error, (.+) is not one of (.+[^.])\.?$", r"must be one of \2. Received: \1", message
+    )
     name = getattr(error, "option_name", None)
     if name and hasattr(error, "possibilities"):
         message = f"No such option: {name}."

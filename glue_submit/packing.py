@@ -82,7 +82,8 @@ def pack(
     if missing and not fill_missing:
         raise SubmissionError(
             f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}. Add "
-            "them, or use --fill-missing to submit the majority class of the training set."
+            "them, or use --fill-missing to submit the majority class of the training set "
+            "(STS-B: the mean score)."
         )
     if not sources:
         raise SubmissionError(

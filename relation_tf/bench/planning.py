@@ -224,9 +224,10 @@ class SuitePlan:
             share = self.processor_share
             if share is not None and share < _LEAST_SHARE:
                 fewest, most = (_time(hours / share) for hours in self.hours)
+                expected = fewest if fewest == most else f"{fewest} to {most}"
                 yield (
                     f"Other programs used the processor: the timed steps got {share:.0%} of it. "
-                    f"If they continue, expect about {fewest} to {most}."
+                    f"If they continue, expect about {expected}."
                 )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:

@@ -164,10 +164,13 @@ class RunFolder:
         path = self.path / "suite.toml"
         if not _is_there(path):
             fault, hint = "no such folder", ""
+            runs = Path("runs", self.path.stem)  # the default folder of this suite
             if self.path.is_dir():
                 fault, hint = "no suite.toml in this folder", suites_inside(self.path)
             elif self.path.is_file():
                 fault, hint = "not a folder", " `relation-tf compare` makes a report of a table."
+            if not self.path.is_dir() and _is_there(runs / "suite.toml"):
+                hint = f" Did you mean {str(runs)!r}?"
             raise SuiteError(
                 f"{self.path}: {fault}. DIR must be a folder written by `relation-tf run` (it "
                 f"contains suite.toml).{hint}"

@@ -47,7 +47,8 @@ class Submissions:
         for path, reason in self.refused:
             refused[reason].append(_name(path))
         for task, names in filled.items():
-            yield f"{task}: filled with the majority class of the training set in {_some(names)}"
+            value = "mean score" if TASKS[task].labels is None else "majority class"
+            yield f"{task}: filled with the {value} of the training set in {_some(names)}"
         if len(doubtful) > _MOST_WARNINGS:
             zips = {name for names in doubtful.values() for name in names}
             yield (

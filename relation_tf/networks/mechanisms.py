@@ -153,9 +153,10 @@ def find_mechanism(name: str) -> Mechanism:
             return Mechanism(name)
         package, dot, layer = name.rpartition(".")
         if dot and package.replace(".", "").isidentifier():
+            hint = "" if layer == "py" else f" Did you mean {quote(f'{package}:{layer}')}?"
             raise SuiteError(
-                f"unknown mechanism {quote(name)}. Did you mean {quote(f'{package}:{layer}')}? "
-                "A custom layer must be 'package.module:Name', with a colon before its name."
+                f"unknown mechanism {quote(name)}.{hint} A custom layer must be "
+                f"'package.module:Name', such as {quote(f'{package}:Name')}."
             )
     return MECHANISMS.find(name, "'saved-model:PATH', or 'package.module:Name' for a custom layer")
 

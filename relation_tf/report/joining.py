@@ -158,7 +158,7 @@ def _check_directions(
 
 
 def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
-    """Return a warning for each method whose custom layer fails its checks.
+    """Return a warning for each method with runs whose custom layer fails its checks.
 
     Args:
         sources: The sources that `join` has returned, or a single source.
@@ -169,6 +169,7 @@ def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
         for source in sources
         if source.results is not None
         for name, fault in source.results.failing_layers.items()
+        if any(run["method"] == name for run in source.results.runs)
     ]
 
 

@@ -147,7 +147,10 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         costs: Result of `summarize_costs`.
     """
     reference = verdicts.reference
-    if not verdicts.tasks and verdicts.not_learned:
+    if not verdicts.tasks and any(
+        len(own) > 1 and reference in own
+        for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
+    ):
         return f"No verdict: {reference} does not learn the tasks with at least two seeds."
     if not verdicts.tasks:
         return f"No verdict yet: no task has two seeds of {reference} and of another method."

@@ -18,6 +18,7 @@ from relation_tf.files import write_json
 from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import MECHANISMS, Mechanism
 from relation_tf.report import compare, make_report
+from tests.bench.finished_runs import write_finished
 
 LEAKY = """
 import keras
@@ -82,6 +83,20 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     for page in (report.html(), report.markdown(), str(report)):
         assert "Leaky-8 (fails checks)" in page
     assert "Leaky-8 (fails checks)" in compare(out).context.scores.methods
+
+
+def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
+    asked = suite(tasks=["CoLA"], seeds=[1, 2])
+    folder = RunFolder(tmp_path)
+    folder.open(asked)
+    first, second = (str(method.name) for method in asked.methods()[:2])
+    for run in asked.runs():
+        if run.method == first:
+            write_finished(folder.start(run), run)
+    for failing, expected in ((first, 1), (second, 0)):
+        folder.record_failing_layers([first, second], {failing: "It leaks."})
+        warnings = make_report(tmp_path).context.warnings
+        assert sum("check-layer" in each for each in warnings) == expected
 
 
 def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):

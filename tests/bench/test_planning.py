@@ -141,6 +141,9 @@ def test_load_of_other_programs_is_named():
         return str(plan).partition("delays by other load on this machine.")[2].strip()
 
     assert load(None) == load(0.95) == ""
+    costs = {("RTE", "relation-64"): Cost(7200.0, 7200.0, measured=True)}
+    assert load(0.2).splitlines()[0].endswith(" If they continue, expect about 50.0 h.")
+    costs = {("RTE", "relation-64"): Cost(7200.0, 14400.0, measured=True)}
     assert load(0.2).splitlines()[0] == (
         "Other programs used the processor: the timed steps got 20% of it. If they continue, "
         "expect about 50.0 h to 100.0 h."

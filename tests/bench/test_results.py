@@ -125,6 +125,14 @@ def test_a_missing_task_is_refused_or_filled_and_listed(folder):
     assert "QQP: filled with the majority class of the training set in " in str(filled)
 
 
+def test_a_missing_regression_task_is_filled_with_the_mean_score(folder):
+    results = read_results(
+        folder([name for name in GLUE if name != "STS-B"], seeds=(1,), predictions=True)
+    )
+    filled = str(write_submissions(results, fill_missing=True))
+    assert "STS-B: filled with the mean score of the training set in " in filled
+
+
 def test_an_unfinished_run_stops_no_other_submission(folder):
     path = folder(list(GLUE), seeds=(1,), predictions=True)
     (path / "runs" / "RTE" / "relation-64" / "seed-1" / "result.json").unlink()

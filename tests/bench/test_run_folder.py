@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from relation_tf.bench import RunFolder
@@ -110,6 +112,17 @@ def test_no_suite_in_the_folder(tmp_path):
     (tmp_path / "scores.csv").touch()
     with pytest.raises(SuiteError, match=r"not a folder\. .* `relation-tf compare` makes"):
         RunFolder(tmp_path / "scores.csv").suite()
+
+
+@pytest.mark.parametrize("given", ["mine", "suites/mine.toml"])
+def test_the_runs_of_a_suite_are_suggested(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs/mine/suite.toml", "suites/mine.toml"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    with pytest.raises(SuiteError) as raised:
+        RunFolder(Path(given)).suite()
+    assert str(raised.value).endswith(f" Did you mean {str(Path('runs/mine'))!r}?")
 
 
 def test_a_folder_of_suites_names_them(tmp_path):

@@ -19,7 +19,7 @@ from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.layer_check import check, checks
-from relation_tf.networks.layer_check.definition import Check
+from relation_tf.networks.layer_check.definition import Check, percent
 from relation_tf.registry import MECHANISMS, Mechanism
 from tests.backends import BACKEND
 
@@ -681,6 +681,11 @@ def test_module_that_raises_on_import(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(ValueError, match="cannot import mechanism 'broken_layer:A': SyntaxError"):
         check_layer("broken_layer:A")
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0054, "0.54 %"), (65.0, "over 1,000 %")])
+def test_large_differences_have_no_exponent(share: float, said: str) -> None:
+    assert percent(share) == said
 
 
 def test_the_table() -> None:

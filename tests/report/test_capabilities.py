@@ -75,6 +75,18 @@ def test_no_verdict_if_the_reference_learns_nothing(
     assert said in " ".join(str(report).split())
 
 
+def test_no_verdict_with_one_seed_of_a_reference_that_learns(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=["majority"], method=methods, reference="attention", seeds=1)
+    scores = {"majority": 0.99, "majority-2x": 0.95}
+    report = make_report(fabricate(suite, score=lambda run, task, *_: scores.get(task, 0.5)))
+    assert report.context.headline == (
+        "No verdict yet: no task has two seeds of attention and of another method."
+    )
+
+
 def test_a_reference_that_learns_only_a_further_test_set(table_of: Any) -> None:
     samples = {
         task: {name: [level + seed / 1e3 for seed in range(5)] for name in "AB"}

@@ -54,7 +54,8 @@ def _made(subject: Subject) -> str:
 
 @check(
     "output shape",
-    "change `call` so that it accepts tokens of shape (batch, tokens, width).",
+    "change `call` so that it accepts tokens of shape (batch, tokens, width) and computes with "
+    "keras.ops, not NumPy.",
     after=("construction",),
 )
 def _output_shape(subject: Subject) -> str:
