@@ -136,7 +136,9 @@ def _table(table: Table, paper: Paper) -> Iterator[str]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return rf"{' & '.join(cells)} \\"
+    row = rf"{' & '.join(cells)} \\"
+    # The command before a row (\\ or \midrule) would read [ or * as its argument.
+    return f"{{}}{row}" if row.startswith(("[", "*")) else row
 
 
 def _cell(cell: Cell) -> str:

@@ -167,6 +167,14 @@ def test_latex_is_escaped(suite_of, fabricate):
         assert all(row.endswith(r" \\") for row in rows)
 
 
+@pytest.mark.parametrize("name", ["[a]", "*a"])
+def test_a_latex_row_does_not_begin_with_an_argument(table_of, name):
+    r"""LaTeX reads [a] on the next line as the argument of \\, and * as its starred form."""
+    latex = compare(table_of({"T": {name: [1.0, 2.0], "b": [1.5, 2.5]}})).latex()
+    assert latex.count(f"\n{{}}{name} & ") == 2  # scores, pairs
+    assert f"\n{name}" not in latex
+
+
 @pytest.mark.parametrize(("tasks", "small", "tables"), [(2, 0, 1), (4, 1, 1), (9, 3, 3)])
 def test_latex_tables_fit_the_line(table_of, tasks, small, tables):
     """Wide tables get a small font, and are split if necessary."""
