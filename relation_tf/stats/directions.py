@@ -103,7 +103,8 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
 
     Units differ if directions or the names of lower-is-better metrics do, or if some scores are at
     most 1 (fractions), others at most 100 (percentages), and others are larger, and the largest are
-    at least 10 times the smallest.
+    at least 10 times the smallest. Zeros, such as the Matthews correlation of a constant
+    prediction, fit each unit.
 
     Args:
         largest: Largest absolute score of each task.
@@ -114,11 +115,12 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
         tasks may have different units (MR up to 0.81, SST-2 up to 92)
     """
     kinds: dict[tuple[Any, ...], tuple[Any, float]] = {}
-    sizes = [*largest.values()]
+    sizes = [size for size in largest.values() if size]
     ends = _SIZES if sizes and max(sizes) >= 10 * min(sizes) else ()
     for task, size in largest.items():
         word = "" if higher[task] else "".join(_LOWER.findall(str(task))[:1]).lower()
-        kinds.setdefault((higher[task], word, sum(size > end for end in ends)), (task, size))
+        unit = sum((size or max(sizes)) > end for end in ends)
+        kinds.setdefault((higher[task], word, unit), (task, size))
     if len(kinds) < 2:
         return ""
     said = ", ".join(f"{task} up to {size:.4g}" for task, size in kinds.values())
