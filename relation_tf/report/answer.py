@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -46,24 +46,29 @@ def _of_family(context: ReportContext, brief: bool) -> Iterator[str]:
         yield from section.answer(context) if section.by_family else ()
     if context.results is not None:
         yield from tested_among(scores, tests, context.num_declared)
-    yield from _ranked_over_tasks(context.several, scores) if tests else ()
+    yield from _ranked_over_tasks(context.several, scores)
     if brief:
         yield from _too_few(scores, tests)
     elif context.looks is not None:  # a section has the verdicts
         yield from _averages(scores)
     else:
-        yield from on_tests(scores, tests)
+        yield from on_tests(scores, tests, context.several)
 
 
-def on_tests(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+def on_tests(
+    scores: Scores, comparisons: Mapping[str, PairwiseResult], several: OverTasks | None = None
+) -> Iterator[str]:
     """Yield sentences with averages, significant differences and cautions.
 
     Args:
         scores: The scores.
         comparisons: The test of each task, from `compare`.
+        several: Test over tasks, if there is one.
     """
     yield from _averages(scores)
-    yield from _findings(scores, comparisons) if comparisons else _no_test(scores)
+    yield from (
+        _findings(scores, comparisons) if comparisons else _no_test(scores, several is not None)
+    )
 
 
 def _ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str]:
@@ -73,7 +78,9 @@ def _ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[st
     where = f"Over the {len(several.tasks)} tasks together ({several.procedure.title}"
     found = better_of(several.pairs)
     if not found:
-        yield f"{where}): {no_difference(scores)}."
+        unit = lacking(several.result, f"{several.procedure.unit}s", scores)
+        said = f"no difference can be significant with so few {unit}"
+        yield f"{where}): {said if unit else no_difference(scores)}."
         return
     others = several.pairs[several.pairs["better"].isna()]
     rest = f"; no significant difference for {len(others)} other pairs" if len(others) > 1 else ""
@@ -183,6 +190,11 @@ def design_sentence(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -
     )
 
 
+def lacking(result: Any, unit: str, scores: Scores) -> str:
+    """Return the unit if no p can be below the level; tests of plugins may not know it."""
+    return unit if getattr(result, "attainable_pvalue", 0.0) >= scores.alpha else ""
+
+
 def no_difference(scores: Scores) -> str:
     """Return a phrase for a comparison without a significant pair."""
     if scores.control is None:
@@ -217,7 +229,8 @@ def _averages(scores: Scores) -> Iterator[str]:
             yield f"{capital(_title(name))}{unit}, {first} first: {values}."
 
 
-def _no_test(scores: Scores) -> Iterator[str]:
+def _no_test(scores: Scores, over_tasks: bool) -> Iterator[str]:
+    of = " of single tasks" if over_tasks else ""
     if scores.table.empty:
         yield "No results yet."
     elif len(scores.methods) < 2:
@@ -225,12 +238,13 @@ def _no_test(scores: Scores) -> Iterator[str]:
     elif scores.table["method"].nunique() < 2:
         yield "Only one method has finished runs, so there is no comparison yet."
     else:
-        reason = "No test yet: no task has two methods with at least two seeds."
+        reason = f"No test{of} yet: no task has two methods with at least two seeds."
         if scores.seeds == 1:
-            reason = "One seed per method: no standard deviation and no test."
+            reason = f"One seed per method: no standard deviation and no test{of}."
         elif scores.control is not None and scores.control not in {*scores.table["method"]}:
             reason = f"No test yet: the control {scores.control} has no finished runs."
-        yield f"{reason} Differences between these scores may be due to chance."
+        where = "on single tasks" if over_tasks else "between these scores"
+        yield f"{reason} Differences {where} may be due to chance."
 
 
 def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:

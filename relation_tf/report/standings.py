@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.bench.looks import Looks
-from relation_tf.report.answer import better_of, in_words, no_difference
+from relation_tf.report.answer import better_of, in_words, lacking, no_difference
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
@@ -100,18 +100,13 @@ def outcome_of(
         return Outcome(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
     if several is not None:
         how = f"{several.procedure.title}, {level}"
-        lacking = _lacking(several.result, f"{several.procedure.unit}s", scores)
-        return Outcome(several.pairs, how, lacking=lacking)
+        few = lacking(several.result, f"{several.procedure.unit}s", scores)
+        return Outcome(several.pairs, how, lacking=few)
     if len(scores.main_tasks) == 1 and scores.main_tasks[0] in comparisons:
         test = comparisons[scores.main_tasks[0]]
         how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
-        return Outcome(test.pairs(), how, lacking=_lacking(test, "seeds", scores))
+        return Outcome(test.pairs(), how, lacking=lacking(test, "seeds", scores))
     return None
-
-
-def _lacking(result: Any, unit: str, scores: Scores) -> str:
-    """Return the unit if no p can be below the level; tests of plugins may not know it."""
-    return unit if getattr(result, "attainable_pvalue", 0.0) >= scores.alpha else ""
 
 
 def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:

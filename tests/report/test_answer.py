@@ -195,8 +195,6 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
     )
     against = compare_sources(table, control="m0").context.answer[0]
     assert against.startswith("Over the 3 tasks together (Stratified Steel, p < .05): m1 better")
-    one_seed = " ".join(compare_sources(table[table["seed"] == 0]).context.answer)
-    assert "Over the" not in one_seed
 
 
 @pytest.mark.parametrize(
@@ -229,11 +227,17 @@ def test_missing_methods_are_named_because_p_is_smaller(answer, only, control, w
          ["Preliminary: 16 of 40 runs are done, 24 not done.",
           "With so few seeds and so many methods, no pair can reach significance."]),
         ({}, lambda run: run.seed == 1,
+         ["No test of single tasks yet: no task has two methods with at least two seeds. "
+          "Differences on single tasks may be due to chance."]),
+        ({"tasks": ["CoLA"]}, lambda run: run.seed == 1,
          ["No test yet: no task has two methods with at least two seeds. Differences between "
           "these scores may be due to chance."]),
         ({}, lambda run: False,
          ["Preliminary: 0 of 40 runs are done, 40 not done.", "No results yet."]),
         ({"seeds": 1}, lambda run: True,
+         ["One seed per method: no standard deviation and no test of single tasks. Differences "
+          "on single tasks may be due to chance."]),
+        ({"seeds": 1, "tasks": ["CoLA"]}, lambda run: True,
          ["One seed per method: no standard deviation and no test. Differences between these "
           "scores may be due to chance."]),
         ({"method": [{"name": "relation", "mechanism": "relation"}]}, lambda run: True,
@@ -248,6 +252,21 @@ def test_answer_with_too_few_runs(answer, suite, there, expected):
         return LEVEL[config.method] + config.seed / 100 if there(config) else None
 
     assert {*expected} <= {*answer(score, **suite)}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "found"),
+    [
+        (10, ", p < .05): b better than a"),
+        (2, "): no difference can be significant with so few tasks"),
+    ],
+)
+def test_one_seed_on_several_tasks_has_a_test_over_tasks(table_of, tasks, found):
+    report = compare_sources(table_of({f"T{i}": {"a": [0.1], "b": [0.2]} for i in range(tasks)}))
+    assert report.context.answer[0] == (
+        f"Over the {tasks} tasks together (Stratified Steel-Dwass{found}."
+    )
+    assert "Scope: p, intervals and verdicts" in report.markdown()
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,9 @@ def _estimand(test: PairwiseResult) -> str:
 
 def _cautions(context: ReportContext) -> Iterator[Block]:
     """Yield what p covers, the rows behind the scores and the number of warnings."""
-    if (context.tested or context.looks is not None) and not context.scores.timed:
+    over_tasks = any(part.several is not None for part in context.parts.values())
+    tested = context.tested or over_tasks or context.looks is not None
+    if tested and not context.scores.timed:
         yield Paragraph([*_scope(context)], "note")
     if context.results is not None and (worth := scored_on(context.results)):
         yield Paragraph(worth, "note")
