@@ -110,11 +110,13 @@ class Progress:
         self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
-        # For estimates, by task or mechanism: finished shares of runs, and their seconds.
+        # For estimates: finished shares of runs and their seconds, by task or mechanism; the share
+        # and the time at which the timing of each running run began; its share, if it has steps.
         self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._running: RunKey | None = None
-        self._share = 0.0
-        self._began = self._last_line = self._last = time.monotonic()
+        self._clocks: dict[RunKey, tuple[float, float]] = {}
+        self._shares: dict[RunKey, float] = {}
+        self._parallel = 1  # most runs at a time
+        self._began = self._last_line = time.monotonic()
         self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
@@ -159,30 +161,44 @@ class Progress:
 
     def notify(self, event: dict[str, Any]) -> None:
         """Show an event of a run, see `run_group`."""
-        name = self._names[event["run"]]
-        if event["event"] == "note" and event["note"] not in self._notes:
+        run = event["run"]
+        name, now = self._names[run], time.monotonic()
+        if event["event"] == "start":
+            self._time(run, 0.0, now)
+        elif event["event"] == "note" and event["note"] not in self._notes:
             self._notes.add(event["note"])
             self.say(event["note"])
         elif event["event"] == "compile":
-            first, method, _ = event["run"]
+            if not self._spent:  # the first runs also load packages and data
+                self._clocks.pop(run, None)
+            first, method, _ = run
             self._show(f"compiling {method}" + (f" for {first}" if first != method else ""))
         elif event["event"] == "epoch":
-            self._show(
-                f"at {name} epoch {event['epoch']}, validation loss {event['row']['val_loss']:.4f}"
-            )
+            row = event["row"]
+            seconds = row.get("seconds", 0.0) + row.get("evaluation_seconds", 0.0)
+            if run not in self._clocks:
+                self._time(run, 0.0, now - seconds)
+            self._show(f"at {name} epoch {event['epoch']}, validation loss {row['val_loss']:.4f}")
         elif event["event"] == "step":
             share = event["step"] / event["steps"]
-            # Steps before an interruption took no time in this process.
-            self._count(event["run"], share, timed=event["run"] == self._running)
-            self._running, self._share = event["run"], share
+            if run not in self._shares:
+                # Steps before an interruption took no time in this process.
+                self._time(run, share, now)
+            self._shares[run] = share
             self._show(f"at {name} step {event['step']:,} of {event['steps']:,}")
         elif event["event"] in ("done", "failed"):
             self._end(event, name)
 
+    def _time(self, run: RunKey, share: float, since: float) -> None:
+        """Begin the timing of a run."""
+        self._clocks[run] = share, since
+        self._parallel = max(self._parallel, len(self._clocks))
+
     def _end(self, event: dict[str, Any], name: str) -> None:
-        self._pending.discard(event["run"])
-        self._count(event["run"], 1.0, timed=event["event"] == "done")
-        self._running, self._share = None, 0.0
+        run = event["run"]
+        self._pending.discard(run)
+        self._shares.pop(run, None)
+        clock = self._clocks.pop(run, None)
         if event["event"] == "failed":
             self._failed += 1
             self.say(f"failed: {name}: {event['error']}")
@@ -190,16 +206,9 @@ class Progress:
                 self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
         else:
             self._done += 1
+            if clock is not None:
+                _add(self._spent, run, clock, 1.0)
         self._show(f"at {name}", always=not self._pending)
-
-    def _count(self, run: RunKey, share: float, timed: bool) -> None:
-        """Add what has been done of a run since the last event that counts."""
-        now = time.monotonic()
-        if timed:
-            spent = self._spent[run[0]]
-            spent[0] += share - self._share
-            spent[1] += now - self._last
-        self._last = now
 
     def _show(self, note: str, always: bool = False) -> None:
         if self._bar is not None:
@@ -210,17 +219,33 @@ class Progress:
 
     def _time_left(self) -> str:
         """Estimate from the mean seconds of runs of the same task, or of all tasks."""
-        if not self._spent or not self._pending:
-            return ""
-        shares, seconds = map(sum, zip(*self._spent.values(), strict=True))
-        if not shares:  # runs of one step, whose time is not known
+        spent = defaultdict(lambda: [0.0, 0.0], {kind: [*own] for kind, own in self._spent.items()})
+        for run, share in self._shares.items():
+            _add(spent, run, self._clocks[run], share)
+        shares, seconds = (sum(own[place] for own in spent.values()) for place in (0, 1))
+        if not shares or not self._pending:  # also runs of one step, whose time is not known
             return ""
         usual = seconds / shares
-        pace = {kind: took / done for kind, (done, took) in self._spent.items() if done}
-        left = sum(pace.get(kind, usual) for kind, *_ in self._pending)
-        if self._running is not None:
-            left -= self._share * pace.get(self._running[0], usual)
-        return f"about {_duration(left)} left, "
+        pace = {kind: took / done for kind, (done, took) in spent.items() if done}
+        left = sum(self._seconds_left(run, pace.get(run[0], usual)) for run in self._pending)
+        return f"about {_duration(left / min(self._parallel, len(self._pending)))} left, "
+
+    def _seconds_left(self, run: RunKey, usual: float) -> float:
+        """Return the seconds left of a run that usually takes some seconds."""
+        if run in self._shares:
+            return usual * (1 - self._shares[run])
+        if run in self._clocks:
+            return max(0.0, usual - (time.monotonic() - self._clocks[run][1]))
+        return usual
+
+
+def _add(
+    spent: dict[str, list[float]], run: RunKey, clock: tuple[float, float], share: float
+) -> None:
+    """Add the share of a run since its timing began, and its seconds."""
+    first, began = clock
+    spent[run[0]][0] += share - first
+    spent[run[0]][1] += time.monotonic() - began
 
 
 def _duration(seconds: float) -> str:

@@ -144,3 +144,66 @@ def test_runs_of_one_step_have_no_time_left(tmp_path, capsys, monkeypatch):
 )  # fmt: skip
 def test_durations_have_one_format(seconds, shown):
     assert progress._duration(seconds) == shown
+
+
+@pytest.fixture
+def clocked(tmp_path, monkeypatch, capsys):
+    """Return what is said after events at given times: `clocked(runs, [(second, event), ...])`."""
+    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+
+    def said(runs, events):
+        with Progress(tmp_path, len(runs), runs) as bar:
+            for clock.now, event in events:
+                bar.notify(event)
+            return capsys.readouterr().out.splitlines()[-1]
+
+    return said
+
+
+def events_of(run, start, *, prepared=None, end):
+    """Events of a run of two epochs; a run that is prepared loads packages and data first."""
+    trained = (end - (prepared or start)) / 2
+    row = {"val_loss": 0.5, "seconds": 0.9 * trained, "evaluation_seconds": 0.1 * trained}
+    yield start, {"event": "start", "run": run.key}
+    if prepared is not None:
+        yield start, {"event": "compile", "run": run.key}
+    for epoch in (1, 2):
+        at = end - (2 - epoch) * trained
+        yield at, {"event": "epoch", "run": run.key, "epoch": epoch, "row": row}
+    yield end, {"event": "done", "run": run.key}
+
+
+def in_order(*runs):
+    return sorted((event for run in runs for event in run), key=lambda event: event[0])
+
+
+def test_the_preparation_of_the_first_run_is_not_expected_again(clocked):
+    runs = load_suite("demo").runs()[:3]
+    events = in_order(events_of(runs[0], 0.0, prepared=60.0, end=70.0))
+    assert "1/3 runs, about 20 s left, " in clocked(runs, events)
+
+
+def test_parallel_runs_share_the_time_left(clocked):
+    runs = load_suite("demo").runs()[:8]
+    for ended in (1, 4):
+        events = in_order(
+            *(events_of(run, 0.0, prepared=9.0, end=109 + number / 1000)
+              for number, run in enumerate(runs[:4]))
+        )  # fmt: skip
+        shown = clocked(runs, [each for each in events if each[0] < 108.9995 + ended / 1000])
+        assert f"{ended}/8 runs, about 1 min 40 s left, " in shown
+
+
+def test_a_long_run_next_to_short_ones_has_its_own_time(clocked):
+    suite = load_suite("demo")
+    long = [run for run in suite.runs() if run.task == "QQP"][:3]
+    short = [run for run in suite.runs() if run.task == "RTE"][:10]
+    events = in_order(
+        events_of(long[0], 0.0, end=100.0),
+        *(events_of(run, 10.0 * number, end=10.0 * number + 10)
+          for number, run in enumerate(short)),
+    )  # fmt: skip
+    # Two runs of 100 s on two workers.
+    assert "11/13 runs, about 1 min 40 s left, " in clocked(long + short, events)
