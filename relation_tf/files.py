@@ -84,7 +84,7 @@ def stays_inside(path: str) -> bool:
     return not read.anchor and {"..", "~"}.isdisjoint(read.parts)
 
 
-def expand_home(path: str | Path, where: str = "") -> Path:
+def expand_home(path: str | os.PathLike[str], where: str = "") -> Path:
     """Expand `~` in a path.
 
     Raises:

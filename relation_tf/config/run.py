@@ -11,6 +11,7 @@ from pydantic import Field
 from relation_tf.config.method import TRANSFERRED, EncoderWeights, Name
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, RandomSource, TrainingSettings
+from relation_tf.files import expand_home
 from relation_tf.networks.config import Sharing
 from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
@@ -147,4 +148,4 @@ class RunConfig(TrainingSettings):
 
 def vocabulary_of(pretrained: str | Path) -> Path:
     """Return the path of the vocabulary in a folder of pre-training."""
-    return Path(pretrained).expanduser() / "vocabulary.json"
+    return expand_home(pretrained) / "vocabulary.json"

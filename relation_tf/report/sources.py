@@ -24,7 +24,7 @@ from relation_tf.bench.results import (
 from relation_tf.bench.run_folder import suites_inside
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.faults import first_fault
-from relation_tf.files import LARGEST, read_json
+from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
@@ -185,8 +185,8 @@ def _digested(path: Path) -> str:
 
 def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
     """Return the path and its table of scores; None as table for a suite's folder."""
+    path = expand_home(source)
     try:
-        path = Path(source).expanduser()
         pretrained = (path / SETTINGS).is_file()
         if (path / "runs").is_dir() and not pretrained:
             return path, None
@@ -194,9 +194,8 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
         missing = file != path and not file.is_file()
         absent = not path.exists()
         there = [each.name for each in path.parent.glob("*")] if absent else []
-    except (OSError, RuntimeError) as error:  # invalid path, or unknown home
-        reason = getattr(error, "strerror", None) or error
-        raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
+    except OSError as error:
+        raise SuiteError(f"{source!s:.160}: cannot be read: {error.strerror}") from error
     if absent:
         prefix = "" if path.parent == Path() else f"{path.parent}/"
         hint = did_you_mean(path.name, there, cutoff=0.75, prefix=prefix)

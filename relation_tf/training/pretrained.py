@@ -24,7 +24,7 @@ import numpy as np
 
 from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError, join_names, reason_of
-from relation_tf.files import read_json
+from relation_tf.files import expand_home, read_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
 
@@ -153,11 +153,11 @@ def pretrained_digest(
 
 def _folder(path: str | Path) -> Path:
     """Expand and check the path of a pre-training folder."""
+    folder = expand_home(path)
     try:
-        folder = Path(path).expanduser()
         if (folder / SETTINGS).is_file():
             return folder
-    except (OSError, RuntimeError) as error:  # an invalid path or an unknown user
+    except OSError as error:
         raise SuiteError(f"{path!s:.160}: cannot be read: {reason_of(error)}") from error
     raise SuiteError(
         f"{folder}: must be a folder written by `relation-tf pretrain`, with {SETTINGS}"
