@@ -167,14 +167,15 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
         scores: The scores.
         source: Argument of `relation-tf compare` for these scores.
     """
-    tasks, lacking = scores.main_tasks, scores.lacking_tasks()
+    lacking = scores.lacking_tasks()
     if not lacking:
         return []
     without = "; ".join(f"{name} on {in_words(own)}" for name, own in lacking.items())
-    left_out = {task for own in lacking.values() for task in own}
-    kept = [task for task in tasks if task not in left_out]
-    used = f"use only {in_words(kept)}" if len(kept) > 1 else "are not possible"
-    warning = f"Methods without scores on whole tasks: {without}. Tests over tasks {used}."
+    warning = f"Methods without scores on whole tasks: {without}."
+    parts = {f" of {each.name}": scores.only(each) for each in scores.families} or {"": scores}
+    for of, part in parts.items():
+        if part.lacking_tasks():
+            warning += f" Tests over tasks{of} {_used_over_tasks(part)}."
     complete = [name for name in scores.methods if name not in lacking]
     if not complete_fault(scores):
         warning += (
@@ -182,3 +183,11 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
             "--complete-methods."
         )
     return [warning]
+
+
+def _used_over_tasks(scores: Scores) -> str:
+    """Return what tests over tasks do if some methods lack tasks."""
+    left_out = {task for own in scores.lacking_tasks().values() for task in own}
+    kept = [task for task in scores.main_tasks if task not in left_out]
+    several = len({*map(scores.network, kept)}) > 1
+    return f"use only {in_words(kept)}" if several else "are not possible"

@@ -319,7 +319,8 @@ def _doubts(
         yield from _one_margin(scores)
     others = [name for name in scores.methods if name not in {reference, *judged}]
     if others and judged:
-        yield f"No verdict on {in_words(others)}: fewer than two seeds."
+        other = others[0] if len(others) == 1 else "of one of them"
+        yield f"No verdict on {in_words(others)}: no task has two seeds of {reference} and {other}."
     left = [task for task in networks if task not in common]
     if left and judged:
         lacking = [

@@ -121,6 +121,22 @@ def test_a_method_without_whole_tasks_is_named(incomplete):
     assert "Tests over tasks use only A and D." in " ".join(compare(some).context.warnings)
 
 
+def test_tests_over_tasks_of_a_family_without_whole_tasks_are_not_possible(incomplete):
+    others = long_table(["A", "B", "C"], ["d"], seeds=4)
+    context = compare(pd.concat([incomplete, others]), families=[["a", "b"], ["c", "d"]]).context
+    assert [part.several is None for part in context.parts.values()] == [False, True]
+    (warning,) = (each for each in context.warnings if each.startswith("Methods"))
+    assert "c on B and C. Tests over tasks of family 2 are not possible." in warning
+    assert "family 1" not in warning
+
+
+def test_tasks_of_one_network_are_no_test_over_tasks():
+    table = long_table(["MNLI-m", "MNLI-mm", "RTE"], ["a", "b"], seeds=4)
+    context = compare(table[(table["method"] == "a") | (table["task"] != "RTE")]).context
+    assert context.several is None
+    assert "Tests over tasks are not possible." in context.warnings[-1]
+
+
 def test_complete_methods_are_compared_on_all_tasks(incomplete):
     assert compare(incomplete).context.several is None
     report = compare(incomplete, complete_methods=True)
