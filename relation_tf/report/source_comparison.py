@@ -212,7 +212,7 @@ def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
                 return ""
             words += [word for own in value for word in (flag, str(own))]
         elif name == "margins":
-            each = [["--margin", f"{task}={own:g}"] for task, own in (value or {}).items()]
+            each = [["--margin", f"{task}={_as_typed(own)}"] for task, own in (value or {}).items()]
             words += [word for pair in each for word in pair]
         elif value is True:
             words.append(flag)
@@ -227,7 +227,7 @@ def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
 def _as_typed(value: Any) -> str | None:
     """Return the value of an option as typed; None if a name has a separator."""
     if isinstance(value, float):
-        return f"{value:g}"
+        return str(value).removesuffix(".0")
     if isinstance(value, str | os.PathLike | int):
         return str(value)
     if isinstance(value, Mapping):

@@ -195,6 +195,17 @@ def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
     return format_pvalue(pvalue, alpha).removeprefix("p ").removeprefix("= ")
 
 
+def at_most(pvalue: float, alpha: float = 0.05) -> str:
+    """Format an upper bound of a p-value, after "is".
+
+    Example:
+        >>> at_most(0.0447), at_most(1e-6)
+        ('at most .045', 'below .001')
+    """
+    shown = pvalue_only(pvalue, alpha)
+    return shown.replace("<", "below") if shown.startswith("<") else f"at most {shown}"
+
+
 def format_level(alpha: float) -> str:
     """Return the condition for significance, such as `p < .05`."""
     return "p < " + f"{alpha:g}".removeprefix("0")

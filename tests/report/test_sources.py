@@ -582,10 +582,10 @@ def test_report_names_its_sources(csv, before):
     table = compare(pd.read_csv(path), merge=True).context.made
     assert table["sources"] == ["table 1, in memory"]
     assert "compare command" not in table
-    options = {"reference": "a", "margin": 0.5, "margins": {"CoLA": 0.1}, "out": "my page"}
+    options = {"reference": "a", "margin": 0.51234567, "margins": {"CoLA": 0.1}, "out": "my page"}
     again = compare(path, **options, failed_as=0, drop_failed=False).context.made
     command = ["relation-tf", "compare", str(path), "--out", "my page", "--failed-as", "0"]
-    command += ["--reference", "a", "--margin", "0.5", "--margin", "CoLA=0.1"]
+    command += ["--reference", "a", "--margin", "0.51234567", "--margin", "CoLA=0.1"]
     assert again["compare command"] == [shlex.join(command)]
     # The command line would split a name with a comma.
     again = compare(path, labels=("a, b",))
