@@ -11,7 +11,7 @@ from pathlib import Path
 from glue_submit.checking import HEADER, check, constant_column
 from glue_submit.errors import SubmissionError
 from glue_submit.files import replacing
-from glue_submit.tables import Predictions, in_index_order, locate
+from glue_submit.tables import Predictions, folders_of, in_index_order, locate
 from glue_submit.tasks import TASKS, row_table, short
 
 # The earliest time in a zip; with a fixed time, equal predictions give equal bytes.
@@ -86,9 +86,10 @@ def pack(
             "(STS-B: the mean score)."
         )
     if not sources:
+        received = ", ".join(map(str, folders_of(predictions))) or short(predictions)
         raise SubmissionError(
             "predictions must be for at least one task: a submission cannot consist "
-            f"of filled tasks only. Received: {short(predictions)}"
+            f"of filled tasks only. Received: {received}"
         )
     members, warnings = {}, []
     for task in TASKS.values():

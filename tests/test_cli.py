@@ -480,6 +480,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
     [
         (["run", "glue-small"], "task CoLA: needs --data DIR"),
         (["run", "demo", "--data", "."], "suite demo has source = 'miniglue', which reads no"),
+        (["run", "demo", "--tfds", "."],
+         "suite demo has source = 'miniglue', which reads no TFDS datasets. Received: --tfds ."),
         (["run", "dmeo"], "suite 'dmeo'. Did you mean 'demo'? Run `relation-tf suites` to list"),
         (["tasks", "COLA"], "Did you mean 'CoLA'? Run `relation-tf tasks` to list all tasks.\n"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),

@@ -188,7 +188,7 @@ class SuitePlan:
             if self.suite.timed
             else "Ranges: from the minimum to the maximum number of epochs. ~: estimated from "
             "other tasks and methods.",
-            f"{_range(_time(fewest), _time(most))} for {runs} runs, {jobs}; "
+            f"{_range(_time(fewest), _time(most))} for {runs} run{'s' * (runs != '1')}, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",

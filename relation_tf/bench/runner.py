@@ -416,11 +416,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
-    if options.data is not None and not SOURCES[suite.source].reads_data:
-        raise SuiteError(
-            f"suite {suite.name} has source = {suite.source!r}, which reads no folder of files. "
-            f"Received: --data {options.data}"
-        )
+    _check_folders(suite, options)
     keys = {config.key for config in whole.runs}
     vectors = vectors_digest(suite, options.glove)
     sources = {
@@ -441,6 +437,20 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
             known["pretrained_digest"] = encoder_digest(run)
         made.append(run.model_copy(update=known | read.get(run.task, {})))
     return _Request(suite, made, [run for run in made if run.key in keys], sources)
+
+
+def _check_folders(suite: Suite, options: RunOptions) -> None:
+    """Check that the data source of a suite reads the given folders."""
+    source = SOURCES[suite.source]
+    for flag, folder, is_read, what in (
+        ("--data", options.data, source.reads_data, "folder of files"),
+        ("--tfds", options.tfds_folder, not source.artificial, "TFDS datasets"),
+    ):
+        if folder is not None and not is_read:
+            raise SuiteError(
+                f"suite {suite.name} has source = {suite.source!r}, which reads no {what}. "
+                f"Received: {flag} {folder}"
+            )
 
 
 def _notes(request: _Request, options: RunOptions) -> Iterator[str]:

@@ -28,7 +28,7 @@ from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, join_names
+from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.stats import look_schedule, sequential_design, sequential_test
 from relation_tf.stats.sequential import DRAWS, SequentialDesign
 from relation_tf.tasks.metrics import find_metric
@@ -45,8 +45,9 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
     methods = [str(method.name) for method in suite.methods()]
     if suite.timed or len(methods) < 2:
         why = "trains nothing" if suite.timed else f"has one method, {methods[0]}"
-        raise SuiteError(
-            f"until_decided: suite {suite.name} must train two or more methods. It {why}"
+        raise OptionError(
+            "until_decided",
+            f"needs a suite that trains two or more methods. Suite {suite.name} {why}",
         )
     for name in suite.tasks:
         _direction(suite, name)
@@ -287,8 +288,9 @@ def _direction(suite: Suite, name: str) -> bool:
     task = suite.find_task(name)
     metrics = [find_metric(task.of(each).metrics[0]) for each in task.scored]
     if len({(metric.points, metric.higher_is_better) for metric in metrics}) > 1:
-        raise SuiteError(
-            f"until_decided: the scores of one run must have one unit. {name} has "
-            f"{join_names([metric.label for metric in metrics])}"
+        raise OptionError(
+            "until_decided",
+            f"needs scores of one unit from each run. {name} has "
+            f"{join_names([metric.label for metric in metrics])}",
         )
     return metrics[0].higher_is_better

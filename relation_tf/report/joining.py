@@ -386,9 +386,10 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
     for source in sources:
         for key in source.scores.table[KEY].astype(str).itertuples(index=False, name=None):
             if key in seen:
-                raise SuiteError(
-                    f"merge: {' / '.join(key)} is in {seen[key]} and in {source.label}; each "
-                    "combination of task, method and seed must be in one source only"
+                raise OptionError(
+                    "merge",
+                    f"needs each combination of task, method and seed in one source only. "
+                    f"{' / '.join(key)} is in {seen[key]} and in {source.label}",
                 )
             seen[key] = source.label
 

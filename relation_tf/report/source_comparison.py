@@ -138,7 +138,9 @@ def compare(
         test_over_tasks=test_over_tasks, reference=reference, margin=margin, margins=margins,
         families=families, costs=[*costs], title=title,
     )  # fmt: skip
-    read = _read(sources, labels, TableOptions(columns or {}, drop_failed, failed_as))
+    options = TableOptions(columns or {}, drop_failed, failed_as)
+    read = _read(sources, labels, options)
+    _check_used(options, read)
     lower, higher = tasks_named(lower, read), tasks_named(higher, read)
     scores, read = join(
         read, merge=merge, lower_is_better=lower, higher_is_better=higher, alpha=alpha
@@ -172,6 +174,18 @@ def compare(
         test_changed=any(option is not None for option in (alpha, control, test, families)),
     )
     return Report(context, [path for source in read for path in source.paths])
+
+
+def _check_used(options: TableOptions, read: Sequence[LoadedScores]) -> None:
+    """Check that at least one source is a table if an option is for tables."""
+    given = {
+        "columns": bool(options.columns),
+        "drop_failed": options.drop_failed,
+        "failed_as": options.failed_as is not None,
+    }
+    for name, is_given in given.items():
+        if is_given and all(source.results is not None for source in read):
+            raise OptionError(name, "applies to tables of scores, but all sources are suites")
 
 
 def _read(

@@ -80,6 +80,7 @@ def test_estimated_hours_are_of_pending_runs():
     assert "10 to 30" in text
     assert "31 s to 1 min for 4 runs, 2 in parallel; 2 MB of disk." in text
     same = {("RTE", "relation-64"): Cost(600.0, 601.0, measured=True)}
+    assert "for 1 run, 2" in str(SuitePlan(suite, 5, runs[:1], costs, 7, 0, jobs=2, seeds=5))
     assert "\n20 min for 4 runs" in str(SuitePlan(suite, 5, runs[:4], same, 0, 0, jobs=2, seeds=5))
     short = {("RTE", "relation-64"): Cost(0.2, 0.4, measured=False)}
     assert "~< 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))

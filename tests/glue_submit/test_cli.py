@@ -144,3 +144,9 @@ def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, message):
     assert (code, said, complaint.count("\n")) == (2, "", 1)
     assert complaint.startswith("glue-submit: ")
     assert message in complaint
+
+
+def test_a_folder_without_predictions_is_named(run, tmp_path):
+    code, _, err = run("pack", tmp_path, "--fill-missing")
+    assert code == 2
+    assert err.endswith(f"cannot consist of filled tasks only. Received: {tmp_path}.\n")

@@ -176,9 +176,22 @@ def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
         merged.tables["pvalues"][columns], whole.tables["pvalues"][columns]
     )
     with pytest.raises(
-        SuiteError, match="merge: CoLA / baseline / 1 is in a and in b; each combination"
+        SuiteError,
+        match=r"merge: needs each combination .* only. CoLA / baseline / 1 is in a and in b$",
     ):
         compare(first, first, labels=["a", "b"], merge=True)
+
+
+@pytest.mark.parametrize(
+    "option", [{"columns": {"task": "dataset"}}, {"drop_failed": True}, {"failed_as": 0.0}]
+)
+def test_options_of_tables_are_refused_without_a_table(before, csv, option):
+    (name,) = option
+    with pytest.raises(SuiteError, match=f"{name}: applies to tables of scores, but all sources"):
+        compare(before, before, labels=["a", "b"], **option)
+    if name != "columns":
+        table = csv(HEAD + rows("a", 0.8) + rows("b", 0.7))
+        assert compare(before, table, **option)
 
 
 def test_report_as_source(before):
