@@ -195,15 +195,15 @@ def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
     return format_pvalue(pvalue, alpha).removeprefix("p ").removeprefix("= ")
 
 
-def at_most(pvalue: float, alpha: float = 0.05) -> str:
-    """Format an upper bound of a p-value, after "is".
+def at_least(pvalue: float, alpha: float = 0.05) -> str:
+    """Format a lower bound of a p-value, after "is"; a small one as approximation.
 
     Example:
-        >>> at_most(0.0447), at_most(1e-6)
-        ('at most .045', 'below .001')
+        >>> at_least(0.0447), at_least(1e-6)
+        ('at least .045', 'below .001')
     """
     shown = pvalue_only(pvalue, alpha)
-    return shown.replace("<", "below") if shown.startswith("<") else f"at most {shown}"
+    return shown.replace("<", "below") if shown.startswith("<") else f"at least {shown}"
 
 
 def format_level(alpha: float) -> str:

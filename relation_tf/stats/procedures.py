@@ -14,7 +14,7 @@ from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.design import (
     MOST_SAMPLES,
-    at_most,
+    at_least,
     attainable_pvalue,
     format_level,
     pvalue_only,
@@ -192,7 +192,7 @@ def what_can_be_shown(
     best, level = attainable(num_methods, number), format_level(alpha)
     needed = samples_needed(partial(attainable, num_methods), alpha)
     # Over tasks it is a bound.
-    shown = (at_most if over_tasks else pvalue_only)(best, alpha)
+    shown = (at_least if over_tasks else pvalue_only)(best, alpha)
     least = f"the smallest possible p of {procedure.title} is {shown}"
     where = "if the scores of two methods do not overlap"
     if over_tasks:

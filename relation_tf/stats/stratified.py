@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -136,7 +138,7 @@ class StratifiedResult(PairwiseResult):
         )
 
     def _remarks(self) -> Iterator[str]:
-        best = format_pvalue(self.attainable_pvalue, self.alpha)
+        best = format_pvalue(self.attainable_pvalue, self.alpha).replace("p =", "p ≥")
         needed = f"at least {self.seeds_needed}" if self.seeds_needed else "more"
         yield (
             f"Smallest possible p of this design without ties: {best}; {format_level(self.alpha)} "
@@ -316,9 +318,9 @@ def stratified_attainable_pvalue(
 ) -> float:
     """Return the smallest p that a stratified test can give without ties.
 
-    With one task it is exact. With more it is the upper bound of Bonferroni, the sum over pairs of
-    the probability that one of two methods has higher scores than the other on every task without
-    any overlap: `2 m / C(2 n, n)^T` for m pairs, n seeds and T tasks.
+    It is the probability that the scores of two methods of any pair do not overlap on any task, in
+    the same order everywhere. With one task or two methods it is exact, otherwise the lower bound
+    of Dawson and Sankoff (1967, "An inequality for probabilities") from one and two such pairs.
 
     Args:
         num_methods: Number of methods compared, including the control.
@@ -327,8 +329,8 @@ def stratified_attainable_pvalue(
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Example:
-        >>> print(f"{stratified_attainable_pvalue(4, 2, 3):.3f}")
-        0.030
+        >>> print(f"{stratified_attainable_pvalue(4, 2, 3):.4f}")
+        0.0265
     """
     if num_tasks == 1:
         return attainable_pvalue(num_methods, num_seeds, "exact", test=test)
@@ -347,16 +349,47 @@ def _attainable(null: NullDistribution, sizes: Sequence[Sequence[int]]) -> float
 
 
 def _largest(tasks: Sequence[Sequence[int]], test: RankTest) -> tuple[float, float]:
-    """Return the largest statistic of several tasks without ties, and the bound of its p."""
-    bounds: dict[float, float] = {}
+    """Return the largest statistic of several tasks without ties, and a lower bound of its p."""
+    reached: dict[float, list[tuple[int, int]]] = defaultdict(list)
     for i, j in index_pairs(len(tasks[0]), test == "steel"):
-        pairs = [(sizes[i], sizes[j]) for sizes in tasks]
         # Without overlap, U deviates by m n / 2; its variance is m n (m + n + 1) / 12.
-        total = sum(m * n / (m + n + 1) for m, n in pairs)
-        statistic = round(math.sqrt(3 * total), 9)
-        disjoint = 1 / math.prod(math.comb(m + n, n) for m, n in pairs)
-        bounds[statistic] = bounds.get(statistic, 0.0) + 2 * disjoint
-    return max(bounds), min(1.0, bounds[max(bounds)])
+        total = sum(own[i] * own[j] / (own[i] + own[j] + 1) for own in tasks)
+        reached[round(math.sqrt(3 * total), 9)].append((i, j))
+    largest = max(reached)
+    return largest, _any_disjoint(np.array(tasks), np.array(reached[largest]))
+
+
+def _any_disjoint(sizes: Any, pairs: Any) -> float:
+    """Return a lower bound of P(any pair does not overlap, in the same order on all tasks).
+
+    Args:
+        sizes: Sizes of the groups, shape `(tasks, groups)`.
+        pairs: Indices of the groups of each pair, shape `(pairs, 2)`.
+    """
+    low, high = np.concatenate([pairs, pairs[:, ::-1]]).T  # each order is an event
+    one = _in_order(sizes[:, low], sizes[:, high])
+    first, second = np.triu_indices(len(low), 1)
+    a, b, c, d = low[first], high[first], low[second], high[second]
+    m, n, o, p = (sizes[:, group] for group in (a, b, c, d))
+    two = np.select(
+        [(a == d) & (b == c), a == c, b == d, b == c, a == d],
+        [0.0, _in_order(m, n + p), _in_order(m + o, n), _in_order(m, n, p), _in_order(o, m, n)],
+        default=one[first] * one[second],
+    )
+    ratio = math.floor(2 * two.sum() / one.sum()) + 1
+    return min(1.0, 2 / (ratio + 1) * float(one.sum() - two.sum() / ratio))
+
+
+def _in_order(*groups: Any) -> Any:
+    """Return P(groups of scores do not overlap, in the given order on all tasks).
+
+    Args:
+        groups: Sizes, each of shape `(tasks, events)`.
+    """
+    from scipy.special import gammaln
+
+    logs = sum(gammaln(size + 1) for size in groups) - gammaln(sum(groups) + 1)
+    return np.exp(logs.sum(axis=0))
 
 
 def _compare(

@@ -263,10 +263,12 @@ def test_equal_scores_give_p_one():
     assert stratified_steel(same, "a", method="asymptotic").pvalue["b"] == 1
 
 
-@pytest.mark.parametrize(("k", "seeds", "tasks"), [(2, 3, 2), (3, 2, 2), (3, 1, 3), (2, 1, 5)])
+@pytest.mark.parametrize(
+    ("k", "seeds", "tasks"), [(2, 3, 2), (3, 2, 2), (3, 1, 3), (2, 1, 5), (4, 1, 3), (3, 2, 3)]
+)
 @pytest.mark.parametrize("test", ["steel-dwass", "steel"])
-def test_attainable_p_bounds_the_smallest_p(k, seeds, tasks, test):
-    """The bound of Bonferroni is close, and exact for two methods."""
+def test_attainable_p_is_at_most_the_smallest_p(k, seeds, tasks, test):
+    """The lower bound is close, and exact for two methods."""
     groups = {m: [seeds * m + s for s in range(seeds)] for m in range(k)}
     codes = tuple(range(k * seeds))
     maxima, at_least = exact_maxima(
@@ -274,8 +276,9 @@ def test_attainable_p_bounds_the_smallest_p(k, seeds, tasks, test):
     )
     smallest = at_least[np.searchsorted(maxima, maxima[-1] - 1e-9)]
     bound = stratified_attainable_pvalue(k, tasks, seeds, test=test)
-    assert smallest <= bound * (1 + 1e-9)
-    assert smallest == pytest.approx(bound, rel=1e-9 if k == 2 else 0.35)
+    assert smallest >= bound * (1 - 1e-9)
+    close = 0.01 if smallest < 0.05 else 0.25
+    assert smallest == pytest.approx(bound, rel=1e-9 if k == 2 else close)
     run = stratified_steel_dwass if test == "steel-dwass" else stratified_steel
     result = run(dict.fromkeys(range(tasks), groups), *([] if test == "steel-dwass" else [0]))
     assert result.attainable_pvalue == pytest.approx(bound)

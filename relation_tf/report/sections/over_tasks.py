@@ -27,7 +27,7 @@ from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
-from relation_tf.stats.design import at_most, format_pvalue, pvalue_only
+from relation_tf.stats.design import at_least, format_pvalue, pvalue_only
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.presentation import capital, count
 
@@ -85,7 +85,7 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
     if best:
         yield (
             "The smallest possible p with this number of methods, tasks and seeds is "
-            f"{at_most(best, context.scores.alpha)} (without ties)."
+            f"{at_least(best, context.scores.alpha)} (without ties)."
         )
     yield from _counting(several, context)
 
