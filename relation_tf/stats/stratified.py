@@ -316,7 +316,7 @@ def stratified_steel(
 def stratified_attainable_pvalue(
     num_methods: int, num_tasks: int, num_seeds: int, *, test: RankTest = "steel-dwass"
 ) -> float:
-    """Return the smallest p that a stratified test can give without ties.
+    """Return the smallest p of a stratified test without ties, or a lower bound of it.
 
     It is the probability that the scores of two methods of any pair do not overlap on any task, in
     the same order everywhere. With one task or two methods it is exact, otherwise the lower bound
