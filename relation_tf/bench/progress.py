@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from relation_tf.config.run import RunKey
+from relation_tf.bench.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun
@@ -110,12 +109,7 @@ class Progress:
         self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
-        # For estimates: finished shares of runs and their seconds, by task or mechanism; the share
-        # and the time at which the timing of each running run began; its share, if it has steps.
-        self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._clocks: dict[RunKey, tuple[float, float]] = {}
-        self._shares: dict[RunKey, float] = {}
-        self._parallel = 1  # most runs at a time
+        self._time_left = TimeLeft()
         self._began = self._last_line = time.monotonic()
         self._bar: _Bar | None = None
 
@@ -161,44 +155,25 @@ class Progress:
 
     def notify(self, event: dict[str, Any]) -> None:
         """Show an event of a run, see `run_group`."""
-        run = event["run"]
-        name, now = self._names[run], time.monotonic()
-        if event["event"] == "start":
-            self._time(run, 0.0, now)
-        elif event["event"] == "note" and event["note"] not in self._notes:
+        self._time_left.notify(event)
+        name = self._names[event["run"]]
+        if event["event"] == "note" and event["note"] not in self._notes:
             self._notes.add(event["note"])
             self.say(event["note"])
         elif event["event"] == "compile":
-            if not self._spent:  # the first runs also load packages and data
-                self._clocks.pop(run, None)
-            first, method, _ = run
+            first, method, _ = event["run"]
             self._show(f"compiling {method}" + (f" for {first}" if first != method else ""))
         elif event["event"] == "epoch":
-            row = event["row"]
-            seconds = row.get("seconds", 0.0) + row.get("evaluation_seconds", 0.0)
-            if run not in self._clocks:
-                self._time(run, 0.0, now - seconds)
-            self._show(f"at {name} epoch {event['epoch']}, validation loss {row['val_loss']:.4f}")
+            self._show(
+                f"at {name} epoch {event['epoch']}, validation loss {event['row']['val_loss']:.4f}"
+            )
         elif event["event"] == "step":
-            share = event["step"] / event["steps"]
-            if run not in self._shares:
-                # Steps before an interruption took no time in this process.
-                self._time(run, share, now)
-            self._shares[run] = share
             self._show(f"at {name} step {event['step']:,} of {event['steps']:,}")
         elif event["event"] in ("done", "failed"):
             self._end(event, name)
 
-    def _time(self, run: RunKey, share: float, since: float) -> None:
-        """Begin the timing of a run."""
-        self._clocks[run] = share, since
-        self._parallel = max(self._parallel, len(self._clocks))
-
     def _end(self, event: dict[str, Any], name: str) -> None:
-        run = event["run"]
-        self._pending.discard(run)
-        self._shares.pop(run, None)
-        clock = self._clocks.pop(run, None)
+        self._pending.discard(event["run"])
         if event["event"] == "failed":
             self._failed += 1
             self.say(f"failed: {name}: {event['error']}")
@@ -206,46 +181,16 @@ class Progress:
                 self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
         else:
             self._done += 1
-            if clock is not None:
-                _add(self._spent, run, clock, 1.0)
         self._show(f"at {name}", always=not self._pending)
 
     def _show(self, note: str, always: bool = False) -> None:
+        seconds = self._time_left.estimate(self._pending)
+        left = "" if seconds is None else f"about {_duration(seconds)} left, "
         if self._bar is not None:
-            self._bar.update(self._done, f"{self._time_left()}{note}")
+            self._bar.update(self._done, f"{left}{note}")
         elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self.say(f"{self._done}/{self._total} runs, {self._time_left()}{note}")
-
-    def _time_left(self) -> str:
-        """Estimate from the mean seconds of runs of the same task, or of all tasks."""
-        spent = defaultdict(lambda: [0.0, 0.0], {kind: [*own] for kind, own in self._spent.items()})
-        for run, share in self._shares.items():
-            _add(spent, run, self._clocks[run], share)
-        shares, seconds = (sum(own[place] for own in spent.values()) for place in (0, 1))
-        if not shares or not self._pending:  # also runs of one step, whose time is not known
-            return ""
-        usual = seconds / shares
-        pace = {kind: took / done for kind, (done, took) in spent.items() if done}
-        left = sum(self._seconds_left(run, pace.get(run[0], usual)) for run in self._pending)
-        return f"about {_duration(left / min(self._parallel, len(self._pending)))} left, "
-
-    def _seconds_left(self, run: RunKey, usual: float) -> float:
-        """Return the seconds left of a run that usually takes some seconds."""
-        if run in self._shares:
-            return usual * (1 - self._shares[run])
-        if run in self._clocks:
-            return max(0.0, usual - (time.monotonic() - self._clocks[run][1]))
-        return usual
-
-
-def _add(
-    spent: dict[str, list[float]], run: RunKey, clock: tuple[float, float], share: float
-) -> None:
-    """Add the share of a run since its timing began, and its seconds."""
-    first, began = clock
-    spent[run[0]][0] += share - first
-    spent[run[0]][1] += time.monotonic() - began
+            self.say(f"{self._done}/{self._total} runs, {left}{note}")
 
 
 def _duration(seconds: float) -> str:

@@ -9,10 +9,19 @@ import types
 import pytest
 from rich.console import Console
 
-from relation_tf.bench import progress
+from relation_tf.bench import progress, time_left
 from relation_tf.bench.pretraining import PretrainingRun
 from relation_tf.bench.progress import Progress
 from relation_tf.config import load_suite
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Replace the clock by one that shows `clock.now`."""
+    shown = types.SimpleNamespace(now=0.0, monotonic=lambda: shown.now)
+    for module in (progress, time_left):
+        monkeypatch.setattr(module, "time", shown)
+    return shown
 
 
 @pytest.fixture
@@ -73,9 +82,7 @@ def test_a_terminal_has_a_bar(tmp_path, monkeypatch, shown, capsys):
     assert shown == []
 
 
-def test_starting_and_compiling_are_shown(tmp_path, monkeypatch, suite, capsys):
-    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(progress, "time", clock)
+def test_starting_and_compiling_are_shown(tmp_path, clock, suite, capsys):
     run = suite(tasks=["CoLA"]).runs()[0]
     pretraining = PretrainingRun(mechanism="relation", mechanism_digest=None, seed=1)
     for each, compiling in ((run, "relation-8 for CoLA"), (pretraining, "relation")):
@@ -108,9 +115,7 @@ def test_without_a_terminal_lines_are_plain(tmp_path, monkeypatch, shown, capsys
     assert shown == []
 
 
-def test_steps_of_a_run_give_the_time_left(tmp_path, monkeypatch, capsys):
-    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(progress, "time", clock)
+def test_steps_of_a_run_give_the_time_left(tmp_path, clock, capsys):
     runs = [
         PretrainingRun(mechanism="relation", mechanism_digest=None, seed=seed) for seed in (1, 2)
     ]
@@ -147,10 +152,8 @@ def test_durations_have_one_format(seconds, shown):
 
 
 @pytest.fixture
-def clocked(tmp_path, monkeypatch, capsys):
+def clocked(tmp_path, clock, monkeypatch, capsys):
     """Return what is said after events at given times: `clocked(runs, [(second, event), ...])`."""
-    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(progress, "time", clock)
     monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
 
     def said(runs, events):
