@@ -140,10 +140,11 @@ def summarize() -> str:
         names = sorted(dict.fromkeys(found["figures"]), key=lambda name: name != "scores")
         shown = f"[{study.name}]({study.page}/README.md)"
         for figures in names:
-            label = figures
+            label, shown_count = figures, 0
             for method, own in found[found["figures"] == figures].groupby("method", sort=False):
-                if figures == "scores" and label:
-                    label = f"{len(own)} scores" if len(own) > 1 else "score"
+                if figures == "scores" and len(own) != shown_count:
+                    shown_count = len(own)
+                    label = f"{shown_count} scores" if shown_count > 1 else "score"
                 causes = dict.fromkeys(cause for each in own["reason"] for cause in _split(each))
                 keys = [reasons.setdefault(cause, _letter(len(reasons))) for cause in causes]
                 cells = [shown, label, method, _numbers(own), _within(own), ", ".join(keys)]

@@ -35,7 +35,7 @@ class TimeLeft:
         self._parallel = 1  # most runs at a time
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Read an event of a run, see `run_group`."""
+        """Read an event of a run, see `run_group`; pre-training also sends `"step"`."""
         run, kind, now = event["run"], event["event"], time.monotonic()
         if kind == "start":
             self._clocks[run] = _Clock(now)
@@ -70,17 +70,17 @@ class TimeLeft:
         if not shares or not pending:  # also runs of one step, whose time is not known
             return None
         pace = {kind: took / done for kind, (done, took) in spent.items() if done}
-        left = 0.0
+        left = []
         for run in pending:
             usual = pace.get(run[0], seconds / shares)
             clock = self._clocks.get(run)
             if clock is None:
-                left += usual
+                left.append(usual)
             elif clock.share is None:
-                left += max(0.0, usual - (now - clock.began))
+                left.append(max(0.0, usual - (now - clock.began)))
             else:
-                left += usual * (1 - clock.share)
-        return left / min(self._parallel, len(pending))
+                left.append(usual * (1 - clock.share))
+        return max(*left, sum(left) / self._parallel)
 
 
 def _add(spent: dict[str, tuple[float, float]], run: RunKey, share: float, seconds: float) -> None:

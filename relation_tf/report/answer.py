@@ -79,7 +79,7 @@ def _ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[st
     found = better_of(several.pairs)
     if not found:
         unit = lacking(several.result, f"{several.procedure.unit}s", scores)
-        said = f"no difference can be significant with so few {unit}"
+        said = f"without ties no difference can be significant with so few {unit}"
         yield f"{where}): {said if unit else no_difference(scores)}."
         return
     others = several.pairs[several.pairs["better"].isna()]

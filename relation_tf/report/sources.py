@@ -22,7 +22,7 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.bench.run_folder import suites_inside
-from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
+from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.runs import COSTS, read_runs
@@ -195,7 +195,7 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
         absent = not path.exists()
         there = [each.name for each in path.parent.glob("*")] if absent else []
     except OSError as error:
-        raise SuiteError(f"{source!s:.160}: cannot be read: {error.strerror}") from error
+        raise SuiteError(f"{source!s:.160}: cannot be read: {reason_of(error)}") from error
     if absent:
         prefix = "" if path.parent == Path() else f"{path.parent}/"
         hint = did_you_mean(path.name, there, cutoff=0.75, prefix=prefix)

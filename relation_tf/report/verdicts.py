@@ -319,8 +319,12 @@ def _doubts(
         yield from _one_margin(scores)
     others = [name for name in scores.methods if name not in {reference, *judged}]
     if others and judged:
-        other = others[0] if len(others) == 1 else "of one of them"
-        yield f"No verdict on {in_words(others)}: no task has two seeds of {reference} and {other}."
+        other = others[0] if len(others) == 1 else "any of them"
+        learns = f" that {reference} learns" if not_learned(scores, reference) else ""
+        yield (
+            f"No verdict on {in_words(others)}: no task{learns} has two seeds of {reference} and "
+            f"two of {other}."
+        )
     left = [task for task in networks if task not in common]
     if left and judged:
         lacking = [

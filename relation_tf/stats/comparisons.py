@@ -68,8 +68,8 @@ class PairwiseResult(Shown):
             `"asymptotic"`; the last also for other tests.
         null: Null distribution of a rank test, from which p is computed; None for other procedures.
         higher_is_better: If True, higher scores are better.
-        attainable_pvalue: Smallest p possible with this number of methods and scores, without ties;
-            0 if no bound is known.
+        attainable_pvalue: Smallest p possible with this number of methods and scores, without ties,
+            or a lower bound of it; 0 if none is known.
         seeds_needed: Fewest scores per method with which an exact p < alpha is possible; 0 if no
             bound is known.
         kruskal: Kruskal-Wallis test of all methods, for information; None over tasks.

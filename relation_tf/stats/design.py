@@ -196,14 +196,15 @@ def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
 
 
 def at_least(pvalue: float, alpha: float = 0.05) -> str:
-    """Format a lower bound of a p-value, after "is"; a small one as approximation.
+    """Format a lower bound of a p-value, rounded down, after "is"; a small one as approximation.
 
     Example:
         >>> at_least(0.0447), at_least(1e-6)
-        ('at least .045', 'below .001')
+        ('at least .044', 'below .001')
     """
-    shown = pvalue_only(pvalue, alpha)
-    return shown.replace("<", "below") if shown.startswith("<") else f"at least {shown}"
+    if pvalue < 0.001:
+        return "below .001"
+    return f"at least {pvalue_only(math.floor(1000 * pvalue + 1e-9) / 1000, alpha)}"
 
 
 def format_level(alpha: float) -> str:

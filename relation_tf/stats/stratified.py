@@ -368,20 +368,27 @@ def _any_disjoint(sizes: Any, pairs: Any) -> float:
     """
     low, high = np.concatenate([pairs, pairs[:, ::-1]]).T  # each order is an event
     one = _in_order(sizes[:, low], sizes[:, high])
-    first, second = np.triu_indices(len(low), 1)
+    if (sizes[:, pairs] == sizes[:, pairs[:1]]).all():  # equal events: join one with each
+        first, second = np.zeros(len(low) - 1, int), np.arange(1, len(low))
+        times = len(low) / 2
+    else:
+        first, second = np.triu_indices(len(low), 1)
+        times = 1.0
     a, b, c, d = low[first], high[first], low[second], high[second]
     m, n, o, p = (sizes[:, group] for group in (a, b, c, d))
     two = np.select(
         [(a == d) & (b == c), a == c, b == d, b == c, a == d],
-        [0.0, _in_order(m, n + p), _in_order(m + o, n), _in_order(m, n, p), _in_order(o, m, n)],
-        default=one[first] * one[second],
+        [-np.inf, _in_order(m, n + p), _in_order(m + o, n), _in_order(m, n, p), _in_order(o, m, n)],
+        default=one[first] + one[second],
     )
-    ratio = math.floor(2 * two.sum() / one.sum()) + 1
-    return min(1.0, 2 / (ratio + 1) * float(one.sum() - two.sum() / ratio))
+    scale = one.max()  # the probabilities may be too small for floats
+    of_one, of_two = np.exp(one - scale).sum(), times * np.exp(two - scale).sum()
+    ratio = math.floor(2 * of_two / of_one) + 1
+    return min(1.0, float(np.exp(scale) * 2 / (ratio + 1) * (of_one - of_two / ratio)))
 
 
 def _in_order(*groups: Any) -> Any:
-    """Return P(groups of scores do not overlap, in the given order on all tasks).
+    """Return log P(groups of scores do not overlap, in the given order on all tasks).
 
     Args:
         groups: Sizes, each of shape `(tasks, events)`.
@@ -389,7 +396,7 @@ def _in_order(*groups: Any) -> Any:
     from scipy.special import gammaln
 
     logs = sum(gammaln(size + 1) for size in groups) - gammaln(sum(groups) + 1)
-    return np.exp(logs.sum(axis=0))
+    return logs.sum(axis=0)
 
 
 def _compare(

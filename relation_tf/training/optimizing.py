@@ -145,7 +145,7 @@ def _check_trainable(optimizer: keras.optimizers.Optimizer, which: str) -> None:
         raise SuiteError(
             f"{which}: loss_scale_factor must not be set: float32 and bfloat16 need no loss scale"
         )
-    if optimizer.use_ema and optimizer.ema_overwrite_frequency is None:
+    if optimizer.use_ema and not optimizer.ema_overwrite_frequency:
         # `fit` applies the averages at its end; here the weights of the best epoch may be kept.
         raise SuiteError(
             f"{which}: use_ema=True needs ema_overwrite_frequency, the number of steps after which "

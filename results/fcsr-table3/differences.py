@@ -1,4 +1,4 @@
-"""Differences of accuracy, in points with 95 % Welch intervals, and areas under ROC curves."""
+"""Differences of accuracy in points with 95 % Welch intervals, ROC areas, and training losses."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ for method in ("fcsr", "fcsr-direct"):
 print("\nArea under the ROC curve, mean over classes and seeds")
 areas = pd.read_csv(FOLDER / "auc.csv")
 print(areas.pivot_table(values="macro", index="method", columns="task", sort=False).round(3))
+losses = pd.read_csv(FOLDER / "losses.csv").set_index("method")["largest_loss"]
+of_fcsr, others = losses["fcsr"], losses.drop("fcsr")
+high = (of_fcsr > 100).sum()
+print(
+    f"\nMean loss of the worst epoch: fcsr at least {of_fcsr.min():.1f}, and above 100 in {high} of"
+)
+print(f"{len(of_fcsr)} runs; other methods at most {others.max():.1f}")

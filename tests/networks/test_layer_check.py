@@ -683,7 +683,9 @@ def test_module_that_raises_on_import(tmp_path: Any, monkeypatch: Any) -> None:
         check_layer("broken_layer:A")
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.0054, "0.54 %"), (65.0, "over 1,000 %")])
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0054, "0.54 %"), (1.5, "150 %"), (9.94, "990 %"), (65.0, "over 1,000 %")]
+)
 def test_large_differences_have_no_exponent(share: float, said: str) -> None:
     assert percent(share) == said
 

@@ -258,7 +258,7 @@ def test_answer_with_too_few_runs(answer, suite, there, expected):
     ("tasks", "found"),
     [
         (10, ", p < .05): b better than a"),
-        (2, "): no difference can be significant with so few tasks"),
+        (2, "): without ties no difference can be significant with so few tasks"),
     ],
 )
 def test_one_seed_on_several_tasks_has_a_test_over_tasks(table_of, tasks, found):

@@ -178,7 +178,7 @@ def test_a_method_with_one_seed_has_no_verdict(table_of):
     table = table_of({"x": {"r": [80, 81], "a": [80, 81], "b": [80]}})
     context = compare(table, reference="r", margin=1.0).context
     assert context.verdicts.methods == ["a"]
-    assert "No verdict on b: no task has two seeds of r and b." in context.warnings
+    assert "No verdict on b: no task has two seeds of r and two of b." in context.warnings
     one = compare(table[table["seed"] == 0], reference="r", margin=1.0)
     assert one.context.headline == (
         "No verdict yet: no task has two seeds of r and of another method."
@@ -189,7 +189,7 @@ def test_a_method_with_one_seed_has_no_verdict(table_of):
 
 def test_methods_without_a_task_of_the_reference_have_no_verdict(judged):
     context = judged({"x": {"r": 80, "a": 80}, "y": {"a": 80, "b": 80, "c": 80}})
-    said = "No verdict on b and c: no task has two seeds of r and of one of them."
+    said = "No verdict on b and c: no task has two seeds of r and two of any of them."
     assert said in context.warnings
 
 

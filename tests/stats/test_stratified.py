@@ -17,6 +17,7 @@ from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.stats import (
     steel,
     steel_dwass,
+    stratified,
     stratified_null,
     stratified_steel,
     stratified_steel_dwass,
@@ -283,6 +284,24 @@ def test_attainable_p_is_at_most_the_smallest_p(k, seeds, tasks, test):
     result = run(dict.fromkeys(range(tasks), groups), *([] if test == "steel-dwass" else [0]))
     assert result.attainable_pvalue == pytest.approx(bound)
     assert result.pairs()["pvalue"].min() == pytest.approx(smallest)
+
+
+def test_attainable_p_of_many_seeds_is_tiny():
+    assert 0 <= stratified_attainable_pvalue(3, 6, 100) < 1e-300
+    assert stratified_attainable_pvalue(50, 10, 3) == pytest.approx(2450 / 20**10, rel=1e-3)
+
+
+def test_bound_of_unequal_groups_against_all_orders():
+    """Two scores of a, two of b and one of c; a does not overlap with b, or not with c."""
+    found = []
+    for order in itertools.permutations("aabbc"):
+        place = {name: [i for i, each in enumerate(order) if each == name] for name in "abc"}
+        found.append(any(
+            max(place["a"]) < min(place[other]) or max(place[other]) < min(place["a"])
+            for other in "bc"
+        ))  # fmt: skip
+    bound = stratified._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
+    assert 0.8 * np.mean(found) < bound <= np.mean(found) + 1e-9
 
 
 def test_attainable_p_of_one_task_is_exact():

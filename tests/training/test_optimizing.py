@@ -94,7 +94,7 @@ def test_schedules(name, options, rates):
             "optimizer 'adam': loss_scale_factor must not be set",
         ),
         (
-            lambda: make_optimizer("SGD", 0.1, {"use_ema": True}),
+            lambda: make_optimizer("SGD", 0.1, {"use_ema": True, "ema_overwrite_frequency": 0}),
             "optimizer 'SGD': use_ema=True needs ema_overwrite_frequency",
         ),
         (

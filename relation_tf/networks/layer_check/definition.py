@@ -109,4 +109,4 @@ def apart(share: float) -> str:
 
 def percent(share: float) -> str:
     """Return a share in percent."""
-    return f"{100 * share:.2g} %" if share < 10 else "over 1,000 %"
+    return f"{float(f'{100 * share:.2g}'):g} %" if share < 10 else "over 1,000 %"
