@@ -74,7 +74,7 @@ def test_no_p_is_below_the_attainable_one(name, data):
 def test_a_test_over_tasks_counts_tasks():
     assert what_can_be_shown(4, 5, test="friedman-nemenyi", num_tasks=2) == (
         "4 methods x 2 tasks x 5 seeds: without ties no difference can be significant (p < .05); "
-        "the smallest possible p of Nemenyi's test is at least .093 (if one method is better than "
+        "the smallest possible p of Nemenyi's test is at least .092 (if one method is better than "
         "another on every task, as clearly as possible); use at least 3 tasks."
     )
     stratified = what_can_be_shown(3, 2, test="stratified-steel-dwass", num_tasks=3)
