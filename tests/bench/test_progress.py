@@ -210,3 +210,19 @@ def test_a_long_run_next_to_short_ones_has_its_own_time(clocked):
     )  # fmt: skip
     # Two runs of 100 s on two workers.
     assert "11/13 runs, about 1 min 40 s left, " in clocked(long + short, events)
+
+
+def test_the_time_left_is_at_least_that_of_the_longest_run(clocked):
+    """At 107 s a run of 100 s has 93 s left, next to one of 10 s."""
+    suite = load_suite("demo")
+    long = [run for run in suite.runs() if run.task == "QQP"][:2]
+    short = [run for run in suite.runs() if run.task == "RTE"][:2]
+    events = in_order(
+        events_of(long[0], 0.0, end=100.0),
+        events_of(short[0], 0.0, end=10.0),
+        [(100.0, {"event": "start", "run": long[1].key})],
+        [next(events_of(short[1], 100.0, end=110.0))],
+    )
+    row = {"val_loss": 0.5, "seconds": 1.0}
+    events.append((107.0, {"event": "epoch", "run": short[1].key, "epoch": 1, "row": row}))
+    assert "2/4 runs, about 1 min 30 s left, " in clocked(long + short, events)
