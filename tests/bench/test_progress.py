@@ -178,6 +178,10 @@ def events_of(run, start, *, prepared=None, end):
     yield end, {"event": "done", "run": run.key}
 
 
+def runs_of(task, number):
+    return [run for run in load_suite("demo").runs() if run.task == task][:number]
+
+
 def in_order(*runs):
     return sorted((event for run in runs for event in run), key=lambda event: event[0])
 
@@ -200,9 +204,7 @@ def test_parallel_runs_share_the_time_left(clocked):
 
 
 def test_a_long_run_next_to_short_ones_has_its_own_time(clocked):
-    suite = load_suite("demo")
-    long = [run for run in suite.runs() if run.task == "QQP"][:3]
-    short = [run for run in suite.runs() if run.task == "RTE"][:10]
+    long, short = runs_of("QQP", 3), runs_of("RTE", 10)
     events = in_order(
         events_of(long[0], 0.0, end=100.0),
         *(events_of(run, 10.0 * number, end=10.0 * number + 10)
@@ -214,9 +216,7 @@ def test_a_long_run_next_to_short_ones_has_its_own_time(clocked):
 
 def test_the_time_left_is_at_least_that_of_the_longest_run(clocked):
     """At 107 s a run of 100 s has 93 s left, next to one of 10 s."""
-    suite = load_suite("demo")
-    long = [run for run in suite.runs() if run.task == "QQP"][:2]
-    short = [run for run in suite.runs() if run.task == "RTE"][:2]
+    long, short = runs_of("QQP", 2), runs_of("RTE", 2)
     events = in_order(
         events_of(long[0], 0.0, end=100.0),
         events_of(short[0], 0.0, end=10.0),
