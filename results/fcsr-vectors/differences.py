@@ -24,7 +24,7 @@ def show(name: str, first: pd.Series, second: pd.Series) -> None:
     print(f"{name}: {first.mean() - second.mean():+.1f} ({low:.1f} to {high:.1f})")
 
 
-subset = scores_of("fcsr-table4")
+subset = scores_of("fcsr-table4-glove")
 for width, folder in ((100, "fcsr-vectors"), (300, "fcsr-vectors-300")):
     own = scores_of(folder)
     print(f"\nWidth {width}")
