@@ -80,12 +80,12 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
 
     Args:
         predictions: As for `pack`, for the rows of the dev sets, or several such folders, such as
-            the runs of a method, with files `<Task>.dev.tsv`; MNLI-m is dev_matched, MNLI-mm
-            dev_mismatched. Tasks can be missing. Scores of STS-B can be outside [0, 5].
+            the runs of a method, with files `<Task>.dev.tsv` and `AX.test.tsv`; MNLI-m is
+            dev_matched, MNLI-mm dev_mismatched. Tasks can be missing. Scores of STS-B can be outside [0, 5].
         labels: A folder in the layout of `glue_data` (or one that contains `glue_data`), or a
-            mapping from task names to labels. AX is scored if its labelled file,
-            `diagnostic/diagnostic-full.tsv`, exists. By default the column `label` of the
-            predictions, which files of a suite's runs have.
+            mapping from task names to labels. By default the column `label` of the predictions,
+            which files of a suite's runs have. AX is scored only if it has labels: its labelled
+            file, `diagnostic/diagnostic-full.tsv`, or that column.
 
     Returns:
         The scores of the tasks that have predictions.
@@ -164,12 +164,17 @@ def _without_predictions(predictions: Predictions) -> str:
     return message
 
 
-def _own_labels(source: Source, task: Task) -> list[Any]:
-    """Return the labels of a file of predictions that has them, in the order of its index."""
+def _own_labels(source: Source, task: Task) -> list[Any] | None:
+    """Return the labels of a file of predictions, in the order of its index.
+
+    Files of AX have them only if the run found its labelled file; otherwise None is returned.
+    """
     if not isinstance(source, str | os.PathLike):
         raise SubmissionError(f"{task.name}: labels are missing")
     path = Path(source)
     if "label" not in read_lines(path)[0].split("\t"):
+        if task.name == "AX":
+            return None
         raise SubmissionError(f"{path}: has no column 'label'; give labels (--labels DIR)")
     rows = sum(1 for _ in read_columns(path, "label"))
     return in_index_order(path, task, rows, task.parse, "label")

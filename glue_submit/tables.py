@@ -101,13 +101,14 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     Args:
         predictions: A folder, searched for `<Task>.tsv` and `<Task>.<split>.tsv`, also in its
             folder `predictions`; several folders; or a mapping.
-        split: Name of the split in files of a suite's runs: "dev" or "test".
+        split: Name of the split in files of a suite's runs: "dev" or "test". AX has only "test".
 
     Returns:
         The sources that were found, in the order of `TASKS`.
 
     Raises:
-        SubmissionError: If a folder does not exist, a task has two files, or a task is unknown.
+        SubmissionError: If a folder does not exist, a task has two files or only a file whose name
+            is spelled differently, or a task is unknown.
     """
     if isinstance(predictions, Mapping):
         for name in predictions:
@@ -118,23 +119,35 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
         if not folder.is_dir():
             fault = "not a folder" if folder.exists() else "no such folder"
             raise SubmissionError(f"{folder}: {fault}. DIR must contain TASK.tsv files.")
+    places = [place for folder in folders for place in (folder, folder / "predictions")]
+    spelled = {_letters(file.stem): file for place in places for file in place.glob("*.tsv")}
     found = {}
     for task in TASKS.values():
-        names = task.file, f"{task.name}.{split}.tsv"
-        places = [
-            place / name
-            for folder in folders
-            for place in (folder, folder / "predictions")
-            for name in names
-        ]
-        files = [file for file in places if file.is_file()]
+        names = task.file, f"{task.name}.{'test' if task.name == 'AX' else split}.tsv"
+        files = [place / name for place in places for name in names if (place / name).is_file()]
         if len(files) > 1:
             raise SubmissionError(
                 f"{task.name}: expected one file of predictions, found {files[0]} and {files[1]}"
             )
         if files:
             found[task.name] = files[0]
+        elif other := next((spelled[each] for each in _spellings(task) if each in spelled), None):
+            raise SubmissionError(
+                f"{other}: not the name of a file of predictions. Rename it to {task.file} if it "
+                f"is that of {task.name}, or move it out of the folder."
+            )
     return found
+
+
+def _spellings(task: Task) -> tuple[str, str]:
+    """Return the letters and digits of a task's name, also as MNLI's files spell it."""
+    name = _letters(task.name)
+    full = {"mnlim": "mnlimatched", "mnlimm": "mnlimismatched"}
+    return name, full.get(name, name)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def in_index_order(

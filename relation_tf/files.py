@@ -92,8 +92,8 @@ def expand_home(path: str | os.PathLike[str], where: str = "") -> Path:
     """
     try:
         return Path(path).expanduser()
-    except RuntimeError as error:
-        raise SuiteError(f"{where}{path}: {error}") from None
+    except RuntimeError:
+        raise SuiteError(f"{where}{path}: there is no such user.") from None
 
 
 def environment_folder(name: str, default: str | Path) -> Path:

@@ -840,7 +840,7 @@ def test_options_are_those_of_the_settings_classes():
         (("run", "demo", "--out", "~nobody-here/x"), "~nobody-here/x: there is no such user."),
         (("report", "~nobody-here/x"), "~nobody-here/x: there is no such user."),
         (("tasks", "CoLA", "--suite", "demo", "--set", "tokens=wordpiece", "--set",
-          "pretrained=~nobody-here/x"), "~nobody-here/x: Could not determine home directory."),
+          "pretrained=~nobody-here/x"), "~nobody-here/x: there is no such user."),
     ],
 )  # fmt: skip
 def test_impossible_arguments_are_one_line(work, call, arguments, said):

@@ -147,7 +147,7 @@ def test_a_folder_that_was_moved_is_the_same(tmp_path, asked, small_glue, pretra
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("~nobody_of_this_name/x", "~nobody_of_this_name/x: Could not determine home directory."),
+        ("~nobody_of_this_name/x", "~nobody_of_this_name/x: there is no such user."),
         ("x" * 5000, "cannot be read"),
         ("nowhere", "nowhere: must be a folder written by"),
     ],

@@ -183,6 +183,16 @@ def test_official_sizes(tmp_path):
     assert read(packed.path)["QQP.tsv"].count(b"\n") == 390966
 
 
+@pytest.mark.parametrize(
+    ("file", "task"), [("cola.tsv", "CoLA"), ("SST2.tsv", "SST-2"), ("MNLI-matched.tsv", "MNLI-m")]
+)
+def test_a_file_with_another_spelling_is_not_filled(file, task, tmp_path):
+    (tmp_path / "WNLI.tsv").write_text("index\tprediction\n0\t1\n")
+    (tmp_path / file).write_text("index\tprediction\n0\t1\n")
+    with pytest.raises(SubmissionError, match=rf"{file}: not the name .* Rename it to {task}\.tsv"):
+        pack(tmp_path, tmp_path / "s.zip", fill_missing=True)
+
+
 def test_submission_of_filled_tasks_only_is_refused(tmp_path):
     with pytest.raises(SubmissionError, match="at least one task: a"):
         pack({}, tmp_path / "s.zip", fill_missing=True)

@@ -66,6 +66,19 @@ def test_ax_with_its_labels(dev_predictions, glue_data):
     assert scores.unlabelled == ()
 
 
+@pytest.mark.parametrize(
+    ("rows", "scores", "unlabelled"),
+    [
+        ("index\tprediction\n0\tneutral\n", {}, ("AX",)),
+        ("index\tprediction\tlabel\n0\tneutral\tneutral\n", {"AX": {"matthews": 0.0}}, ()),
+    ],
+)
+def test_ax_of_a_run(rows, scores, unlabelled, tmp_path):
+    (tmp_path / "AX.test.tsv").write_text(rows)
+    found = score(tmp_path)
+    assert (found.tasks, found.unlabelled) == (scores, unlabelled)
+
+
 def test_tasks_may_be_absent_and_scores_leave_the_range():
     scores = score({"STS-B": [-0.5, 7.25, 3.0001]}, {"STS-B": [0, 5, 3], "RTE": []})
     assert scores.tasks["STS-B"]["spearman"] == pytest.approx(1.0)

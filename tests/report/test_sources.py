@@ -269,7 +269,7 @@ def test_invalid_arguments(before, csv, tmp_path):
         ),
         ((both,), {}, "up to 0.904 for mine of both and up to 81 for theirs of both; if these are"),
         ((good, {"a": [1, 2]}), {}, "source 2 must be .*DataFrame. Received: dict"),
-        (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: Could not determine home directory."),
+        (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: there is no such user."),
         (("x" * 300,), {}, "xxx: cannot be read: File name too long"),
         ((tmp_path / "empty",), {}, "must be a suite's folder .with runs/"),
     ]:
