@@ -225,6 +225,17 @@ def test_texts_end_without_padding() -> None:
     assert (labels.ids[labels.offsets[1:] - 1] > 0).all()  # the last token has the label
 
 
+def test_lists_have_the_lengths_of_long_range_arena() -> None:
+    """Their median is near 900 of 2,000 tokens, with 25 % of the arguments lists."""
+    rows = replace(DIAGNOSTICS["listops"], train=300, held_out=10).make().splits["train"]
+    lengths = (rows.ids > 0).sum(axis=1)
+    assert (lengths >= 500).all()
+    assert 750 < np.median(lengths) < 1100
+    texts = DIAGNOSTICS["listops"].source.decode(rows.ids)
+    depths = [max(np.cumsum([(t[0] == "[") - (t == "]") for t in text.split()])) for text in texts]
+    assert max(depths) == 9
+
+
 def test_too_few_different_rows_are_refused() -> None:
     tiny = replace(DIAGNOSTICS["parity"], length=2, train=400, held_out=10)
     with pytest.raises(ValueError, match="task parity: cannot draw 10 rows of length 2 for 'dev'"):

@@ -151,13 +151,15 @@ def _states() -> Iterator[Diagnostic]:
         Symbols.of([str(number) for number in range(9)]),
     ))  # fmt: skip
     lists = Symbols.of(LIST_SYMBOLS)
-    for name, length, depth, arguments, rows in (
-        ("listops", 2000, 10, 10, 2_000), ("listops-small", 48, 3, 4, 10_000),
+    long = partial(nested_lists, depth=9, arguments=10, nested=0.25)  # as in Long Range Arena
+    short = partial(nested_lists, depth=3, arguments=4, nested=0.75, fitted=True)
+    for name, draw, length, rows in (
+        ("listops", long, 2000, 2_000), ("listops-small", short, 48, 10_000),
     ):  # fmt: skip
         yield Diagnostic(
             name,
             "hierarchy: nested operations",
-            partial(nested_lists, shortest=0.25, depth=depth, arguments=arguments),
+            partial(draw, shortest=0.25),
             length, lists, Symbols.of([str(digit) for digit in range(10)]), train=rows,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 from statistics import median
 
@@ -109,8 +110,6 @@ def _one_answer(ids: np.ndarray, answers: np.ndarray, query: int) -> tuple[np.nd
     return texts, labels
 
 
-_INNER = 0.75  # probability that an argument is a list, as in Long Range Arena
-
 OPERATORS = ("[MAX", "[MIN", "[MED", "[SM")
 _OPERATIONS = (max, min, lambda values: int(median(values)), lambda values: sum(values) % 10)
 LIST_SYMBOLS = (*OPERATORS, "]", *map(str, range(10)), "?")
@@ -118,7 +117,15 @@ LIST_SYMBOLS = (*OPERATORS, "]", *map(str, range(10)), "?")
 
 
 def nested_lists(
-    random: Generator, rows: int, length: int, *, shortest: float, depth: int, arguments: int
+    random: Generator,
+    rows: int,
+    length: int,
+    *,
+    shortest: float,
+    depth: int,
+    arguments: int,
+    nested: float,
+    fitted: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw nested lists of digits with an operator; the label of the last token is the value.
 
@@ -132,14 +139,18 @@ def nested_lists(
         shortest: Smallest number of tokens, as a share of the largest.
         depth: Largest depth.
         arguments: Largest number of arguments of an operator, at least 2.
+        nested: Probability that an argument is a list.
+        fitted: If True, arguments are digits where the text has no room for a list. If False, lists
+            that are too long are drawn again.
     """
     ids = np.zeros((rows, length), np.int32)
     labels = np.zeros((rows, length), np.int32)
     id_of = {symbol: number for number, symbol in enumerate(LIST_SYMBOLS, 1)}
     draw = Random(int(random.integers(2**63)))  # faster than NumPy for single numbers
+    room = length - 1 if fitted else inf
     for row in range(rows):
         while True:
-            tokens, value = _list(draw, depth, arguments, length - 1)
+            tokens, value = _list(draw, depth, arguments, nested, room)
             if shortest * length <= len(tokens) + 1 <= length:
                 break
         ids[row, : len(tokens) + 1] = [id_of[token] for token in [*tokens, "?"]]
@@ -147,13 +158,16 @@ def nested_lists(
     return ids, labels
 
 
-def _list(draw: Random, depth: int, arguments: int, room: int) -> tuple[list[str], int]:
+def _list(
+    draw: Random, depth: int, arguments: int, nested: float, room: float
+) -> tuple[list[str], int]:
     """Return the tokens and the value of a random list.
 
     Args:
         draw: Source of randomness.
         depth: Largest depth.
         arguments: Largest number of arguments.
+        nested: Probability that an argument is a list.
         room: Largest number of tokens, at least `arguments + 2`.
     """
     kind = draw.randrange(len(OPERATORS))
@@ -161,8 +175,8 @@ def _list(draw: Random, depth: int, arguments: int, room: int) -> tuple[list[str
     tokens, values = [OPERATORS[kind]], []
     for _ in range(draw.randint(2, arguments)):
         left = room - len(tokens) - flat  # so that the other arguments can be digits
-        if depth > 1 and left >= flat and draw.random() < _INNER:
-            inner, value = _list(draw, depth - 1, arguments, left)
+        if depth > 1 and left >= flat and draw.random() < nested:
+            inner, value = _list(draw, depth - 1, arguments, nested, left)
             tokens += inner
         else:
             value = draw.randrange(10)
