@@ -23,7 +23,7 @@ from relation_tf.faults import first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
-from relation_tf.tasks.readers import labelled_rows, not_learned, numbered, split_reader
+from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
 from relation_tf.tasks.tables import check_spelled, collect_table
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
 
@@ -141,7 +141,7 @@ class CustomTask(BaseModel):
                 raise ValueError(
                     f"files.{split}: must be the name of a file. Received: {quote(file)}"
                 )
-        if len(set(self.files.values())) < len(self.files):
+        if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
             raise ValueError(
                 f"files: must be a different file for each split. Received: {self.files}"
             )
@@ -199,7 +199,7 @@ class CustomTask(BaseModel):
         splits = text.splits
         if self._by_rows():
             splits = {name: numbered(rows, 1) for name, rows in splits.items()}
-        return replace(text, splits=splits, notes=tuple(not_learned(task, splits["train"])))
+        return replace(text, splits=splits)
 
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         columns = (task.label, *task.inputs)

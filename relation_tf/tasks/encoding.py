@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, get_args
@@ -227,6 +227,7 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
         splits = _with_validation(task, text.splits, shares, split_seed)
+        text = replace(text, notes=(*text.notes, *_doubts(task, text.splits, splits)))
         own = given
         if own is None and tokens != "text":
             train = [splits[task.split_of(each, "train")] for each in task.each()]
@@ -241,6 +242,27 @@ def load_task(
     with broken_named(folder):
         encoded = _read(folder, found, own, digest)
     return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
+
+
+def _doubts(
+    task: Task, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
+) -> Iterator[str]:
+    """Yield a note for each class without training rows, and each scored split that is trained on.
+
+    Args:
+        task: The task or group.
+        read: Splits of its files.
+        splits: The same, without the validation rows.
+    """
+    for each in task.each():
+        train, notes = task.split_of(each, "train"), []
+        if (known := splits[train].labels) is not None:
+            missing = [word for n, word in enumerate(each.labels or ()) if not np.any(known == n)]
+            notes += [f"class {word!r} has no training rows" for word in missing]
+        for split in dict.fromkeys(each.scored.values()):
+            if read[task.split_of(each, split)].texts == read[train].texts:
+                notes.append(f"split {split!r} has the same texts as the training rows")
+        yield from (f"{each.name}: {note}" if task.members else note for note in notes)
 
 
 def _samples(encoded: EncodedTask) -> list[str]:

@@ -29,7 +29,7 @@ from relation_tf.errors import DataError, join_names, quote
 from relation_tf.files import environment_folder
 from relation_tf.tasks.arrow import SHARD, STATE
 from relation_tf.tasks.formats import read_table
-from relation_tf.tasks.readers import labelled_rows, named_column, not_learned, numbered
+from relation_tf.tasks.readers import labelled_rows, named_column, numbered
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import Table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
@@ -78,7 +78,7 @@ def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource 
             return TaskSource(task, "datasets", layout, files)
     obtain = (
         f"run `hf download {hub.path} --repo-type dataset`, or write it below --data with "
-        "save_to_disk or to_parquet"
+        "save_to_disk or to_parquet (a file for each split: train.parquet, .jsonl or .csv)"
     )
     return Missing("", tuple(map(str, places)), obtain)
 
@@ -193,8 +193,7 @@ def _read(hub: HubDataset, task: Task, files: Mapping[str, Path], skip_bad_lines
         else:
             skip = skip_bad_lines and split == "train"
             splits[split] = _labelled_rows(hub, task, path, skipped if skip else None)
-    notes = not_learned(task, splits["train"]) if "train" in splits else ()
-    return TaskText(task, splits, tuple(skipped), tuple(notes))
+    return TaskText(task, splits, tuple(skipped))
 
 
 def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:

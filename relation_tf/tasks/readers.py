@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,13 +244,6 @@ def labelled_rows(
 def numbered(rows: TextSplit, first: int) -> TextSplit:
     """Number the rows from `first` in their order, independent of the lines of a file."""
     return replace(rows, index=np.arange(first, first + len(rows)))
-
-
-def not_learned(task: Task, train: TextSplit) -> Iterator[str]:
-    """Yield a note for each class without training rows."""
-    for number, label in enumerate(task.labels or ()):
-        if not np.any(train.labels == number):
-            yield f"class {label!r} has no training rows"
 
 
 def _score(word: str, maximum: float) -> float | None:

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import csv
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,7 +57,8 @@ def as_data_error(failed: str) -> Iterator[None]:
     except Exception as error:  # other packages raise many kinds
         reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
         if isinstance(error, KeyError):
-            reason = f"the key {error} is missing"
+            name = str(error.args[0]) if error.args else ""
+            reason = name if " " in name else f"the key {error} is missing"
         raise DataError(f"{failed}: {reason}") from error
 
 
@@ -85,6 +87,13 @@ def read_records(path: Path) -> list[bytes]:
         raise DataError(f"{path}: expected records, the file is empty")
     if records[0].endswith(b"\r"):
         records = [record.removesuffix(b"\r") for record in records]
+    return records
+
+
+def _without_blank_end(records: list[bytes]) -> list[bytes]:
+    """Remove blank lines at the end, but not the first line."""
+    while len(records) > 1 and not records[-1].strip():
+        records.pop()
     return records
 
 
@@ -283,10 +292,13 @@ def read_jsonl(path: Path, columns: Sequence[str], skipped: list[str] | None = N
 
     def fields(line: int, record: bytes) -> list[str]:
         place = f"{path}:{line}"
+        if not record.strip():
+            raise DataError(f"{place}: expected a JSON object, found a blank line")
         entry = parse_object(place, decode_record(path, line, record))
         return [text_of(place, name, entry.get(name)) for name in columns]
 
-    return collect_table(path, columns, enumerate(read_records(path), 1), fields, skipped)
+    records = enumerate(_without_blank_end(read_records(path)), 1)
+    return collect_table(path, columns, records, fields, skipped)
 
 
 def text_of(place: str, name: str, value: object) -> str:
@@ -300,7 +312,7 @@ def text_of(place: str, name: str, value: object) -> str:
         >>> text_of("a.jsonl:1", "label", 3)
         '3'
     """
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or not _is_finite(value):
         raise DataError(
             f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
         )
@@ -309,13 +321,17 @@ def text_of(place: str, name: str, value: object) -> str:
     return text
 
 
+def _is_finite(value: str | float) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 class _Lines(Iterator[str]):
     """Lines of a file with their ends; iteration continues after a line that is not UTF-8."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = 0
-        self._records = read_records(path)
+        self._records = _without_blank_end(read_records(path))
 
     def __next__(self) -> str:
         if self.number == len(self._records):
@@ -363,7 +379,8 @@ def collect_table(
             row = fields(line, record)
             if len(row) != len(columns):
                 expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                raise DataError(f"{path}:{line}: expected {expected}, found {len(row)}")
+                found = len(row) or "a blank line"
+                raise DataError(f"{path}:{line}: expected {expected}, found {found}")
         except DataError as error:
             leave_out(error, skipped)
             continue

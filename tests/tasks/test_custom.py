@@ -114,9 +114,27 @@ def test_error_names_a_malformed_line(tmp_path, line, found):
 def test_class_without_training_rows_is_noted(tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
+    with (tmp_path / "mine" / "test.csv").open("a") as file:
+        file.write("more,1\n")
     task = load_task(own(labels=["1", "3", "4", "5"]), data=tmp_path)
     assert task.notes == ("class '4' has no training rows",)
     assert load_task(own(), data=tmp_path).notes == ()
+
+
+def test_a_class_that_only_validates_is_noted(tmp_path):
+    """Without `files.dev`, a tenth of the training rows validates."""
+    words = [*map(str, range(10))]
+    write(tmp_path / "mine" / "test.csv", [("so good", "5")])
+    write(tmp_path / "mine" / "train.csv", [(f"text {word}", word) for word in words])
+    notes = load_task(own(labels=words), data=tmp_path).notes
+    assert notes == ("class '0' has no training rows",)
+
+
+def test_training_texts_that_are_scored_are_noted(tmp_path):
+    for split in ("train", "test"):
+        write(tmp_path / "mine" / f"{split}.csv")
+    notes = load_task(own(), data=tmp_path).notes
+    assert notes == ("split 'test' has the same texts as the training rows",)
 
 
 def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
@@ -169,6 +187,10 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"files": {"train": "C:a.csv", "test": "b.csv"}}, "must be a path below --data"),
         (
             {"files": {"train": "a.csv", "test": "a.csv"}},
+            "files: must be a different file for each split",
+        ),
+        (
+            {"files": {"train": "a.csv", "test": "./a.csv"}},
             "files: must be a different file for each split",
         ),
         (

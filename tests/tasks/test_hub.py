@@ -402,8 +402,7 @@ def test_a_group_has_the_digests_of_its_members(tone_rows, small_glue, stored, t
 def test_a_class_without_training_rows_is_noted(tone_rows, tmp_path):
     save(tone_rows, tmp_path / "Tones")
     task = tones(labels=["calm", "loud", "silent"])
-    text = find_source(task, "datasets", tmp_path).read()
-    assert text.notes == ("class 'silent' has no training rows",)
+    assert load_task(task, "datasets", tmp_path).notes == ("class 'silent' has no training rows",)
 
 
 # Incomplete and wrong data.
@@ -455,7 +454,7 @@ def test_missing_datasets(tmp_path):
     assert str(error.value) == (
         f"task RTE: not found. Searched: {', '.join(map(str, places))}. To get the data: run "
         "`hf download nyu-mll/glue --repo-type dataset`, or write it below --data with "
-        "save_to_disk or to_parquet."
+        "save_to_disk or to_parquet (a file for each split: train.parquet, .jsonl or .csv)."
     )
     with pytest.raises(DataError, match=r"^task MR: no Hugging Face dataset is known\. Declare it"):
         find_source("MR", "datasets", tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import read_tsv
-from relation_tf.tasks.tables import read_csv
+from relation_tf.tasks.tables import read_csv, read_jsonl
 
 TAB_FIELD = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0"), max_size=20
@@ -98,7 +98,7 @@ def test_a_field_may_be_longer_than_the_limit_of_csv_which_stays(tmp_path):
         (read_csv, b"", "the file is empty"),
         (read_csv, b"1,a\n2\n", ":2: expected 2 fields ('class', 'text'), found 1"),
         (read_csv, b"1,a\n2,b,c\n", ":2: expected 2 fields ('class', 'text'), found 3"),
-        (read_csv, b"1,a\n\n2,b\n", ":2: expected 2 fields ('class', 'text'), found 0"),
+        (read_csv, b"1,a\n\n2,b\n", ":2: expected 2 fields ('class', 'text'), found a blank line"),
         (read_csv, b'1,a\n2,"b\nb"c"\n', ":2: expected comma-separated fields (write a quote "
          "within quotes twice), found in line 3: ',' expected after '\"'"),
         (read_csv, b'1,a\n2,"b\nc\nd\n', ":2: expected comma-separated fields (write a quote "
@@ -114,6 +114,25 @@ def test_a_malformed_row_is_named(tmp_path, reader, content, message):
         read(tmp_path, content, reader=reader)
     assert str(tmp_path / "train.csv") in str(error.value)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n \r\n", b"\n\n"])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path, end):
+    assert rows(read(tmp_path, b"1,a\r\n2,b\r\n" + end)) == [("1", "a"), ("2", "b")]
+    objects = tmp_path / "a.jsonl"
+    objects.write_bytes(b'{"text": "yes"}\n' + end)
+    assert read_jsonl(objects, ("text",)).columns == {"text": ["yes"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("", "a blank line"), ('{"text": NaN}', "nan"), ('{"text": -Infinity}', "-inf")],
+)
+def test_an_object_without_text_is_named(tmp_path, line, found):
+    objects = tmp_path / "a.jsonl"
+    objects.write_text(f'{line}\n{{"text": "yes"}}\n')
+    with pytest.raises(DataError, match=rf"a\.jsonl:1: .*, found {found}$"):
+        read_jsonl(objects, ("text",))
 
 
 def test_missing_file_is_named(tmp_path):
