@@ -52,7 +52,7 @@ class Suite(TrainingSettings):
         overrides: Settings of single tasks, each a table of `batch_size`, `start_token`,
             `vocabulary_size`, `max_length`, `validation_split`, `epochs`, `time_limit`, `margin` or
             `metrics`.
-        alpha: Level of the tests, in (0, 1).
+        alpha: Level of the tests, in (0, 0.5).
         plugins: Modules that register custom parts, such as `["my_module"]`, see
             `relation_tf.registry`; searched in the current folder, next to the suite's file and
             among installed packages.
@@ -94,7 +94,7 @@ class Suite(TrainingSettings):
     method: Annotated[list[Method], Field(min_length=1)]
     overrides: dict[str, Override] = Field(default_factory=dict)
     plugins: list[Plugin] = Field(default_factory=list)
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     control: str | None = None
     test: Annotated[str, name_in(PROCEDURES)] | None = None
     test_over_tasks: Annotated[str, name_in(PROCEDURES)] | None = None

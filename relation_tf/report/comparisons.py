@@ -33,11 +33,23 @@ _PAIR_COLUMNS = [
 _DIFFERENCES = ["difference", "difference_low", "difference_high"]
 
 
-def letters_of(result: PairwiseResult) -> dict[str, str]:
-    """Return the letters of each method; empty without a significant pair or with a control."""
-    if result.control is not None or not result.significant.to_numpy().any():
+def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str] | None:
+    """Return the letters of each method.
+
+    Args:
+        results: Tests of one task, one for each family.
+
+    Returns:
+        The letters; empty without a significant pair or with a control. None if there are more
+        groups than letters.
+    """
+    tests = [result for result in results if result.control is None]
+    if not any(result.significant.to_numpy().any() for result in tests):
         return {}
-    return {str(name): letters for name, letters in result.letters().items()}
+    try:
+        return {str(name): own for result in tests for name, own in result.letters().items()}
+    except ValueError:
+        return None
 
 
 # Columns rather than a table for each result: tables of thousands of tasks take long to join.

@@ -157,7 +157,7 @@ class ReportContext:
             "table": self.summary,
             "pvalues": self.pvalues,
             **self.joined(ReportContext._over_tasks),
-            **({} if self.results is None else {"runs": self.runs}),
+            **({"runs": self._known_runs} if len(self._known_runs) else {}),
             **({} if self.collapsed.empty else {"collapsed": self.collapsed}),
         }
         for section in self.sections.values():
@@ -326,14 +326,24 @@ class ReportContext:
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations."""
         metrics = None if self.results is None else self.results.metrics
-        letters: dict[str, dict[str, str]] = {}
+        letters = {task: own for task, own in self._letters.items() if own is not None}
+        return summarize(self.scores, letters, metrics)
+
+    @cached_property
+    def _letters(self) -> dict[str, dict[str, str] | None]:
+        """Letters of the methods of each task, see `letters_of`."""
+        tests: dict[str, list[PairwiseResult]] = {}
         for part in self.parts.values():
             # The test of an average groups seeds of tasks, which are independent.
             better = self.scores.averages if part.several else ()
             for task, result in part.comparisons.items():
-                own = {} if task in better else letters_of(result)
-                letters.setdefault(task, {}).update(own)
-        return summarize(self.scores, letters, metrics)
+                tests.setdefault(task, []).extend([] if task in better else [result])
+        return {task: letters_of(own) for task, own in tests.items()}
+
+    @property
+    def too_many_groups(self) -> list[str]:
+        """Tasks with significant differences, but more groups of methods than letters."""
+        return [task for task, own in self._letters.items() if own is None]
 
     @cached_property
     def pvalues(self) -> pd.DataFrame:
@@ -357,9 +367,13 @@ class ReportContext:
         """Style of the methods in figures with a row for each: all, or the best ones of many."""
         if len(self.styles) <= MOST_DRAWN:
             return self.styles
-        ranks = standings(self.scores)["rank"].sort_values(kind="stable")
-        best = {*ranks.index[:MOST_DRAWN]} or {*self.scores.methods[:MOST_DRAWN]}
+        best = {*self.mean_ranks.index[:MOST_DRAWN]} or {*self.scores.methods[:MOST_DRAWN]}
         return {name: style for name, style in self.styles.items() if name in best}
+
+    @cached_property
+    def mean_ranks(self) -> pd.Series[float]:
+        """Mean rank of each method over the tasks that all have, the best first."""
+        return standings(self.scores)["rank"].sort_values(kind="stable")
 
     @property
     def pairs_listed(self) -> bool:

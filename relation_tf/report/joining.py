@@ -28,6 +28,7 @@ from relation_tf.tasks.group import TaskGroup
 _LEVEL = 0.05  # if no suite declares a level
 _MOST_NAMES = 4
 _MOST_SEEDS = 3  # missing seeds that are named
+_LEAST_FRACTION = 0.1
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
 
 
@@ -248,17 +249,18 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
     """Check that scores of a task are not fractions in one source and points in another.
 
     Tasks with lower-is-better scores, such as times, are skipped: their scores can differ by large
-    factors.
+    factors. So are methods with a median below 0.1, which can be that of failed runs in points.
     """
     tables = [
         source.scores.table.assign(name=source.scores.table["method"] + f" of {source.label}")
         for source in sources
     ]
     table = pd.concat(tables).astype({"task": str})
-    sizes = table["score"].abs().groupby([table["task"], table["name"]], sort=False).max()
-    for task, by_name in sizes.groupby("task", sort=False):
+    sizes = table["score"].abs().groupby([table["task"], table["name"]], sort=False)
+    largest = sizes.max()[sizes.median() > _LEAST_FRACTION]
+    for task, by_name in largest.groupby("task", sort=False):
         low, high = by_name.min(), by_name.max()
-        if task not in lower_is_better and 0 < low <= 1 and 20 < high <= 100:
+        if task not in lower_is_better and low <= 1 and 20 < high <= 100:
             names = by_name.droplevel("task")
             raise SuiteError(
                 f"{task}: all scores must have the same unit. Received: up to {low:.4g} for "

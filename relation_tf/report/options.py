@@ -97,6 +97,31 @@ def _halves(names: Sequence[str]) -> str:
     return f"{','.join(names[:half])};{','.join(names[half : 2 * half])}"
 
 
+def only_known(scores: Scores) -> Scores:
+    """Remove a control or reference that is no method or, with families, not in each of them.
+
+    A mechanism as control of a suite with families is neither if a comparison has lost them. Tests
+    against a lost control are removed, too.
+
+    Args:
+        scores: The joined scores.
+    """
+    for key in ("control", "reference"):
+        own = [getattr(family, key) for family in scores.families]
+        name = getattr(scores, key)
+        if not (None not in own if own else name in scores.methods):
+            families = [replace(family, **{key: None}) for family in scores.families]
+            scores = replace(scores, **{key: None, "families": families})
+    lost = {
+        key: None
+        for key in ("test", "test_over_tasks")
+        if (name := getattr(scores, key)) is not None
+        and scores.control is None
+        and PROCEDURES.find(name).against_control
+    }
+    return replace(scores, **lost)
+
+
 def with_test(
     scores: Scores,
     methods: Sequence[Method],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -131,14 +132,15 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
             found += [f"{task} ({spread})"] if spread else []
     if found:
         test = result.procedure
-        companion = "welch" if test.compares == "all-pairs" else "welch-control"
+        companion = "welch" if result.control is None else "welch-control"
+        against = "" if result.control is None else f" --control {shlex.quote(str(result.control))}"
         named = found[:_MOST_NAMED]
         if len(found) > _MOST_NAMED:
             named.append(f"{len(found) - _MOST_NAMED} more tasks")
         yield (
             f"SDs over seeds differ by more than 3:1 on {', '.join(named)}. {test.title} assumes "
             "equal spread, so its error rate can exceed alpha there. Check with "
-            f"`relation-tf compare SOURCE --test {companion}`."
+            f"`relation-tf compare SOURCE --test {companion}{against}`."
         )
 
 

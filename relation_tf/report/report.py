@@ -111,7 +111,8 @@ class Report:
             rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
         limits = []
         if len(methods) < len(known):
-            limits.append(f"the {len(methods)} best of {len(known):,} methods")
+            first = "the first {}" if context.mean_ranks.empty else "the {} best"
+            limits.append(f"{first.format(len(methods))} of {len(known):,} methods")
         if len(columns) > _MOST_LINES:
             limits.append(shown_of(_MOST_LINES, len(columns), "tasks"))
         note = f"Shown: {' and '.join(limits)}. All are in table.csv." if limits else ""

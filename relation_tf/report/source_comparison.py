@@ -27,6 +27,7 @@ from relation_tf.report.joining import (
 from relation_tf.report.options import (
     Chosen,
     only_complete,
+    only_known,
     with_families,
     with_margin,
     with_test,
@@ -83,7 +84,7 @@ def compare(
             better or no worse than a reference.
         failed_as: Score of these runs, in the unit of the table.
         complete_methods: If True, leave out methods without scores on some of the tasks.
-        alpha: Level of the tests, between 0 and 1; by default the level of the suites if all
+        alpha: Level of the tests, between 0 and 0.5; by default the level of the suites if all
             declare the same test, else .05.
         control: Method to compare all others with; choose it before the runs. With families, one
             method of each. By default the control of the suites, else all pairs are compared.
@@ -123,8 +124,8 @@ def compare(
     """
     if not sources:
         raise SuiteError("compare: at least one source of scores is required")
-    if alpha is not None and not 0 < alpha < 1:
-        raise OptionError("alpha", f"must be a number between 0 and 1. Received: {alpha!r}")
+    if alpha is not None and not 0 < alpha < 0.5:
+        raise OptionError("alpha", f"must be a number between 0 and 0.5. Received: {alpha!r}")
     # A string is one name, not a sequence of letters.
     labels = [labels] if isinstance(labels, str) else labels
     lower, higher = (
@@ -147,7 +148,7 @@ def compare(
     )
     suites = [source.results.suite for source in read if source.results is not None]
     methods = [method for suite in suites for method in suite.methods()]
-    scores = with_families(scores, methods, families, control, reference)
+    scores = only_known(with_families(scores, methods, families, control, reference))
     scores = with_test(scores, methods, control, test, test_over_tasks)
     scores = with_margin(scores, methods, reference, margin, margins)
     joined, everything = join_results(read, scores), scores

@@ -273,7 +273,7 @@ def _read_file(path: Path, options: TableOptions) -> ScoreTable:
             f"this format. Received: {quote(header[0])}"
         )
     for fault in faults:
-        if not fault.endswith("found 0"):  # fields: a blank line
+        if not fault.endswith("found a blank line"):
             raise DataError(fault)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
     table = table[(table != "").any(axis=1)]

@@ -132,8 +132,12 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
         beaten = int((pairs["better"] == names[0]).sum())
         others = len({*pairs["a"], *pairs["b"]}) - 1
         said = f" and is significantly better than {_of(beaten, others)} other methods"
+        own = pairs[(pairs["a"] == names[0]) | (pairs["b"] == names[0])]
+        worse = [name for name in own["better"].dropna() if name != names[0]]
         if not beaten:
             said = " but is not significantly better than any other method"
+        if worse:
+            said += f" and is significantly worse than {in_words(worse)}"
     return f"{said}; {_of(different, total)} pairs of methods {verb} significantly{rest} ({how})"
 
 

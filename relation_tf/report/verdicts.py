@@ -124,7 +124,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
             higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
             num_methods=1 + len(judged),
         )  # fmt: skip
-        own_tasks = [task for task in scores.main_tasks if scores.network(task) in common]
+        # Also on tasks that are not in the mean because all runs of a method failed there.
+        own_tasks = [task for task in scores.main_tasks if task not in unlearned]
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     said = [f"{note} ({join_names(own)})." for note, own in notes.items()]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
-from relation_tf.stats.samples import FloatArray, check_finite, numeric_scores
+from relation_tf.stats.samples import FloatArray, check_finite, dense_ranks, numeric_scores
 from relation_tf.stats.summary import Interval
 
 TaskScores: TypeAlias = Mapping[Any, ArrayLike]  # task -> scores of a method's seeds
@@ -130,7 +130,7 @@ def probability_of_improvement(
     signs = refuse_unknown_direction(first, higher_is_better)
     wins = [
         np.heaviside(sign * (b - a[:, None]), 0.5)
-        for sign, (a, b) in zip(signs, pairs, strict=True)
+        for sign, (a, b) in zip(signs, (_ranks(*pair) for pair in pairs), strict=True)
     ]
 
     def resampled(generator: np.random.Generator, count: int) -> FloatArray:
@@ -144,6 +144,12 @@ def probability_of_improvement(
     value = float(np.mean([own.mean() for own in wins]))
     both = [scores for pair in pairs for scores in pair]
     return Estimate(value, *_percentiles(resampled, both, confidence, draws, rng))
+
+
+def _ranks(first: FloatArray, second: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the joint ranks of both samples, in which values that differ by rounding are tied."""
+    ranks = dense_ranks(np.concatenate([first, second]))
+    return ranks[: first.size], ranks[first.size :]
 
 
 def paired_tasks(first: TaskScores, second: TaskScores) -> list[tuple[FloatArray, FloatArray]]:

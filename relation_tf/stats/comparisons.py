@@ -229,7 +229,7 @@ class PairwiseResult(Shown):
             Letters of each method.
 
         Raises:
-            ValueError: If only pairs with a control were tested.
+            ValueError: If only pairs with a control were tested, or there are more than 52 groups.
         """
         from scikit_posthocs import compact_letter_display
 

@@ -68,9 +68,11 @@ class NonInferiorityResult(Shown):
 
     def differences(self) -> pd.DataFrame:
         """Return all tables as one, with the columns `task` ("mean" last) and `method`."""
-        tables: dict[Any, pd.DataFrame] = {**self.tasks, MEAN: self.table}
-        rows = [table.rename_axis("method").reset_index() for table in tables.values()]
-        tasks = np.repeat(np.array([*tables], dtype=object), len(self.table))
+        tables = [*self.tasks.values(), self.table]
+        rows = [table.rename_axis("method").reset_index() for table in tables]
+        names = np.empty(len(tables), object)  # a task can be a tuple
+        names[:] = [*self.tasks, MEAN]
+        tasks = np.repeat(names, len(self.table))
         joined = pd.concat(rows, ignore_index=True)
         joined.insert(0, "task", tasks)
         return joined
@@ -127,7 +129,7 @@ def non_inferiority(
         reference: Name of the reference method.
         margin: Largest acceptable score decrease, in the unit of the scores, at least 0; or
             `{task: margin}`.
-        alpha: One-sided level, for all methods together.
+        alpha: One-sided level, for all methods together, below 0.5.
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
             is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
             with a note, and higher on others.
@@ -158,6 +160,8 @@ def non_inferiority(
         population variances are involved, Biometrika 34, 28-35.
     """
     check_probability("alpha", alpha)
+    if alpha >= 0.5:
+        raise ValueError(f"`alpha` must be below 0.5 (it is one-sided). Received: alpha={alpha}")
     tasks, several = read_one_or_more(samples, reference, "reference")
     _check_finite(tasks)
     if isinstance(margin, Mapping):

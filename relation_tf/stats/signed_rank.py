@@ -27,6 +27,7 @@ from relation_tf.stats.samples import (
     check_finite,
     dense_ranks,
     rank_samples,
+    rounding,
 )
 from relation_tf.stats.task_samples import in_task, read_tasks
 from relation_tf.stats.unequal_spread import holm
@@ -172,7 +173,8 @@ def _signed_ranks(control: FloatArray, method: FloatArray, rtol: float) -> Float
     from scipy.stats import rankdata
 
     difference = method - control
-    difference = difference[~np.isclose(method, control, rtol=rtol, atol=0.0)]
+    atol = rounding(np.concatenate([method, control]))
+    difference = difference[~np.isclose(method, control, rtol=rtol, atol=atol)]
     if not difference.size:
         return difference
     ranks: FloatArray = rankdata(dense_ranks(np.abs(difference), rtol))

@@ -135,10 +135,21 @@ def test_letters_need_a_significant_pair(suite_of, fabricate):
         return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
 
     comparisons = compare(Scores.of(read_results(fabricate(suite_of(method=TWO), score))))
-    cola = letters_of(comparisons["CoLA"])
+    cola = letters_of([comparisons["CoLA"]])
     assert set(cola) == {"baseline", "relation"}
     assert cola["baseline"] != cola["relation"]
-    assert letters_of(comparisons["MRPC"]) == {}
+    assert letters_of([comparisons["MRPC"]]) == {}
+    # Of several families, each has letters if one has a significant pair.
+    assert letters_of([comparisons["MRPC"], comparisons["CoLA"]]) == cola
+
+
+def test_more_groups_than_letters_have_none(table_of):
+    levels = {f"m{number}": [number + seed / 100 for seed in range(3)] for number in range(54)}
+    report = compare_sources(table_of({"T": levels}), test="welch")
+    assert report.context.too_many_groups == ["T"]
+    page = report.markdown()
+    assert "No letters: more groups of methods than letters (T: pvalues.csv)." in page
+    assert "No difference" not in page
 
 
 def test_a_method_with_one_seed_is_tested(suite_of, fabricate):

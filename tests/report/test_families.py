@@ -142,6 +142,28 @@ def test_suites_are_joined_by_family(suite_of, fabricate):
     assert not compare(folders[0], other).context.scores.families
 
 
+@pytest.mark.parametrize("declared", [{"control": "attention"}, {"reference": "attention"},
+                                      {"control": "attention", "test": "steel"}])  # fmt: skip
+@pytest.mark.parametrize("other", ["the same suite", "a table"])
+def test_a_lost_control_or_reference_is_named(suite_of, fabricate, declared, other, tmp_path):
+    """As a mechanism it is no method, or two methods of each family."""
+    suite = suite_of(**VALUES, **declared)
+    source = fabricate(suite, score, name="after")
+    if other == "a table":
+        source = tmp_path / "other.csv"
+        source.write_text("task,method,seed,score\n" + "".join(
+            f"RTE,mine,{seed},0.{seed}\n" for seed in range(1, 6)
+        ))  # fmt: skip
+    report = compare(fabricate(suite, score, name="before"), source)
+    said = "reference attention" if "reference" in declared else "against attention"
+    assert report.context.scores.judged_against is None
+    assert report.context.test == "Steel-Dwass"
+    assert report.tables["pvalues"]["pvalue"].notna().any()
+    assert any(said in each for each in report.context.warnings)
+    assert "No verdict yet" not in report.markdown()
+    assert "was fixed before the runs" not in report.markdown()
+
+
 def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate):
     folder = fabricate(suite_of(**VALUES), score)
     context = compare(folder, reference="baseline", margin=2.0).context

@@ -47,6 +47,9 @@ def opened(table_of):
         ({"x": {"a": LOW, "b": LOW[::-1], "c": HIGH}}, {},
          "c has the highest mean on x and is significantly better than both other methods; 2 of 3 "
          f"pairs of methods differ significantly ({ONE})."),
+        ({"x": {"a": [1.0] * 9 + [500], "b": [*HIGH, *HIGH], "c": [*LOW, *LOW]}}, {},
+         "a has the highest mean on x but is not significantly better than any other method and is "
+         f"significantly worse than b and c; all 3 pairs of methods differ significantly ({ONE})."),
         ({"x": {"a": LOW, "b": [2.1, 3.1, 4.1, 5.1, 6.1], "c": LOW}}, {},
          f"b has the highest mean on x, but no two methods differ significantly ({ONE})."),
         (on_both({"a": LOW, "b": MIDDLE, "c": HIGH}), {},

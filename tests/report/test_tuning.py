@@ -21,17 +21,20 @@ def table(folder: Path) -> Any:
     """Return the table of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
     suite = make_suite("small", {
         "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": SWEEP,
-        "method": [{"name": "mine", "mechanism": "relation", "units": 8}],
+        "method": [{"name": name, "mechanism": "relation", "units": 8}
+                   for name in ("mine", "without-runs")],
     })  # fmt: skip
     assert suite.sweep is not None
     settings = [*suite.sweep.combinations()]
     own = {"task": "CoLA", "method": "mine", "seed": 11}
     rows = [own | each | {"score": i / 10} for i, each in enumerate(settings)][:-1]
+    rows += [{**row, "method": "without-runs"} for row in rows]
     (folder / "sweep").mkdir()
     pd.DataFrame(rows).to_csv(folder / "sweep" / "sweep.csv", index=False)
     tuned = [Tuned(task="CoLA", method="mine", settings=settings[4])]
-    results: Any = SimpleNamespace(suite=suite.model_copy(update={"tuned": tuned}), folder=folder)
-    context: Any = SimpleNamespace(results=results)
+    suite = suite.model_copy(update={"tuned": tuned})
+    results: Any = SimpleNamespace(suite=suite, folder=folder, parts=())
+    context: Any = SimpleNamespace(results=results, styles={"mine": None})
     return Tuning().blocks(context)[1]
 
 

@@ -246,6 +246,22 @@ def test_failed_runs_withhold_a_verdict(suite_of, fabricate, mean, who, verdict,
     assert again.verdicts.mean.loc["relation", "verdict"] == verdict
 
 
+def test_failures_withhold_a_mean_also_where_a_method_has_no_score(table_of, tmp_path):
+    """x failed with all seeds of C, y with one: C is not in the mean."""
+    level = {"ref": 50, "x": 90, "y": 90}
+    samples = {task: {name: [own + seed for seed in range(5)] for name, own in level.items()}
+               for task in "ABC"}  # fmt: skip
+    samples["C"]["x"] = [np.nan] * 5
+    samples["C"]["y"][0] = np.nan
+    report = compare(table_of(samples), reference="ref", drop_failed=True)
+    again = compare(report.write(tmp_path).parent, reference="ref")
+    for context in (report.context, again.context):
+        mean = context.verdicts.mean
+        assert mean["verdict"].tolist() == ["inconclusive", "inconclusive"]
+        assert mean["reason"].tolist() == ["5 failed runs", "1 failed run"]
+    assert "count as one task" not in report.markdown()
+
+
 def test_scores_that_do_not_vary_have_no_verdict(table_of):
     """Collapsed runs of two methods can all predict the most frequent class."""
     report = compare(table_of({"x": {"r": [50.0] * 3, "a": [50.0] * 3}}), reference="r", margin=1.0)

@@ -123,3 +123,8 @@ def test_scores_are_checked(second, message):
         probability_of_improvement({0: [1.0], 1: [2.0]}, second)
     with pytest.raises(TypeError, match="scores must be a dict of task -> scores"):
         interquartile_mean([1, 2, 3])
+
+
+def test_scores_that_differ_by_rounding_are_ties():
+    first, second = {"x": [0.3] * 5}, {"x": [0.1 + 0.2] * 5}
+    assert probability_of_improvement(first, second).value == 0.5

@@ -195,3 +195,15 @@ def test_a_table_of_tasks_is_read():
     found = non_inferiority(table, reference="r", margin=0.1)
     assert list(found.tasks) == ["x", "y"]
     assert found.table["difference"]["a"] == pytest.approx(1)
+
+
+def test_a_task_can_have_the_name_of_the_mean():
+    tasks = {"x": {"r": [1.0, 2], "a": [3.0, 4]}, "mean": {"r": [1.0, 2], "a": [5.0, 6]}}
+    table = non_inferiority(tasks, "r", 1.0).differences()
+    assert table["task"].tolist() == ["x", "mean", "mean"]
+    assert table["difference"].tolist() == [2, 4, 3]
+
+
+def test_a_one_sided_level_is_below_a_half():
+    with pytest.raises(ValueError, match=r"`alpha` must be below 0\.5"):
+        non_inferiority({"r": [1.0, 2], "a": [3.0, 4]}, "r", 1.0, 0.6)

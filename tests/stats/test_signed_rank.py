@@ -130,3 +130,8 @@ def test_beyond_that_p_is_approximate():
     tasks = {n: {"c": [0.0], "x": [own]} for n, own in enumerate(differences)}
     expected = wilcoxon(differences, method="asymptotic").pvalue
     assert wilcoxon_holm(tasks, "c").pvalue["x"] == pytest.approx(expected)
+
+
+def test_zero_and_a_rounding_error_are_tied():
+    tasks = {f"t{number}": {"c": [0.1, 0.2, -0.3], "m": [0.0, 0, 0]} for number in range(6)}
+    assert wilcoxon_holm(tasks, "c").pvalue["m"] == 1.0

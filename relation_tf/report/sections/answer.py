@@ -198,6 +198,9 @@ def _scope(context: ReportContext) -> Iterator[str | Span]:
         "Scope: p, intervals and verdicts generalize to other seeds on the same evaluation rows, "
         "not to other rows"
     )
+    several = [part.several for part in context.parts.values() if part.several is not None]
+    if any(test.procedure.unit == "task" for test in several):
+        yield "; those over tasks generalize to similar tasks"
     if any("variance" in part.row_tables for part in context.parts.values()):
         yield "; for other rows, see "
         yield Span("Seeds and evaluation rows", "section", "variance")
@@ -322,7 +325,8 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     yield from definitions(scores, verdicts)
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
-    if any(table["reason"].ne("").any() for table in verdicts.tasks.values()):
+    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
+    if any(table["reason"].ne("").any() for table in tables):
         yield (
             "A method with failed runs is never better or no worse, and no method is worse than a "
             "reference with failed runs."
@@ -332,7 +336,7 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
         yield "The result does not generalize to other tasks."
     if len(verdicts.tasks) == 1:
         yield from verdicts.notes
-    if 0 < tasks < len({*verdicts.tasks} - {*scores.diagnostics}):
+    if tasks and scores.shared:
         shared = [f" ({in_words(own)})" for own in scores.shared.values()]
         yield (
             f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "

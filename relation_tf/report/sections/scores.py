@@ -21,7 +21,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import score_dots
-from relation_tf.stats.presentation import count
+from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.metrics import counted, find_metric
 
 
@@ -72,6 +72,21 @@ def _within(context: ReportContext) -> str:
     return " of a family" if context.scores.families else ""
 
 
+def _letters(context: ReportContext) -> str:
+    """Return what letters and columns without letters mean, without the test."""
+    without = "a column without letters has no significant difference"
+    if context.too_many_groups:
+        without += f", or {_no_letters(context)}"
+    return (
+        f"methods{_within(context)} that share a letter in a column do not differ significantly; "
+        f"{without}"
+    )
+
+
+def _no_letters(context: ReportContext) -> str:
+    return f"more groups of methods than letters ({in_words(context.too_many_groups)}: pvalues.csv)"
+
+
 def _note(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
     yield f"Mean over {count(scores.seeds, 'seed')}"
@@ -92,11 +107,10 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     if _lettered(context):
         yield " "
         yield Span("a b", "superscript")
-        yield (
-            f": methods{_within(context)} that share a letter in a column do not differ "
-            f"significantly {test}; a column without letters has no significant difference"
-        )
+        yield f": {_letters(context)} {test}"
         yield elsewhere
+    elif context.too_many_groups:
+        yield f" No letters: {_no_letters(context)}."
     elif context.tested and scores.control is None:
         where = "on any single task" if tested else "in any column"
         yield f" No difference{_within(context)} {where} is significant {test}"
@@ -112,9 +126,9 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
                 " The average includes only seeds with a score on every task. The two metrics of a "
                 f"task{_counted_once(context)} are averaged first, then the tasks."
             )
-        elif scores.alike:
+        elif scores.alike and not _has_whole_seed(context):
             yield " There is no average yet: no seed has all tasks of the suite."
-        else:
+        elif not scores.alike:
             maybe = "probably " if scores.unit_remark else ""
             yield f" There is no average, because the metrics {maybe}differ in unit or direction."
     if scores.diagnostics:
@@ -123,6 +137,14 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     if failed:
         verb = "is" if failed == 1 else "are"
         yield f" {count(failed, 'run')} failed and {verb} not in the table."
+
+
+def _has_whole_seed(context: ReportContext) -> bool:
+    """Return True if a seed of a method has all tasks; sources without averages have none."""
+    scores = context.scores
+    own = scores.table[scores.table["task"].isin(scores.main_tasks)]
+    tasks = own.groupby(["method", "seed"])["task"].nunique()
+    return bool((tasks == len(scores.main_tasks)).any())
 
 
 def _counted_once(context: ReportContext) -> str:
@@ -152,8 +174,7 @@ def _caption(context: ReportContext) -> str:
         f", {scores.times_100}" if scores.times_100 else "",
         "; bold: best mean",
         f" (lowest for {', '.join(lower)})." if lower else ".",
-        f" Methods{_within(context)} that share a letter in a column do not differ significantly "
-        f"({context.test}, {context.level})."
+        f" {capital(_letters(context))} ({context.test}, {context.level})."
         if _lettered(context)
         else "",
         f" {context.dagger}" if context.dagger else "",
@@ -192,6 +213,8 @@ def best_drawn(context: ReportContext) -> str:
     drawn, total = len(context.drawn), len(context.styles)
     ranked = "by mean rank " if len(context.scores.main_tasks) > 1 else ""
     said = f" Drawn: the {drawn} best of {total:,} methods {ranked}"
+    if context.mean_ranks.empty:  # no task has all methods
+        said = f" Drawn: the first {drawn} of {total:,} methods"
     return f"{said.rstrip()}; all scores are in scores.csv." if drawn < total else ""
 
 

@@ -29,8 +29,10 @@ class Tuning(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return a table of the validation scores of all settings."""
         results = context.results
-        table = None if results is None else sweep_of(results)
-        if results is None or table is None or table.empty:
+        if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
+            return []
+        table = sweep_of(results)
+        if table is None or table.empty:
             return []
         suite = results.suite
         assert suite.sweep is not None
@@ -38,7 +40,8 @@ class Tuning(Section):
         rows = {
             task: [
                 row
-                for name in _names(suite, task, means)
+                for name in context.styles
+                if (task, name) in means
                 for row in _rows(suite, task, name, means)
             ]
             for task in suite.tasks
@@ -77,11 +80,6 @@ def _columns(sweep: Sweep) -> list[Column]:
     others = [Column(key) for key in sweep.values if key != across]
     values = [Column(f"{across} {value}", "number") for value in sweep.values[across]]
     return [Column("Method", "method"), *others, *values]
-
-
-def _names(suite: Suite, task: str, means: Mapping[tuple[str, str], Any]) -> list[str]:
-    names = (str(method.name) for method in suite.methods())
-    return [name for name in names if (task, name) in means]
 
 
 def _rows(
