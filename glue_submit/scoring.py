@@ -81,7 +81,8 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
     Args:
         predictions: As for `pack`, for the rows of the dev sets, or several such folders, such as
             the runs of a method, with files `<Task>.dev.tsv` and `AX.test.tsv`; MNLI-m is
-            dev_matched, MNLI-mm dev_mismatched. Tasks can be missing. Scores of STS-B can be outside [0, 5].
+            dev_matched, MNLI-mm dev_mismatched. Tasks can be missing. Scores of STS-B can be
+            outside [0, 5].
         labels: A folder in the layout of `glue_data` (or one that contains `glue_data`), or a
             mapping from task names to labels. By default the column `label` of the predictions,
             which files of a suite's runs have. AX is scored only if it has labels: its labelled

@@ -230,9 +230,10 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Learning rate schedule of the FCSR preprint, constant within each epoch.
 
     In epoch i, from 0, `lr_i = 0.8 lr_0 0.01^((i + 0.01) / (epochs + 0.01))` (equation 16): the
-    rate decays from 0.8 to about 0.008 of the initial rate. With `compounding=True` the rate of
-    the previous epoch replaces `lr_0`: `lr_i = 0.8 lr_{i-1} 0.01^((i + 0.01) / (epochs + 0.01))`.
-    It then decays to almost zero after 10 of 40 epochs.
+    rate decays from 0.8 to 0.009 of the initial rate in 40 epochs. With `compounding=True` the rate
+    of the previous epoch replaces `lr_0`:
+    `lr_i = 0.8 lr_{i-1} 0.01^((i + 0.01) / (epochs + 0.01))`. It then decays to almost zero after
+    10 of 40 epochs.
 
     Args:
         initial_learning_rate: `lr_0`, positive.
@@ -272,6 +273,10 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
         for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        if not isinstance(compounding, bool):
+            raise ValueError(
+                f"`compounding` must be True or False. Received: compounding={compounding!r}"
+            )
         self.initial_learning_rate = float(initial_learning_rate)
         self.epochs = int(epochs)
         self.steps_per_epoch = int(steps_per_epoch)

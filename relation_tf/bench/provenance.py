@@ -120,7 +120,9 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
 
 def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
     """Return the facts that must be unchanged when an interrupted run resumes."""
-    return {"config": run.model_dump(mode="json"), **machine(distribution), **software()}
+    here = machine(distribution)
+    del here["platform"], here["cores"]  # a newer kernel or more cores change no result
+    return {"config": run.model_dump(mode="json"), **here, **software()}
 
 
 def command() -> str:

@@ -17,7 +17,8 @@ import pandas as pd
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import Results, read_results, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
-from relation_tf.config.loading import make_suite
+from relation_tf.config.loading import make_suite, select
+from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name
 from relation_tf.errors import OptionError, SuiteError, join_names
@@ -25,6 +26,7 @@ from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
 
 TABLE = "sweep.csv"
+DONE = "*/result.json"  # files of the finished runs of a task and method
 
 # Keys of a suite that a comparison needs; the sweep compares no methods.
 _COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families", "published",
@@ -36,6 +38,7 @@ def tune(
     folder: Path,
     train: Callable[[Suite, Path, list[str] | None], Any],
     say: Callable[[str], None],
+    tasks: str | Iterable[str] | None = None,
     methods: str | Iterable[str] | None = None,
 ) -> Suite:
     """Train the pending runs of a sweep, and return the suite with the chosen settings.
@@ -45,13 +48,15 @@ def tune(
         folder: The folder of the suite's runs; those of the sweep are in its folder `sweep`.
         train: Function of a suite, its folder and the methods to train (None for all).
         say: Called with lines for the user.
+        tasks: Names of tasks to tune for, by default all.
         methods: Names of methods or mechanisms to tune, by default all.
 
     Raises:
-        SuiteError: If the sweep cannot be run, or a method has no combination without failed runs.
+        SuiteError: If the sweep cannot be run, a run of it failed, or all combinations of a method
+            diverged.
     """
     assert suite.sweep is not None
-    tuning = tuning_suite(suite)
+    tuning, pairs = tuning_suite(suite), _pairs(select(suite, tasks, methods))
     chosen = None
     if methods is not None:
         names = suite.find_methods(methods)
@@ -62,12 +67,20 @@ def tune(
     table = sweep_table(suite, results)
     with writing(folder / SWEEP):
         write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
+    unfinished = [pair for pair in pairs if not _is_whole(suite, table, *pair)]
+    if unfinished:
+        reason = f" ({results.failures[0][1]:.160})" if results.failures else ""
+        raise SuiteError(
+            f"{folder / SWEEP}: some runs of the sweep failed for {_named(unfinished)}{reason}. "
+            "The runs of the suite need all: the same command tries them again. To leave a value "
+            "out, change the sweep and choose another --out"
+        )
     tuned, kept = _choices(suite, folder, table)
-    if lacking := _lacking(results, {(each.task, each.method) for each in tuned}, suite):
+    known = {(each.task, each.method) for each in tuned}
+    if diverged := [pair for pair in pairs if pair not in known]:
         raise SuiteError(
             f"{folder / SWEEP}: no combination of the sweep has finite losses in all its runs for "
-            f"{join_names(lacking)}. The same command tries failed runs again; for diverged runs, "
-            "change the values of the sweep"
+            f"{_named(diverged)}. Change the values of the sweep, and choose another --out"
         )
     for line in (*_chosen(suite, tuned), *kept):
         say(line)
@@ -98,7 +111,7 @@ def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> tuple[list[Tune
     fixed = {
         (each.task, each.method): each
         for each in earlier
-        if any((folder / "runs" / each.task / each.method).glob("*/result.json"))
+        if any((folder / "runs" / each.task / each.method).glob(DONE))
     }
     for place, each in enumerate(tuned):
         before = fixed.pop((each.task, each.method), each)
@@ -126,6 +139,43 @@ def described(sweep: Sweep) -> str:
     sizes = [f"{len(values)} values of {key}" for key, values in sweep.values.items()]
     seeds = "1 seed" if len(sweep.seeds) == 1 else f"{len(sweep.seeds)} seeds"
     return f"{' x '.join([*sizes, seeds])} for each method and task"
+
+
+def check_untuned(suite: Suite, folder: Path, runs: Sequence[RunConfig]) -> None:
+    """Check that no requested run was finished before the suite had a sweep.
+
+    Args:
+        suite: A suite with `sweep`.
+        folder: The folder of the suite's runs.
+        runs: The requested runs.
+
+    Raises:
+        SuiteError: The message names the method and the task.
+    """
+    earlier = RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
+    tuned = {(each.task, each.method) for each in earlier}
+    for task, method in _pairs(runs):
+        if (task, method) not in tuned and any((folder / "runs" / task / method).glob(DONE)):
+            raise SuiteError(
+                f"{folder}: runs of {method} on {task} are finished, and suite {suite.name} now "
+                "has a sweep. Choose another --out"
+            )
+
+
+def _pairs(runs: Iterable[RunConfig]) -> list[tuple[str, str]]:
+    """Return the tasks and methods of runs."""
+    return [*dict.fromkeys((run.task, run.method) for run in runs)]
+
+
+def _named(pairs: Iterable[tuple[str, str]]) -> str:
+    return join_names([f"{method} on {task}" for task, method in pairs])
+
+
+def _is_whole(suite: Suite, table: pd.DataFrame, task: str, method: str) -> bool:
+    """Return True if all runs of the sweep for a task and method have results."""
+    assert suite.sweep is not None
+    own = table[(table["task"] == task) & (table["method"] == method)]
+    return len(own) == len([*suite.sweep.combinations()]) * len(suite.sweep.seeds)
 
 
 def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
@@ -229,7 +279,7 @@ def _validation_score(suite: Suite, results: Results, run: Mapping[str, Any]) ->
 
 
 def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
-    """Return the best settings of each task and method that has finished runs of all seeds.
+    """Return the best settings of each task and method for which all runs are finished.
 
     The best combination has the best mean score over the seeds of the sweep; of equal ones, the
     first in the order of the suite.
@@ -243,7 +293,7 @@ def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
     for (task, method), means in means_of(suite, table).items():
         higher = find_metric(suite.find_task(task).metrics[0]).higher_is_better
         known = {i: mean for i, mean in enumerate(means) if not math.isnan(mean)}
-        if known:
+        if known and _is_whole(suite, table, task, method):
             best = (max if higher else min)(known, key=lambda i: known[i])
             chosen.append(Tuned(task=task, method=method, settings=combinations[best]))
     return chosen
@@ -279,17 +329,3 @@ def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
         else:
             same &= table[key].map(str) == str(value)  # text
     return same
-
-
-def _lacking(results: Results, tuned: set[tuple[str, str]], suite: Suite) -> list[str]:
-    """Return the tasks and methods with begun runs but without a choice."""
-    assert suite.sweep is not None
-    failed = {tuple(name.split("/")[:2]) for name, _ in results.failures}
-    begun = {(run["task"], run["method"]) for run in results.runs} | failed
-    return [
-        f"{method.name} on {task}"
-        for task in suite.tasks
-        for method in suite.methods()
-        if (task, str(method.name)) not in tuned
-        and any((task, name) in begun for name, _ in _variants(suite.sweep, method.name))
-    ]

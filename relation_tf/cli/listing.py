@@ -94,7 +94,8 @@ def tasks(
         if suite is not None:
             loaded = load_suite(suite, parse_settings(settings), made.plugins)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
-            reading = {config.task: config.reading() for config in loaded.runs()}
+            for config in loaded.runs():  # as the first method reads it
+                reading.setdefault(config.task, config.reading())
     if settings and suite is None:
         raise typer.BadParameter("--set: needs --suite SUITE")
     folders = made.data, made.tfds_folder

@@ -33,14 +33,14 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     there when a module imports Keras.
 
     Args:
-        modules: Names of modules, such as `"my_module"`.
+        modules: Names of modules, such as `"my_module"`, or one name.
         folder: Another folder to search.
 
     Raises:
         SuiteError: If a module cannot be found or raises an error.
     """
     load_installed_plugins()
-    modules = [*modules]
+    modules = [modules] if isinstance(modules, str) else [*modules]
     if not modules:
         return
     places = [str(Path.cwd()), *([] if folder is None else [str(Path(folder).resolve())])]

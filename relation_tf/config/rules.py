@@ -138,7 +138,8 @@ _RULES = (
         {
             **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
             **_defaults("vocabulary_size", "max_length", "pretrained", "positions", "segments"),
-            **_defaults("short_convolution"),
+            **_defaults("short_convolution", "network", "embedding_dim", "embedding_initializer"),
+            **_defaults("initializer", "hidden_units", "hidden_activation", "compute"),
             "group": ([],),
         },
         "for {}, whose characters are generated",

@@ -136,6 +136,14 @@ class Suite(TrainingSettings):
             )
         return values
 
+    @field_validator("tuned")
+    @classmethod
+    def _tuned_once(cls, tuned: list[Tuned]) -> list[Tuned]:
+        for (task, method), times in Counter((each.task, each.method) for each in tuned).items():
+            if times > 1:
+                raise ValueError(f"one entry for {method} on {task}, found {times}")
+        return tuned
+
     @model_validator(mode="after")
     def _follows_the_rules(self) -> Self:
         check(self)

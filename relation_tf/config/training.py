@@ -234,6 +234,16 @@ class TrainingSettings(BaseModel):
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
 
+    @field_validator("optimizer_options", "schedule_options", "stopping_options")
+    @classmethod
+    def _are_no_keys(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a second place for the value of a key: a sweep of the key would have no effect."""
+        for name in options:
+            key = "learning_rate" if name == "initial_learning_rate" else name
+            if key in cls.model_fields:
+                raise ValueError(f"options other than {name!r}: set the key {key!r}")
+        return options
+
 
 class Override(BaseModel):
     """Settings of one task, see `TrainingSettings`, and its `margin`, see `Suite`.

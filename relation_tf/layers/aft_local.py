@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
@@ -13,6 +12,7 @@ from relation_tf.layers.masking import close_up, kept_before, to_float32
 from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
+_BLOCK = 64  # largest window with blocks of a constant size
 _LOWEST = -1e30  # Maximum key without kept tokens.
 
 
@@ -146,7 +146,7 @@ class AFTLocal(TokenMixer):
         sums of further blocks are added. A total minus the window would lose digits.
         """
         batch, length = ops.shape(terms)[0], ops.shape(terms)[1]
-        size, width = self.window, terms.shape[2]
+        size, width = self._block(length), terms.shape[2]
         num_blocks = (length + size - 1) // size
         around = ((size, (num_blocks + 1) * size - length), (0, 0), (0, 0))
         # Tokens first: few products of large matrices.
@@ -155,17 +155,25 @@ class AFTLocal(TokenMixer):
         three = ops.concatenate([part(blocks, i, num_blocks, axis=0) for i in range(3)], axis=1)
         totals = ops.sum(blocks, axis=1, keepdims=True)
         far = _earlier(totals) + ops.flip(_earlier(ops.flip(totals, axis=0)), axis=0)
-        sums = ops.matmul(self._weights(), three) + far
+        sums = ops.matmul(self._weights(size), three) + far
         sums = part(ops.reshape(sums, (num_blocks * size, batch, width)), 0, length, axis=0)
         return ops.transpose(sums, (1, 0, 2))
 
-    def _weights(self) -> Any:
+    def _block(self, length: Any) -> Any:
+        """Return the number of tokens of a block: the window, or all tokens if they are fewer."""
+        if self.window <= _BLOCK:
+            return self.window
+        if isinstance(length, int):
+            return min(self.window, length)
+        return ops.minimum(self.window, length)
+
+    def _weights(self, size: Any) -> Any:
         """Return `exp(w)` between tokens of a block and of three blocks; 1 outside the window."""
-        size = self.window
-        distance = size + np.arange(size)[:, None] - np.arange(3 * size)
-        index = np.clip(distance, 1 - size, size - 1) + size - 1
+        tokens, others = (ops.arange(count * size, dtype="int32") for count in (1, 3))
+        distance = size + tokens[:, None] - others
+        index = ops.clip(distance, 1 - self.window, self.window - 1) + self.window - 1
         weights = ops.take(ops.exp(to_float32(self.position_bias)), index, axis=0)
-        return ops.where(np.abs(distance) < size, weights, 1.0)
+        return ops.where(ops.abs(distance) < self.window, weights, 1.0)
 
 
 def _earlier(totals: Any) -> Any:

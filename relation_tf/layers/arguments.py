@@ -23,6 +23,13 @@ def non_negative_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def random_seed(name: str, value: Any) -> int | None:
+    """Return `value`, or raise if it is neither None nor an integer."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise ValueError(f"`{name}` must be an integer or None. Received: {name}={value!r}")
+    return None if value is None else int(value)
+
+
 def number_of_heads(num_heads: Any, units: int) -> int:
     """Return `num_heads`, or raise if it is not a positive divisor of `units`."""
     num_heads = positive_integer("num_heads", num_heads)

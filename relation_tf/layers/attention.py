@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import number_of_heads
+from relation_tf.layers.arguments import number_of_heads, positive_integer
 from relation_tf.layers.causal import CausalMixer, aligned, causal_softmax, up_to_own
 from relation_tf.layers.chunked_attention import causal_chunked_attention, chunked_attention
 from relation_tf.layers.heads import join_heads, mask_of_heads, split_heads
@@ -238,6 +238,7 @@ class Attention(CausalMixer):
                 "`max_length` must be a positive integer: the state of attention holds all tokens. "
                 "Received: max_length=None"
             )
+        max_length = positive_integer("max_length", max_length)
         empty = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
         return empty, empty, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")
 

@@ -105,7 +105,7 @@ class CausalMixer(TokenMixer):
             The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: If `x` has another shape.
+            ValueError: If `x` or `mask` has another shape.
         """
         x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
         width_of("x", x.shape)
@@ -114,7 +114,7 @@ class CausalMixer(TokenMixer):
                 "`x` must have shape (batch, 1, width), one token per sequence. "
                 f"Received: x.shape={tuple(x.shape)}"
             )
-        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
+        mask = step_mask(x, mask)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
         output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
@@ -131,6 +131,18 @@ class CausalMixer(TokenMixer):
     def zeros(self, *shape: int) -> Any:
         """Return zeros in float32 or wider, for accumulation."""
         return ops.zeros(shape, float32_or_wider(self.compute_dtype))
+
+
+def step_mask(x: Any, mask: Any) -> Any:
+    """Return the mask of one token of each sequence, `(batch, 1)`, or raise for another shape."""
+    if mask is None:
+        return ops.ones(ops.shape(x)[:2], "bool")
+    mask = ops.cast(mask, "bool")
+    if len(mask.shape) != 2 or mask.shape[1] != 1:
+        raise ValueError(
+            f"`mask` must have shape (batch, 1). Received: mask.shape={tuple(mask.shape)}"
+        )
+    return mask
 
 
 def check_steps(layer: Any) -> None:

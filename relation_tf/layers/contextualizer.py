@@ -12,6 +12,7 @@ from relation_tf.layers.arguments import (
     one_of,
     positive_integer,
     positive_number,
+    random_seed,
     true_or_false,
     width_of,
 )
@@ -118,7 +119,7 @@ class Contextualizer(WeightedLayer):
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
         self.algorithm = one_of("algorithm", algorithm, _ALGORITHMS)
         self.epsilon = positive_number("epsilon", epsilon)
-        self.seed = seed
+        self.seed = random_seed("seed", seed)
         self.use_bias = true_or_false("use_bias", use_bias)
         if initial_context == "uniform":
             self.seed_generator = keras.random.SeedGenerator(seed)

@@ -26,7 +26,8 @@ class FCSR(WeightedLayer):
     - semantic analysis of `S, C, C^`: `H = S * Gq + C * Gk + C^ * Gv`, `H^ = tanh(H) * Go`.
 
     The output is `[C, C^, H, H^]`. Each cell has one matrix for all gates: rows in the order of
-    its inputs, columns in the order q, k, v, o. Cost is linear in the number of tokens.
+    its inputs, columns in the order q, k, v, o. Cost is linear in the number of tokens. On
+    JAX there is no forward-mode derivative.
 
     Args:
         decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.

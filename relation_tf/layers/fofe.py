@@ -31,7 +31,7 @@ class FOFE(BaseLayer):
 
     The sums are computed by doubling, `f <- f + decay^(2^k) shift(f, 2^k)`, in time linear in the
     number of tokens, until weights are below the precision of float32. With a slow decay they are
-    computed hierarchically in blocks of tokens.
+    computed hierarchically in blocks of tokens. On JAX there is no forward-mode derivative.
 
     Args:
         decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.

@@ -72,7 +72,8 @@ class LinearAttention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        variant: `"equations"` or `"released_code"`; sets the defaults of the next four arguments.
+        variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
+            `dropout` and `output_projection`.
         normalization: `"none"`, `"sum"`, `"rms"` or `"released_code"`. Default: `"none"`, or
             `"released_code"` for the released code. The mechanism "linear-attention" has the
             default `"sum"` in the blocks of encoders, language models and encoder-decoders.
@@ -258,7 +259,7 @@ class LinearAttention(CausalMixer):
         if callable(self.feature_map):
             return self.feature_map(x)
         if self.feature_map == "elu":
-            return ops.elu(x) + 1.0
+            return ops.relu(x) + ops.exp(ops.minimum(x, 0.0))  # elu(x) + 1 would cancel
         if self.feature_map == "relu":
             return ops.relu(x)
         if self.feature_map == "identity":

@@ -201,11 +201,19 @@ class LocalAttention(CausalMixer):
         weights = masked_softmax(ops.matmul(q, transposed(tokens.keys)), kept)
         return ops.matmul(self.drop(weights, training), tokens.values)
 
+    def _block(self, num_tokens: Any) -> Any:
+        """Return the number of queries of a block: the window, or all tokens if they are fewer."""
+        if self.window <= _BLOCK:
+            return _BLOCK
+        if isinstance(num_tokens, int):
+            return max(_BLOCK, min(self.window, num_tokens))
+        return ops.maximum(_BLOCK, ops.minimum(self.window, num_tokens))
+
     def _in_windows(
         self, q: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
     ) -> Any:
         """Compute the outputs by blocks of queries, as if no query were global."""
-        length, size = ops.shape(q)[1], max(self.window, _BLOCK)
+        length, size = ops.shape(q)[1], self._block(ops.shape(tokens.keys)[1])
         num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
         around = 2 if self.causal else 3  # blocks of tokens for a block of queries
         last = tokens.last + ops.zeros_like(place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import keras
 from keras import ops
@@ -24,11 +24,15 @@ class TwoDirections(TokenMixer):
     tokens i to the last. A recurrent layer without `causal=True` also reads both directions, with
     the same weights, and adds them.
 
+    A convolution over queries (`Mamba2`, `DeltaNet`, `GatedDeltaNet`) also sees later queries here:
+    the first outputs of all queries differ from those of only the first queries.
+
     Args:
         layer: A causal layer of this package. The layer of the other direction is created from its
             configuration, with another seed of the dropout; an initializer with a seed gives both
             the same initial weights.
         merge: `"concatenate"`: the output has twice the units of `layer`; `"sum"`: the same units.
+        seed: Random seed of the dropout of both, default: that of `layer`.
         name: Name of the layer.
         dtype: Dtype policy of the layer; `layer` keeps its own.
         trainable: If False, the weights are not trained.
@@ -60,6 +64,7 @@ class TwoDirections(TokenMixer):
         self,
         layer: Any,
         merge: Merge = "concatenate",
+        seed: int | None = None,
         *,
         name: str | None = None,
         dtype: Any = None,
@@ -72,10 +77,14 @@ class TwoDirections(TokenMixer):
             )
         one_of("merge", merge, get_args(Merge))
         units = layer.units * (2 if merge == "concatenate" else 1)
-        super().__init__(units, name=name, dtype=dtype, trainable=trainable)
+        super().__init__(units, seed=seed, name=name, dtype=dtype, trainable=trainable)
+        if self.seed not in (None, layer.seed):
+            layer = type(layer).from_config({**layer.get_config(), "seed": self.seed})
         self.layer, self.merge = layer, merge
         seed, name = seed_of_part(layer.seed, 1), f"{layer.name}_backward"
         self.backward = type(layer).from_config({**layer.get_config(), "seed": seed, "name": name})
+
+    reads_later_queries: ClassVar[bool] = True
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create the weights of both layers."""
@@ -106,7 +115,8 @@ class TwoDirections(TokenMixer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         layer = keras.saving.serialize_keras_object(self.layer)
-        return {**keras.layers.Layer.get_config(self), "layer": layer, "merge": self.merge}
+        own = {"layer": layer, "merge": self.merge, "seed": self.layer.seed}
+        return {**keras.layers.Layer.get_config(self), **own}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TwoDirections:

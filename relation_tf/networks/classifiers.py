@@ -443,7 +443,7 @@ class TextEncoder:
             # The first token sees only itself; the last token has seen all.
             return last_token(mix_all(layer, x, mask), mask)
         readout = self.config.compute == "readout" and self.entry.head == "first"
-        if readout and accepts(layer, "value"):
+        if readout and accepts(layer, "value") and not getattr(layer, "reads_later_queries", False):
             return mix_for_first(layer, x, mask)
         mixed = mix_all(layer, x, mask)
         return first_token(mixed) if readout and len(mixed.shape) == 3 else mixed

@@ -9,9 +9,9 @@ from typing import Any, Literal, Self, get_args
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of, positive_integer, rate, width_of
+from relation_tf.layers.arguments import one_of, positive_integer, random_seed, rate, width_of
 from relation_tf.layers.base import BaseLayer, built_child
-from relation_tf.layers.causal import check_steps
+from relation_tf.layers.causal import check_steps, step_mask
 from relation_tf.layers.masking import boolean, zero_masked
 from relation_tf.networks.mixing import MixerFactory, mix_all
 from relation_tf.networks.safe_mode import refuse_imports
@@ -106,7 +106,7 @@ class Encoder(BaseLayer):
         self.norm = one_of("norm", norm, get_args(Norm))
         self.dropout = rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
-        self.seed = seed
+        self.seed = random_seed("seed", seed)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the projection, the blocks and the final normalization."""
@@ -221,8 +221,7 @@ class Encoder(BaseLayer):
             True
         """
         x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
-        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
-        return self.advance(x, state, mask)[:2]
+        return self.advance(x, state, step_mask(x, mask))[:2]
 
     def advance(
         self, x: Any, state: tuple[Any, ...], mask: Any, source: Any = None

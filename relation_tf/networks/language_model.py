@@ -37,11 +37,13 @@ class LanguageModel(keras.Model):
 
     Call arguments:
         ids: Integers, `(batch, tokens)`, 0 for padding.
-        at: Integers, `(batch, places)`: positions of the tokens to predict. Default: all tokens,
-            for which the logits cost more than the encoder.
+        at: Integers, `(batch, places)`: positions of the tokens to predict, from -tokens (the
+            first) to tokens - 1. Default: all tokens, for which the logits cost more than the
+            encoder.
 
     Returns:
-        float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`.
+        float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`;
+        with a policy of half precision they are rounded to it.
 
     Raises:
         ValueError: If an argument is out of range, or the encoder has no fixed `units` or is not
@@ -124,14 +126,14 @@ class LanguageModel(keras.Model):
         hidden = ops.reshape(hidden, (-1, self.encoder.units))
         places = tokens
         if at is not None:
-            at = ops.cast(at, "int32")
+            at = ops.mod(ops.cast(at, "int32"), tokens)
             places = ops.shape(at)[1]
             start = ops.arange(batch, dtype="int32") * tokens
             hidden = ops.take(hidden, ops.reshape(at + start[:, None], (-1,)), axis=0)
         return ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
 
     def _logits(self, hidden: Any) -> Any:
-        """Return float32 logits `(rows, vocabulary_size)` of outputs `(rows, units)`."""
+        """Return logits `(rows, vocabulary_size)` of outputs `(rows, units)`, cast to float32."""
         if self.projection is not None:
             hidden = self.projection(hidden)
         # Two-dimensional: a batched product would hold a copy of the matrix for each row.

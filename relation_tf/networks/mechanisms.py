@@ -229,6 +229,22 @@ def in_blocks(
     return {**own, **selected, **(options or {})}
 
 
+def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
+    """Return a mechanism and those inside, down to the one that mixes tokens.
+
+    Example:
+        >>> gru = {"mechanism": "two-directions", "options": {"mechanism": "min-gru"}}
+        >>> nested_mechanisms("encoder", gru)
+        ['encoder', 'two-directions', 'min-gru']
+    """
+    entry = MECHANISMS.get(mechanism)
+    around = entry.options.get("mechanism") if entry else None
+    if around is None:
+        return [mechanism]
+    inner = str(options.get("mechanism", around))
+    return [mechanism, *nested_mechanisms(inner, options.get("options") or {})]
+
+
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
     """Return the mechanism that mixes tokens: the argument, or the mechanism inside a stack.
 
@@ -236,9 +252,7 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
-    entry = MECHANISMS.get(mechanism)
-    around = entry.options.get("mechanism") if entry else None
-    return mechanism if around is None else str(options.get("mechanism", around))
+    return nested_mechanisms(mechanism, options)[-1]
 
 
 def inner_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
@@ -249,12 +263,18 @@ def inner_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
         >>> inner_mechanisms("transformer-encoder-decoder", both)
         ['relation', 'attention']
     """
-    entry = MECHANISMS.get(mechanism)
-    decoder = None
-    if entry is not None and entry.output_type == "sequence":
-        decoder = options.get("decoder_mechanism")
-    names = [mixing_mechanism(mechanism, options), *([] if decoder is None else [str(decoder)])]
+    names = [mixing_mechanism(mechanism, options)]
+    if (decoder := _decoder(mechanism, options)) is not None:
+        names.append(mixing_mechanism(decoder, options.get("decoder_options") or {}))
     return [*dict.fromkeys(names)]
+
+
+def _decoder(mechanism: str, options: Mapping[str, Any]) -> str | None:
+    """Return the separate mechanism of a decoder; None if there is none."""
+    entry = MECHANISMS.get(mechanism)
+    decoder = options.get("decoder_mechanism")
+    writes = entry is not None and entry.output_type == "sequence"
+    return str(decoder) if writes and decoder is not None else None
 
 
 def custom_layers(mechanism: str, options: Mapping[str, Any]) -> list[str]:
@@ -278,7 +298,9 @@ def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
         >>> is_built_in("encoder", {"mechanism": "my_module:MyLayer"})
         False
     """
-    names = {mechanism, *inner_mechanisms(mechanism, options)}
+    names = nested_mechanisms(mechanism, options)
+    if (decoder := _decoder(mechanism, options)) is not None:
+        names += nested_mechanisms(decoder, options.get("decoder_options") or {})
     return all(name in MECHANISMS and MECHANISMS.origin(name) == __name__ for name in names)
 
 

@@ -28,7 +28,7 @@ def two_directions(
         mechanism: Name of a mechanism with a causal form.
         merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
         options: Further arguments of the mechanism.
-        seed: Random seed of the dropout.
+        seed: Random seed of the dropout, default: that in `options`.
         name: Name of the layer.
         dtype: Dtype policy of both directions and of the sum.
 
@@ -44,7 +44,7 @@ def two_directions(
     if merge == "concatenate":
         units = (units + 1) // 2
     entry = entry_of(mechanism)
-    own = {"seed": seed, "dtype": dtype}
-    own |= {**in_blocks(entry, options, equations=True), "causal": True}
+    own = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
+    own |= {} if seed is None else {"seed": seed}
     forward = make_layer(entry, units, 0.0, own, name="forward")
     return TwoDirections(forward, merge, name=name, dtype=dtype)

@@ -111,15 +111,13 @@ def only_known(scores: Scores) -> Scores:
         name = getattr(scores, key)
         if not (None not in own if own else name in scores.methods):
             families = [replace(family, **{key: None}) for family in scores.families]
-            scores = replace(scores, **{key: None, "families": families})
-    lost = {
-        key: None
-        for key in ("test", "test_over_tasks")
-        if (name := getattr(scores, key)) is not None
-        and scores.control is None
-        and PROCEDURES.find(name).against_control
-    }
-    return replace(scores, **lost)
+            changes: dict[str, Any] = {key: None, "families": families}
+            scores = replace(scores, **changes)
+    if scores.control is None and scores.procedure.against_control:
+        scores = replace(scores, test=None)
+    if scores.control is None and scores.procedure_over_tasks.against_control:
+        scores = replace(scores, test_over_tasks=None)
+    return scores
 
 
 def with_test(

@@ -53,7 +53,7 @@ def scored(scores: dict[float, list[float]], task: str = "WNLI") -> pd.DataFrame
     [
         ({0.001: [0.5, 0.6], 0.01: [0.7, 0.6], 0.1: [0.9, 0.1]}, 0.01),
         ({0.001: [0.5, 0.6], 0.01: [0.6, 0.5], 0.1: [0.1, 0.1]}, 0.001),  # the first of equal ones
-        ({0.001: [0.5, 0.6], 0.01: [0.9], 0.1: [0.9, math.nan]}, 0.001),  # failed, diverged
+        ({0.001: [0.5, 0.6], 0.01: [0.1, 0.2], 0.1: [0.9, math.nan]}, 0.001),  # diverged
     ],
 )
 def test_the_best_mean_is_chosen(scores: dict[float, list[float]], chosen: float) -> None:
@@ -62,8 +62,18 @@ def test_the_best_mean_is_chosen(scores: dict[float, list[float]], chosen: float
     assert tuned.settings == {"learning_rate": chosen}
 
 
-def test_a_method_without_a_whole_combination_is_not_chosen() -> None:
-    assert choose(asked(), scored({0.001: [0.5], 0.1: [math.nan, 0.5]})) == []
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {rate: [math.nan, 0.5] for rate in RATES},
+        {0.001: [0.5, 0.5], 0.01: [0.5, 0.5], 0.1: [0.5]},
+        {0.001: [0.5, 0.5]},
+    ],
+)
+def test_nothing_is_chosen_if_all_diverged_or_runs_are_missing(
+    scores: dict[float, list[float]],
+) -> None:
+    assert choose(asked(), scored(scores)) == []
 
 
 def test_the_suite_of_a_sweep_compares_nothing() -> None:
@@ -97,6 +107,38 @@ def test_the_folder_of_another_sweep_is_refused(tmp_path: Path, changes: dict[st
     assert len(already_tuned(asked(), tmp_path).tuned) == 4
     with pytest.raises(SuiteError, match="this finished run is not in suite small-sweep, which"):
         already_tuned(asked(**changes), tmp_path)
+
+
+def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path) -> None:
+    """Otherwise the method would be tuned with fewer values than the others."""
+    suite = asked()
+
+    def train(tuning: Suite, path: Path, names: list[str] | None) -> None:
+        folder = RunFolder(path)
+        folder.open(tuning)
+        for run in tuning.runs():
+            if (run.task, run.method, run.seed) != ("WNLI", "relation-8-0.01", 12):
+                write_finished(folder.start(run), run)
+
+    def tuned(**chosen: Any) -> Suite:
+        return tune(suite, tmp_path, train, lambda line: None, **chosen)
+
+    with pytest.raises(SuiteError, match="some runs of the sweep failed for relation-8 on WNLI"):
+        tuned()
+    for chosen in ({"tasks": "CoLA"}, {"methods": "baseline"}):
+        known = {(each.task, each.method) for each in tuned(**chosen).tuned}
+        assert known == {("WNLI", "baseline-8"), ("CoLA", "relation-8"), ("CoLA", "baseline-8")}
+
+
+def test_runs_from_before_the_sweep_are_refused_before_it(tmp_path: Path) -> None:
+    before = asked(sweep=None)
+    folder = RunFolder(tmp_path)
+    folder.open(before)
+    for run in before.runs():
+        write_finished(folder.start(run), run)
+    with pytest.raises(SuiteError, match=r"runs of relation-8 on WNLI are finished, .* a sweep"):
+        run_suite(asked(), tmp_path, quiet=True)
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_a_table_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -287,7 +287,8 @@ READS_TEXT = {"tokens": "text", "method": [SAVED]}
 TWO = {"tasks": ["two"], "group": [GROUP]}
 THREE = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["MR", "CR", "SUBJ"]}]}
 TIMED = {"tasks": ["decode-128"]}
-WRITTEN = {"tasks": ["dates"], "method": [{"mechanism": "gru-encoder-decoder"}]}
+WRITTEN = {"tasks": ["dates"], "method": [{"mechanism": "gru-encoder-decoder"}],
+           "embedding_dim": 100}  # fmt: skip
 TUNED = {"tokens": "wordpiece", "pretrained": "DIR", "method": [{"mechanism": "encoder"}]}
 OWN = {"tasks": ["stars"]}
 INNER = type("Inner", (), {"__qualname__": "f.<locals>.Inner"})
@@ -312,6 +313,10 @@ def of(**method):
         ({"test": "steal"}, "unknown test 'steal'. "),
         ({"optimizer": "a b"}, "key 'optimizer': must match pattern "),
         ({"optimizer_options": {"a": None}}, "key 'optimizer_options': must be values that TOML"),
+        ({"optimizer_options": {"weight_decay": 0.1}}, "other than 'weight_decay': set the key"),
+        ({"schedule_options": {"initial_learning_rate": 1.0}}, "set the key 'learning_rate'"),
+        ({"stopping_options": {"patience": 3}}, "set the key 'patience'"),
+        (WRITTEN | {"hidden_units": 8}, "key 'hidden_units': must not be set for dates, whose"),
         ({"epochs": "10"}, "key 'epochs': must be an integer. Received: '10'"),
         ({"epochs": 0}, "Received: 0"),
         ({"time_limit": 0.0}, "'time_limit'"),
@@ -335,6 +340,7 @@ def of(**method):
         (of(options={"rank": 2}, grid={"rank": [3]}), "option 'rank' must not be in both 'op"),
         (of(sized_by="rank"), "'sized_by' needs 'size'; found sized_by = 'rank' without it"),
         (of(size="1M", sized_by="rank", options={"rank": 2}), "'rank' is set, but 'sized_by'"),
+        (of(size="1M", units=[8, 16]), "'units' must be one number with 'size'"),
         (of(size="many"), "key 'method.1.size"),
         (of(size=0), "key 'method.1.size"),
         (of(grid={"rank": []}), "key 'method.1.grid.rank'"),

@@ -72,6 +72,10 @@ def test_all_combinations_are_tried() -> None:
             "key 'tuned': must be a task of the suite: CoLA, RTE. Received: 'WNL'",
         ),
         ({"tuned": [{"task": "RTE", "method": "x", "settings": {"tokens": "word"}}]}, "not 'toke"),
+        (
+            {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {}}] * 2},
+            "one entry for relation-64 on RTE, found 2",
+        ),
     ],
 )
 def test_a_faulty_sweep_is_refused(changes: dict[str, Any], fault: str) -> None:

@@ -36,6 +36,7 @@ WRONG = [
     ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
     ({"dropout": "0.5"}, r"Received: dropout='0\.5'$"),
     ({"dropout": True}, r"Received: dropout=True$"),
+    ({"seed": 1.5}, r"`seed` must be an integer or None\. Received: seed=1\.5$"),
     ({"use_bias": "false"}, r"`use_bias` must be True or False\. Received: use_bias='false'$"),
     ({"output_projection": 1}, r"`output_projection` must be .* Received: output_projection=1$"),
     ({"dropout": -0.1}, r"Received: dropout=-0\.1$"),

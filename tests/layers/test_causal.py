@@ -273,8 +273,9 @@ def test_steps_need_a_built_causal_layer(layer_class: type) -> None:
 def test_attention_needs_max_length() -> None:
     layer = Attention(3, causal=True)
     layer.build((None, None, WIDTH))
-    with pytest.raises(ValueError, match=r"Received: max_length=None$"):
-        layer.initial_state(2)
+    for length in (None, 0, 2.5):
+        with pytest.raises(ValueError, match=rf"Received: max_length={length}$"):
+            layer.initial_state(2, length)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(2, 2, WIDTH), (2, 0, WIDTH), (2, WIDTH)])
@@ -285,3 +286,11 @@ def test_a_step_takes_one_token(layer_class: type, shape: tuple[int, ...]) -> No
     state = layer.initial_state(2, max_length=3)
     with pytest.raises(ValueError, match=r"Received: x\.shape=\(2, "):
         layer.step(np.zeros(shape, "float32"), state)
+
+
+@pytest.mark.parametrize("layer_class", [LinearAttention, Relation])
+def test_a_mask_of_a_step_has_one_token(layer_class: type) -> None:
+    layer = layer_class(3, causal=True)
+    layer.build((None, None, WIDTH))
+    with pytest.raises(ValueError, match=r"`mask` must have shape \(batch, 1\)\. .*=\(2,\)$"):
+        layer.step(np.zeros((2, 1, WIDTH), "float32"), layer.initial_state(2), np.ones(2, "bool"))

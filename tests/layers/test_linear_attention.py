@@ -133,8 +133,25 @@ def test_arguments_that_cannot_be_combined(arguments: dict[str, Any], message: s
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_keys_that_vanish_in_float32(causal: bool) -> None:
-    """elu(-30) + 1 is 0 in float32: the released code divides by its mean over features."""
+    """elu(-200) + 1 is 0 in float32: the released code divides by its mean over features."""
     layer = built(normalization="released_code", use_bias=True, causal=causal)
-    layer.key_bias.assign(np.full(6, -30.0))
+    layer.key_bias.assign(np.full(6, -200.0))
     output, [for_x], for_weights = vjp(layer, [0.1 * tokens(0, 2, 3, 4)], layer.trainable_weights)
     assert all(np.isfinite(x).all() for x in (output, for_x, *for_weights))
+
+
+def test_small_features_are_exact() -> None:
+    """elu(-15) + 1 computed in this order would have one digit in float32."""
+    layer, x = built(normalization="sum", use_bias=True), tokens(0, 2, 9, 4)
+    expected = array(layer(x))
+    layer.key_bias.assign(layer.key_bias - 18.0)
+    keys = x @ array(layer.key_kernel) + array(layer.key_bias)
+    weights = np.exp(keys.astype("float64"))
+    assert (keys < -9).all()
+    query = x @ array(layer.query_kernel) + array(layer.query_bias)
+    q = np.where(query > 0, query + 1, np.exp(np.minimum(query, 0)))
+    value = x @ array(layer.value_kernel) + array(layer.value_bias)
+    scores = q @ np.swapaxes(weights, 1, 2)
+    meant = (scores / scores.sum(axis=-1, keepdims=True)) @ value
+    assert np.abs(expected - meant).max() > 1e-3  # the bias has an effect
+    close(array(layer(x)), meant)

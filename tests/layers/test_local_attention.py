@@ -59,3 +59,16 @@ def test_an_empty_batch_with_another_value() -> None:
     layer = built(False, 3, 1)
     empty = np.zeros((0, 2, 4), "float32")
     assert array(layer(empty, np.zeros((0, 5, 4), "float32"))).shape == (0, 2, 6)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_unknown_length_below_the_window(causal: bool) -> None:
+    import tensorflow as tf
+
+    layer = built(causal, 70, 2)
+    unknown = tf.TensorSpec((None, None, 4), tf.float32)
+    run = tf.function(lambda x: layer(x), input_signature=[unknown], autograph=False)
+    for length in (1, 40, 69, 200):
+        x = tokens(0, 2, length, 4)
+        close(array(run(x)), array(layer(x)))

@@ -70,6 +70,14 @@ def test_the_directions_drop_different_features() -> None:
     assert again.backward.seed == layer.backward.seed != layer.layer.seed == 3
 
 
+def test_a_seed_of_both_directions_replaces_that_of_the_layer() -> None:
+    layer = TwoDirections(AFTSimple(4, causal=True, dropout=0.5, seed=3), seed=5)
+    assert layer.layer.seed == 5
+    again = TwoDirections.from_config({**layer.get_config(), "seed": 6})
+    assert (layer.get_config()["seed"], again.layer.seed) == (5, 6)
+    assert again.backward.seed not in {6, layer.backward.seed}
+
+
 def test_two_directions_have_other_weights() -> None:
     layer = TwoDirections(Relation(4, causal=True))
     layer(tokens(3))

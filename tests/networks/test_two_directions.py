@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.layers import Relation
+from relation_tf.layers import AFTSimple, Relation, TwoDirections
 from relation_tf.networks import sequence_classifier
 from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.two_directions import two_directions
@@ -27,6 +27,35 @@ def test_a_classifier_reads_both_directions(options: dict[str, Any]) -> None:
     assert np.abs(first - other).max() > 1e-7, "the first token reads the last one"
     padded = model.predict(np.array([[3, 4, 5, 6, 0, 0]]), verbose=0)
     np.testing.assert_allclose(padded, first, atol=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", ["delta-net", "mamba2", "retention"])
+def test_the_first_token_is_the_same_if_all_tokens_are_computed(mechanism: str) -> None:
+    """A convolution over queries sees later queries in the reversed text."""
+    settings: dict[str, Any] = {"vocabulary_size": 9, "num_classes": 2, "units": 8}
+    options = {"mechanism": mechanism}
+    one, all_tokens = (
+        sequence_classifier("two-directions", **settings, options=options, compute=compute)
+        for compute in ("readout", "all")
+    )
+    random = np.random.default_rng(0)
+    one.set_weights([random.normal(size=weight.shape) for weight in one.get_weights()])
+    all_tokens.set_weights(one.get_weights())
+    ids = np.array([[3, 4, 5, 6, 0], [7, 8, 1, 2, 3]])
+    first, expected = (model.predict(ids, verbose=0) for model in (one, all_tokens))
+    np.testing.assert_allclose(first, expected, atol=1e-5)
+
+
+def test_blocks_have_other_seeds() -> None:
+    template = TwoDirections(AFTSimple(8, causal=True, dropout=0.5, seed=3), "sum")
+    for stack in (
+        Encoder(template, units=8, num_layers=2),
+        Encoder("two-directions", units=8, num_layers=2, seed=3,
+                options={"mechanism": "aft-simple", "options": {"dropout": 0.5, "seed": 5}}),
+    ):  # fmt: skip
+        stack(np.ones((1, 2, 8), "float32"))
+        first, second = (block.mixer for block in stack.blocks)
+        assert first.layer.seed != second.layer.seed
 
 
 def test_concatenated_directions_have_half_of_the_units_each() -> None:
