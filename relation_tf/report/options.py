@@ -110,9 +110,9 @@ def only_known(scores: Scores) -> Scores:
         own = [getattr(family, key) for family in scores.families]
         name = getattr(scores, key)
         if not (None not in own if own else name in scores.methods):
-            families = [replace(family, **{key: None}) for family in scores.families]
-            changes: dict[str, Any] = {key: None, "families": families}
-            scores = replace(scores, **changes)
+            lost: dict[str, Any] = {key: None}
+            families = [replace(family, **lost) for family in scores.families]
+            scores = replace(scores, families=families, **lost)
     if scores.control is None and scores.procedure.against_control:
         scores = replace(scores, test=None)
     if scores.control is None and scores.procedure_over_tasks.against_control:
