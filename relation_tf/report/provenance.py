@@ -163,10 +163,19 @@ def _sequential_parts(results: Results) -> Iterator[str]:
     """Warn of tests of seeds whose number depends on the scores."""
     names = [str(part.folder) for part in results.parts if part.looks is not None]
     if names:
-        yield (
-            f"The seeds of {', '.join(names)} were added until every pair was decided: p-values on "
-            "this page are not valid for them."
-        )
+        yield seeds_until_decided(", ".join(names))
+
+
+def seeds_until_decided(sources: str) -> str:
+    """Return a warning about sources with sequential seeds.
+
+    Args:
+        sources: Their names.
+    """
+    return (
+        f"The seeds of {sources} were added until every pair was decided: p-values on this page "
+        "are not valid for them."
+    )
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:

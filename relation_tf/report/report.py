@@ -156,6 +156,7 @@ class Report:
             "question": context.question,
             "in_points": context.scores.in_points,
             "timed": context.scores.timed,
+            **({} if context.looks is None else {"sequential": True}),
             **({"points": context.scores.points} if context.scores.points else {}),
             "networks": {
                 task: network for network, own in context.scores.shared.items() for task in own

@@ -25,6 +25,7 @@ from relation_tf.bench.run_folder import suites_inside
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
+from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
@@ -97,6 +98,7 @@ class _ScoreFacts(BaseModel):
     lower_is_better: list[str] | None = None
     points: dict[str, float] = {}
     timed: bool = False
+    sequential: bool = False
     networks: dict[str, str] = {}
 
 
@@ -146,7 +148,8 @@ def read_source(
     if file is None:
         return _source_of_runs(label, read_results(path))
     read = _read_file(file, options)
-    scores = read.scores if file == path else _as_reported(read.scores, path)
+    facts = _ScoreFacts() if file == path else _facts(path)
+    scores = read.scores if file == path else _as_reported(read.scores, facts)
     reported = file != path and (path / "report.json").exists()
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
@@ -158,7 +161,7 @@ def read_source(
         pretraining=pretraining,
         manifests=manifests,
         runs=_with_costs(read.failed) if file == path else read_runs(path),
-        notes=read.notes,
+        notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
         judged_by_name=frozenset() if reported else scores.lower_is_better,
     )
 
@@ -221,12 +224,16 @@ def _label(path: Path) -> str:
     return path.parent.name if path.name == "report" else path.name
 
 
-def _as_reported(scores: Scores, folder: Path) -> Scores:
-    """Return the scores of a report with the facts in its report.json."""
+def _facts(folder: Path) -> _ScoreFacts:
+    """Return the facts in the report.json of a report."""
     try:
-        said = _ScoreFacts.model_validate(read_report(folder))
+        return _ScoreFacts.model_validate(read_report(folder))
     except ValidationError as error:
         raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
+
+
+def _as_reported(scores: Scores, said: _ScoreFacts) -> Scores:
+    """Return the scores of a report with its facts."""
     # Reports of earlier versions did not record it; most were reports of suites.
     in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
     return replace(

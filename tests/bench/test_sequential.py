@@ -263,7 +263,9 @@ def test_status_and_report_show_the_verdicts(tmp_path, instant, suite):
     json.loads(report.json())
     assert "pairs are decided" in read_results(tmp_path / "runs").looks.sentence()
     joined = compare(tmp_path / "runs")
-    assert any("are not valid for them" in warning for warning in joined.context.warnings)
+    again = compare(report.write(tmp_path / "report").parent)
+    for context in (joined.context, again.context):
+        assert any("are not valid for them" in warning for warning in context.warnings)
 
 
 def test_report_before_the_first_look(tmp_path, instant, suite):
