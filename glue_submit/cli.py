@@ -123,8 +123,8 @@ def score(
     """Compute the metrics of each task on the dev sets, and the GLUE average.
 
     MNLI-m uses dev_matched and MNLI-mm uses dev_mismatched. AX is scored only if its
-    labelled file, diagnostic/diagnostic-full.tsv, was there. JSON contains fractions; the table
-    contains percentages.
+    labelled file, diagnostic/diagnostic-full.tsv, exists (for runs: existed during training). JSON
+    contains fractions; the table contains percentages.
     """
     scores = score_predictions(predictions, labels)
     if as_json:

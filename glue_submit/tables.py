@@ -134,7 +134,7 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
         elif other := next((spelled[each] for each in _spellings(task) if each in spelled), None):
             raise SubmissionError(
                 f"{other}: not the name of a file of predictions. Rename it to {task.file} if it "
-                f"is that of {task.name}, or move it out of the folder."
+                f"has the predictions of {task.name}; otherwise move it to another folder."
             )
     return found
 

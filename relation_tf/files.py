@@ -93,7 +93,9 @@ def expand_home(path: str | os.PathLike[str], where: str = "") -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise SuiteError(f"{where}{path}: there is no such user.") from None
+        own = str(path).replace("\\", "/").partition("/")[0] == "~"
+        reason = "the home folder is unknown" if own else "there is no such user"
+        raise SuiteError(f"{where}{path}: {reason}.") from None
 
 
 def environment_folder(name: str, default: str | Path) -> Path:

@@ -122,6 +122,7 @@ def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
     """Return the facts that must be unchanged when an interrupted run resumes."""
     here = machine(distribution)
     del here["platform"], here["cores"]  # a newer kernel or more cores change no result
+    here["libc"] = [*platform.libc_ver()]
     return {"config": run.model_dump(mode="json"), **here, **software()}
 
 

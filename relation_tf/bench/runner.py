@@ -29,7 +29,13 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
-from relation_tf.bench.sweeping import already_tuned, check_sweep, check_untuned, described, tune
+from relation_tf.bench.sweeping import (
+    already_tuned,
+    check_no_untuned_runs,
+    check_sweep,
+    described,
+    tune,
+)
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import drop_judges, make_suite, select
@@ -122,7 +128,7 @@ def _check_before_sweep(
     _check_suite(suite, runs, options)
     check_looks(folder, looks)
     folder.check_runs(suite)
-    check_untuned(suite, path, runs)
+    check_no_untuned_runs(suite, path, runs)
 
 
 def _run(

@@ -26,7 +26,7 @@ from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
 
 TABLE = "sweep.csv"
-DONE = "*/result.json"  # files of the finished runs of a task and method
+_RESULTS = "*/result.json"  # files of the finished runs of a task and method
 
 # Keys of a suite that a comparison needs; the sweep compares no methods.
 _COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families", "published",
@@ -67,20 +67,20 @@ def tune(
     table = sweep_table(suite, results)
     with writing(folder / SWEEP):
         write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
-    unfinished = [pair for pair in pairs if not _is_whole(suite, table, *pair)]
-    if unfinished:
-        reason = f" ({results.failures[0][1]:.160})" if results.failures else ""
-        raise SuiteError(
-            f"{folder / SWEEP}: some runs of the sweep failed for {_named(unfinished)}{reason}. "
-            "The runs of the suite need all: the same command tries them again. To leave a value "
-            "out, change the sweep and choose another --out"
-        )
     tuned, kept = _choices(suite, folder, table)
     known = {(each.task, each.method) for each in tuned}
-    if diverged := [pair for pair in pairs if pair not in known]:
+    lacking = [pair for pair in pairs if pair not in known]
+    if unfinished := [pair for pair in lacking if not _all_runs_finished(suite, table, *pair)]:
+        raise SuiteError(
+            f"{folder / SWEEP}: some runs of the sweep failed for {_named(unfinished)}"
+            f"{_reason(suite.sweep, results, unfinished)}. The suite needs all of them. Run the "
+            "same command again to retry them, or remove a value from the sweep and choose another "
+            "--out"
+        )
+    if lacking:
         raise SuiteError(
             f"{folder / SWEEP}: no combination of the sweep has finite losses in all its runs for "
-            f"{_named(diverged)}. Change the values of the sweep, and choose another --out"
+            f"{_named(lacking)}. Change the values of the sweep, and choose another --out"
         )
     for line in (*_chosen(suite, tuned), *kept):
         say(line)
@@ -111,7 +111,7 @@ def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> tuple[list[Tune
     fixed = {
         (each.task, each.method): each
         for each in earlier
-        if any((folder / "runs" / each.task / each.method).glob(DONE))
+        if any((folder / "runs" / each.task / each.method).glob(_RESULTS))
     }
     for place, each in enumerate(tuned):
         before = fixed.pop((each.task, each.method), each)
@@ -141,7 +141,7 @@ def described(sweep: Sweep) -> str:
     return f"{' x '.join([*sizes, seeds])} for each method and task"
 
 
-def check_untuned(suite: Suite, folder: Path, runs: Sequence[RunConfig]) -> None:
+def check_no_untuned_runs(suite: Suite, folder: Path, runs: Sequence[RunConfig]) -> None:
     """Check that no requested run was finished before the suite had a sweep.
 
     Args:
@@ -155,7 +155,7 @@ def check_untuned(suite: Suite, folder: Path, runs: Sequence[RunConfig]) -> None
     earlier = RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
     tuned = {(each.task, each.method) for each in earlier}
     for task, method in _pairs(runs):
-        if (task, method) not in tuned and any((folder / "runs" / task / method).glob(DONE)):
+        if (task, method) not in tuned and any((folder / "runs" / task / method).glob(_RESULTS)):
             raise SuiteError(
                 f"{folder}: runs of {method} on {task} are finished, and suite {suite.name} now "
                 "has a sweep. Choose another --out"
@@ -171,7 +171,14 @@ def _named(pairs: Iterable[tuple[str, str]]) -> str:
     return join_names([f"{method} on {task}" for task, method in pairs])
 
 
-def _is_whole(suite: Suite, table: pd.DataFrame, task: str, method: str) -> bool:
+def _reason(sweep: Sweep, results: Results, pairs: Iterable[tuple[str, str]]) -> str:
+    """Return why the first run of tasks and methods failed, in brackets; empty if none did."""
+    names = {(task, name) for task, method in pairs for name, _ in _variants(sweep, method)}
+    failed = (why for run, why in results.failures if tuple(run.split("/")[:2]) in names)
+    return next((f" ({why:.160})" for why in failed), "")
+
+
+def _all_runs_finished(suite: Suite, table: pd.DataFrame, task: str, method: str) -> bool:
     """Return True if all runs of the sweep for a task and method have results."""
     assert suite.sweep is not None
     own = table[(table["task"] == task) & (table["method"] == method)]
@@ -293,7 +300,7 @@ def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
     for (task, method), means in means_of(suite, table).items():
         higher = find_metric(suite.find_task(task).metrics[0]).higher_is_better
         known = {i: mean for i, mean in enumerate(means) if not math.isnan(mean)}
-        if known and _is_whole(suite, table, task, method):
+        if known and _all_runs_finished(suite, table, task, method):
             best = (max if higher else min)(known, key=lambda i: known[i])
             chosen.append(Tuned(task=task, method=method, settings=combinations[best]))
     return chosen

@@ -141,7 +141,9 @@ class Suite(TrainingSettings):
     def _tuned_once(cls, tuned: list[Tuned]) -> list[Tuned]:
         for (task, method), times in Counter((each.task, each.method) for each in tuned).items():
             if times > 1:
-                raise ValueError(f"one entry for {method} on {task}, found {times}")
+                raise ValueError(
+                    f"one entry per task and method. Received: {times} for {method} on {task}"
+                )
         return tuned
 
     @model_validator(mode="after")

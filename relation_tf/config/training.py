@@ -99,6 +99,12 @@ class CallbackEntry(BaseModel):
         return callback
 
 
+_KEY_OF_OPTION = {
+    "learning_rate": "learning_rate",
+    "initial_learning_rate": "learning_rate",
+    "weight_decay": "weight_decay",
+}
+
 Tokens = Literal["word", "wordpiece", "byte", "text"]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Embeddings = Literal["random", "glove"]
@@ -234,14 +240,12 @@ class TrainingSettings(BaseModel):
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
 
-    @field_validator("optimizer_options", "schedule_options", "stopping_options")
+    @field_validator("optimizer_options", "schedule_options")
     @classmethod
-    def _are_no_keys(cls, options: dict[str, Any]) -> dict[str, Any]:
+    def _without_keys_of_the_suite(cls, options: dict[str, Any]) -> dict[str, Any]:
         """Refuse a second place for the value of a key: a sweep of the key would have no effect."""
-        for name in options:
-            key = "learning_rate" if name == "initial_learning_rate" else name
-            if key in cls.model_fields:
-                raise ValueError(f"options other than {name!r}: set the key {key!r}")
+        for name in options.keys() & _KEY_OF_OPTION.keys():
+            raise ValueError(f"options without {name!r}. Set the key {_KEY_OF_OPTION[name]!r}")
         return options
 
 

@@ -146,7 +146,7 @@ class AFTLocal(TokenMixer):
         sums of further blocks are added. A total minus the window would lose digits.
         """
         batch, length = ops.shape(terms)[0], ops.shape(terms)[1]
-        size, width = self._block(length), terms.shape[2]
+        size, width = self._block_size(length), terms.shape[2]
         num_blocks = (length + size - 1) // size
         around = ((size, (num_blocks + 1) * size - length), (0, 0), (0, 0))
         # Tokens first: few products of large matrices.
@@ -159,7 +159,7 @@ class AFTLocal(TokenMixer):
         sums = part(ops.reshape(sums, (num_blocks * size, batch, width)), 0, length, axis=0)
         return ops.transpose(sums, (1, 0, 2))
 
-    def _block(self, length: Any) -> Any:
+    def _block_size(self, length: Any) -> Any:
         """Return the number of tokens of a block: the window, or all tokens if they are fewer."""
         if self.window <= _BLOCK:
             return self.window

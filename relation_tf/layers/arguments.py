@@ -23,7 +23,7 @@ def non_negative_integer(name: str, value: Any) -> int:
     return int(value)
 
 
-def random_seed(name: str, value: Any) -> int | None:
+def seed_or_none(name: str, value: Any) -> int | None:
     """Return `value`, or raise if it is neither None nor an integer."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
         raise ValueError(f"`{name}` must be an integer or None. Received: {name}={value!r}")

@@ -12,7 +12,7 @@ from relation_tf.layers.arguments import (
     one_of,
     positive_integer,
     positive_number,
-    random_seed,
+    seed_or_none,
     true_or_false,
     width_of,
 )
@@ -119,10 +119,10 @@ class Contextualizer(WeightedLayer):
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
         self.algorithm = one_of("algorithm", algorithm, _ALGORITHMS)
         self.epsilon = positive_number("epsilon", epsilon)
-        self.seed = random_seed("seed", seed)
+        self.seed = seed_or_none("seed", seed)
         self.use_bias = true_or_false("use_bias", use_bias)
         if initial_context == "uniform":
-            self.seed_generator = keras.random.SeedGenerator(seed)
+            self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the weights: one 2-D variable for each matrix, in the order of the equations."""

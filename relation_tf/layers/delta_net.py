@@ -34,8 +34,8 @@ class DeltaNet(MatrixStateMixer):
     - output: `Y W_out`
 
     Masked tokens are absent, also in convolutions. The recurrence uses float32 or wider. Time and
-    memory are linear in the number of tokens. Gradients of gradients (Hessian products, gradient
-    penalties) are wrong; those of `step` are right.
+    memory are linear in the number of tokens. Second derivatives (Hessian products, gradient
+    penalties) are wrong; use `step` if you need them.
 
     With `causal=True` query i sees tokens 1 to i. The state of `step` is S, shape
     `(batch, num_heads, units / num_heads, expansion * units / num_heads)`, and the last
@@ -90,6 +90,8 @@ class DeltaNet(MatrixStateMixer):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         variant: {**defaults, "expansion": 1} for variant, defaults in TokenMixer.presets.items()
     }
+
+    convolves_queries: ClassVar[bool] = True
 
     def __init__(
         self,

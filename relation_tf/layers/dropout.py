@@ -43,6 +43,11 @@ def seed_of_part(seed: int | None, part: int) -> int | None:
     return int(mixed >> 1)  # Keras's seeds are signed on some backends.
 
 
+def second_seed(seed: int | None) -> int | None:
+    """Return the seed of a second dropout inside a layer; it differs from those of all blocks."""
+    return seed_of_part(seed, 2**32 - 1)
+
+
 def dropout_mask(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     """Return a random boolean tensor, True with probability `1 - rate`.
 

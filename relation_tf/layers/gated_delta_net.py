@@ -27,8 +27,8 @@ class GatedDeltaNet(DeltaNet):
     - output: `(Y * swish(query W_G)) W_out`
 
     Convolutions and the state of `step` are those of `DeltaNet`, but values are wider. Time and
-    memory are linear in the number of tokens. Gradients of gradients (Hessian products, gradient
-    penalties) are wrong; those of `step` are right.
+    memory are linear in the number of tokens. Second derivatives (Hessian products, gradient
+    penalties) are wrong; use `step` if you need them.
 
     Args:
         units: Width of queries, keys and output, a multiple of `num_heads`.

@@ -259,7 +259,8 @@ class LinearAttention(CausalMixer):
         if callable(self.feature_map):
             return self.feature_map(x)
         if self.feature_map == "elu":
-            return ops.relu(x) + ops.exp(ops.minimum(x, 0.0))  # elu(x) + 1 would cancel
+            # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
+            return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
         if self.feature_map == "relu":
             return ops.relu(x)
         if self.feature_map == "identity":

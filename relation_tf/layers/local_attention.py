@@ -49,7 +49,8 @@ class LocalAttention(CausalMixer):
 
     The position of a query is the number of kept tokens of `value` before it. Global queries are
     the first kept ones. Time and memory are linear in the number of tokens: blocks of `window`
-    queries, at least 32, attend to the tokens of the same block and of the two next to it.
+    queries (at least 32, and at most the tokens of the text) attend to the tokens of the same block
+    and of the two next to it.
 
     With `causal=True` query i sees only tokens 1 to i of those; global tokens see no more than
     others. The state of `step` is `(keys, values, global keys, global values, count)`: the last
@@ -201,7 +202,7 @@ class LocalAttention(CausalMixer):
         weights = masked_softmax(ops.matmul(q, transposed(tokens.keys)), kept)
         return ops.matmul(self.drop(weights, training), tokens.values)
 
-    def _block(self, num_tokens: Any) -> Any:
+    def _block_size(self, num_tokens: Any) -> Any:
         """Return the number of queries of a block: the window, or all tokens if they are fewer."""
         if self.window <= _BLOCK:
             return _BLOCK
@@ -213,7 +214,7 @@ class LocalAttention(CausalMixer):
         self, q: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
     ) -> Any:
         """Compute the outputs by blocks of queries, as if no query were global."""
-        length, size = ops.shape(q)[1], self._block(ops.shape(tokens.keys)[1])
+        length, size = ops.shape(q)[1], self._block_size(ops.shape(tokens.keys)[1])
         num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
         around = 2 if self.causal else 3  # blocks of tokens for a block of queries
         last = tokens.last + ops.zeros_like(place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -83,6 +83,8 @@ class Mamba2(MatrixStateMixer):
         - Dao, Gu 2024, "Transformers are SSMs: Generalized Models and Efficient Algorithms Through
           Structured State Space Duality", arXiv 2405.21060, section 7.
     """
+
+    convolves_queries: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -11,8 +11,8 @@ from keras import ops
 from relation_tf.layers.arguments import (
     one_of,
     positive_integer,
-    random_seed,
     rate,
+    seed_or_none,
     true_or_false,
     width_of,
 )
@@ -52,8 +52,8 @@ class TokenMixer(WeightedLayer):
     """
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct",)
-    # If True, the output of a query depends on later queries: one output needs all queries.
-    reads_later_queries: ClassVar[bool] = False
+    # If True, an output depends on the queries before it, through a convolution.
+    convolves_queries: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "equations": {"use_bias": False, "dropout": 0.0, "output_projection": False},
         "released_code": {"use_bias": False, "dropout": 0.5, "output_projection": True},
@@ -93,7 +93,7 @@ class TokenMixer(WeightedLayer):
             "output_projection", self.preset("output_projection", output_projection)
         )
         self.algorithm = one_of("algorithm", algorithm, ("auto", *self.algorithms))
-        self.seed = random_seed("seed", seed)
+        self.seed = seed_or_none("seed", seed)
         if self.dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(self.seed)
 

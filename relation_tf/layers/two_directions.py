@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer
-from relation_tf.layers.dropout import seed_of_part
+from relation_tf.layers.dropout import second_seed
 from relation_tf.layers.slicing import pad_tokens, part, reversed_tokens
 from relation_tf.layers.token_mixer import TokenMixer
 
@@ -25,7 +25,7 @@ class TwoDirections(TokenMixer):
     the same weights, and adds them.
 
     A convolution over queries (`Mamba2`, `DeltaNet`, `GatedDeltaNet`) also sees later queries here:
-    the first outputs of all queries differ from those of only the first queries.
+    outputs change if later queries are left out.
 
     Args:
         layer: A causal layer of this package. The layer of the other direction is created from its
@@ -79,12 +79,17 @@ class TwoDirections(TokenMixer):
         units = layer.units * (2 if merge == "concatenate" else 1)
         super().__init__(units, seed=seed, name=name, dtype=dtype, trainable=trainable)
         if self.seed not in (None, layer.seed):
+            if layer.built:
+                raise ValueError("`seed` must be that of `layer`, which is already built")
             layer = type(layer).from_config({**layer.get_config(), "seed": self.seed})
         self.layer, self.merge = layer, merge
-        seed, name = seed_of_part(layer.seed, 1), f"{layer.name}_backward"
+        seed, name = second_seed(layer.seed), f"{layer.name}_backward"
         self.backward = type(layer).from_config({**layer.get_config(), "seed": seed, "name": name})
 
-    reads_later_queries: ClassVar[bool] = True
+    @property
+    def reads_later_queries(self) -> bool:
+        """If True, outputs depend on later queries, so a network computes all tokens for one."""
+        return bool(self.layer.convolves_queries)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create the weights of both layers."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of, positive_integer, random_seed, rate, width_of
+from relation_tf.layers.arguments import one_of, positive_integer, rate, seed_or_none, width_of
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps, step_mask
 from relation_tf.layers.masking import boolean, zero_masked
@@ -106,7 +106,7 @@ class Encoder(BaseLayer):
         self.norm = one_of("norm", norm, get_args(Norm))
         self.dropout = rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
-        self.seed = random_seed("seed", seed)
+        self.seed = seed_or_none("seed", seed)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the projection, the blocks and the final normalization."""
@@ -206,7 +206,7 @@ class Encoder(BaseLayer):
             The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: If `x` has another shape.
+            ValueError: If `x` or `mask` has another shape.
 
         Example:
             >>> import numpy as np

@@ -43,7 +43,7 @@ class LanguageModel(keras.Model):
 
     Returns:
         float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`;
-        with a policy of half precision they are rounded to it.
+        with a half-precision policy, their values are rounded to half precision.
 
     Raises:
         ValueError: If an argument is out of range, or the encoder has no fixed `units` or is not

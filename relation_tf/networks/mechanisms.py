@@ -229,22 +229,6 @@ def in_blocks(
     return {**own, **selected, **(options or {})}
 
 
-def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
-    """Return a mechanism and those inside, down to the one that mixes tokens.
-
-    Example:
-        >>> gru = {"mechanism": "two-directions", "options": {"mechanism": "min-gru"}}
-        >>> nested_mechanisms("encoder", gru)
-        ['encoder', 'two-directions', 'min-gru']
-    """
-    entry = MECHANISMS.get(mechanism)
-    around = entry.options.get("mechanism") if entry else None
-    if around is None:
-        return [mechanism]
-    inner = str(options.get("mechanism", around))
-    return [mechanism, *nested_mechanisms(inner, options.get("options") or {})]
-
-
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
     """Return the mechanism that mixes tokens: the argument, or the mechanism inside a stack.
 
@@ -252,29 +236,36 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
-    return nested_mechanisms(mechanism, options)[-1]
+    entry = MECHANISMS.get(mechanism)
+    around = entry.options.get("mechanism") if entry else None
+    return mechanism if around is None else str(options.get("mechanism", around))
 
 
-def inner_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the mechanisms that mix tokens: that of the encoder, then a separate decoder's.
+def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
+    """Return a mechanism and all inside: of encoders, of both directions and of a decoder.
 
     Example:
+        >>> gru = {"mechanism": "two-directions", "options": {"mechanism": "min-gru"}}
+        >>> nested_mechanisms("encoder", gru)
+        ['encoder', 'two-directions', 'min-gru']
         >>> both = {"mechanism": "relation", "decoder_mechanism": "attention"}
-        >>> inner_mechanisms("transformer-encoder-decoder", both)
-        ['relation', 'attention']
+        >>> nested_mechanisms("transformer-encoder-decoder", both)
+        ['transformer-encoder-decoder', 'relation', 'attention']
     """
-    names = [mixing_mechanism(mechanism, options)]
-    if (decoder := _decoder(mechanism, options)) is not None:
-        names.append(mixing_mechanism(decoder, options.get("decoder_options") or {}))
+    names, inner = [mechanism], mixing_mechanism(mechanism, options)
+    entry = MECHANISMS.get(mechanism)
+    options = {**(entry.options if entry else {}), **options}
+    if inner != mechanism:
+        names += nested_mechanisms(inner, _table(options.get("options")))
+    if entry is not None and entry.output_type == "sequence" and options.get("decoder_mechanism"):
+        own = _table(options.get("decoder_options"))
+        names += nested_mechanisms(str(options["decoder_mechanism"]), own)
     return [*dict.fromkeys(names)]
 
 
-def _decoder(mechanism: str, options: Mapping[str, Any]) -> str | None:
-    """Return the separate mechanism of a decoder; None if there is none."""
-    entry = MECHANISMS.get(mechanism)
-    decoder = options.get("decoder_mechanism")
-    writes = entry is not None and entry.output_type == "sequence"
-    return str(decoder) if writes and decoder is not None else None
+def _table(options: Any) -> Mapping[str, Any]:
+    """Return options, or none if they are not a table; building the layer reports them."""
+    return options if isinstance(options, Mapping) else {}
 
 
 def custom_layers(mechanism: str, options: Mapping[str, Any]) -> list[str]:
@@ -286,7 +277,7 @@ def custom_layers(mechanism: str, options: Mapping[str, Any]) -> list[str]:
         >>> custom_layers("relation", {})
         []
     """
-    return [name for name in inner_mechanisms(mechanism, options) if name not in MECHANISMS]
+    return [name for name in nested_mechanisms(mechanism, options) if name not in MECHANISMS]
 
 
 def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
@@ -299,8 +290,6 @@ def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
         False
     """
     names = nested_mechanisms(mechanism, options)
-    if (decoder := _decoder(mechanism, options)) is not None:
-        names += nested_mechanisms(decoder, options.get("decoder_options") or {})
     return all(name in MECHANISMS and MECHANISMS.origin(name) == __name__ for name in names)
 
 

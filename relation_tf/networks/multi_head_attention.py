@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.dropout import seed_of_part
+from relation_tf.layers.dropout import second_seed
 from relation_tf.layers.token_mixer import TokenMixer, Variant
 
 
@@ -106,7 +106,7 @@ class MultiHeadSelfAttention(TokenMixer):
             dropout=self.dropout,
             use_bias=self.use_bias,
             output_shape=self.units,
-            seed=seed_of_part(self.seed, 1),
+            seed=second_seed(self.seed),
             dtype=self.dtype_policy,
             name="attention",
             **self.weight_arguments(),

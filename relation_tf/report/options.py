@@ -97,22 +97,23 @@ def _halves(names: Sequence[str]) -> str:
     return f"{','.join(names[:half])};{','.join(names[half : 2 * half])}"
 
 
-def only_known(scores: Scores) -> Scores:
+def drop_lost_control(scores: Scores) -> Scores:
     """Remove a control or reference that is no method or, with families, not in each of them.
 
-    A mechanism as control of a suite with families is neither if a comparison has lost them. Tests
-    against a lost control are removed, too.
+    In a suite with families it can be a mechanism. If the joined scores have no families, or two
+    methods of this mechanism in a family, it names no method. Tests against a control that is
+    removed are removed, too.
 
     Args:
-        scores: The joined scores.
+        scores: Joined scores of sources of which one or more have families.
     """
     for key in ("control", "reference"):
         own = [getattr(family, key) for family in scores.families]
-        name = getattr(scores, key)
-        if not (None not in own if own else name in scores.methods):
-            lost: dict[str, Any] = {key: None}
-            families = [replace(family, **lost) for family in scores.families]
-            scores = replace(scores, families=families, **lost)
+        lost = None in own if own else getattr(scores, key) not in scores.methods
+        if lost:
+            removed: dict[str, Any] = {key: None}
+            families = [replace(family, **removed) for family in scores.families]
+            scores = replace(scores, families=families, **removed)
     if scores.control is None and scores.procedure.against_control:
         scores = replace(scores, test=None)
     if scores.control is None and scores.procedure_over_tasks.against_control:

@@ -166,6 +166,12 @@ def _sequential_parts(results: Results) -> Iterator[str]:
         yield seeds_until_decided(", ".join(names))
 
 
+def is_sequential(results: Results | None) -> bool:
+    """Return True if the number of seeds of the runs, or of joined runs, depends on the scores."""
+    known = [] if results is None else [results, *results.parts]
+    return any(each.looks is not None for each in known)
+
+
 def seeds_until_decided(sources: str) -> str:
     """Return a warning about sources with sequential seeds.
 

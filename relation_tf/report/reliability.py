@@ -119,11 +119,14 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
     )
 
 
-def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+def spread_warnings(
+    comparisons: Mapping[str, PairwiseResult], control: str | None
+) -> Iterator[str]:
     """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
 
     Args:
         comparisons: The test of each task, from `compare`.
+        control: The control; with families, the mechanism of their controls, if they have one.
     """
     found = []
     for task, result in comparisons.items():
@@ -133,7 +136,7 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
     if found:
         test = result.procedure
         companion = "welch" if result.control is None else "welch-control"
-        against = "" if result.control is None else f" --control {shlex.quote(str(result.control))}"
+        against = "" if control is None else f" --control {shlex.quote(control)}"
         named = found[:_MOST_NAMED]
         if len(found) > _MOST_NAMED:
             named.append(f"{len(found) - _MOST_NAMED} more tasks")

@@ -20,7 +20,7 @@ import pandas as pd
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
-from relation_tf.report import html
+from relation_tf.report import html, provenance
 from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
@@ -156,7 +156,7 @@ class Report:
             "question": context.question,
             "in_points": context.scores.in_points,
             "timed": context.scores.timed,
-            **({} if context.looks is None else {"sequential": True}),
+            **({"sequential": True} if provenance.is_sequential(context.results) else {}),
             **({"points": context.scores.points} if context.scores.points else {}),
             "networks": {
                 task: network for network, own in context.scores.shared.items() for task in own

@@ -26,8 +26,8 @@ from relation_tf.report.joining import (
 )
 from relation_tf.report.options import (
     Chosen,
+    drop_lost_control,
     only_complete,
-    only_known,
     with_families,
     with_margin,
     with_test,
@@ -148,7 +148,9 @@ def compare(
     )
     suites = [source.results.suite for source in read if source.results is not None]
     methods = [method for suite in suites for method in suite.methods()]
-    scores = only_known(with_families(scores, methods, families, control, reference))
+    scores = with_families(scores, methods, families, control, reference)
+    if any(source.scores.families for source in read):
+        scores = drop_lost_control(scores)
     scores = with_test(scores, methods, control, test, test_over_tasks)
     scores = with_margin(scores, methods, reference, margin, margins)
     joined, everything = join_results(read, scores), scores

@@ -186,13 +186,13 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
         raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    tied = np.isclose(ordered[1:], ordered[:-1], rtol=rtol, atol=rounding(values))
+    tied = np.isclose(ordered[1:], ordered[:-1], rtol=rtol, atol=tie_tolerance(values))
     ranks = np.empty(values.size, dtype=np.intp)
     ranks[order] = np.concatenate(([0], np.cumsum(~tied)))
     return ranks
 
 
-def rounding(values: FloatArray) -> float:
+def tie_tolerance(values: FloatArray) -> float:
     """Return the difference up to which values near zero are tied, see `dense_ranks`."""
     sizes = np.abs(values[np.isfinite(values) & (values != 0)])
     scale = float(np.median(sizes)) if sizes.size else 0.0

@@ -27,7 +27,7 @@ from relation_tf.stats.samples import (
     check_finite,
     dense_ranks,
     rank_samples,
-    rounding,
+    tie_tolerance,
 )
 from relation_tf.stats.task_samples import in_task, read_tasks
 from relation_tf.stats.unequal_spread import holm
@@ -173,7 +173,7 @@ def _signed_ranks(control: FloatArray, method: FloatArray, rtol: float) -> Float
     from scipy.stats import rankdata
 
     difference = method - control
-    atol = rounding(np.concatenate([method, control]))
+    atol = tie_tolerance(np.concatenate([method, control]))
     difference = difference[~np.isclose(method, control, rtol=rtol, atol=atol)]
     if not difference.size:
         return difference

@@ -36,7 +36,7 @@ VALIDATION = 0.1
 
 _LEAST = {"vocabulary_size": 3, "max_length": 1}
 
-_FORMAT = 5  # increase it after any change of the files or of reading, truncating or splitting
+_FORMAT = 6  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
         splits = _with_validation(task, text.splits, shares, split_seed)
-        text = replace(text, notes=(*text.notes, *_doubts(task, text.splits, splits)))
+        text = replace(text, notes=(*text.notes, *_notes_on_rows(task, text.splits, splits)))
         own = given
         if own is None and tokens != "text":
             train = [splits[task.split_of(each, "train")] for each in task.each()]
@@ -244,10 +244,10 @@ def load_task(
     return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
 
 
-def _doubts(
+def _notes_on_rows(
     task: Task, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
 ) -> Iterator[str]:
-    """Yield a note for each class without training rows, and each scored split that is trained on.
+    """Yield a note for each class without training rows, and for scored texts that are trained on.
 
     Args:
         task: The task or group.

@@ -78,7 +78,7 @@ def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource 
             return TaskSource(task, "datasets", layout, files)
     obtain = (
         f"run `hf download {hub.path} --repo-type dataset`, or write it below --data with "
-        "save_to_disk or to_parquet (a file for each split: train.parquet, .jsonl or .csv)"
+        "save_to_disk, or as one file per split (train.parquet, train.jsonl or train.csv)"
     )
     return Missing("", tuple(map(str, places)), obtain)
 

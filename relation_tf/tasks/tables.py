@@ -58,7 +58,8 @@ def as_data_error(failed: str) -> Iterator[None]:
         reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
         if isinstance(error, KeyError):
             name = str(error.args[0]) if error.args else ""
-            reason = name if " " in name else f"the key {error} is missing"
+            of_arrow = name.startswith("Field ")  # pyarrow's sentence about a repeated column
+            reason = name if of_arrow else f"the key {error} is missing"
         raise DataError(f"{failed}: {reason}") from error
 
 
@@ -92,7 +93,7 @@ def read_records(path: Path) -> list[bytes]:
 
 def _without_blank_end(records: list[bytes]) -> list[bytes]:
     """Remove blank lines at the end, but not the first line."""
-    while len(records) > 1 and not records[-1].strip():
+    while len(records) > 1 and not records[-1].strip(b" \r"):
         records.pop()
     return records
 
@@ -214,7 +215,7 @@ def read_tsv(
         >>> read_tsv(path).columns
         {'sentence': ['He said "yes.'], 'label': ['1']}
     """
-    records = enumerate(read_records(path), 1)
+    records = enumerate(_without_blank_end(read_records(path)), 1)
 
     def fields(line: int, record: bytes) -> list[str]:
         return decode_record(path, line, record).split("\t")

@@ -109,7 +109,7 @@ def layer_faults(config: RunConfig) -> list[Fault]:
     return [
         fault
         for name, arguments in used
-        if not is_built_in(name, {})
+        if not is_built_in(name, arguments)
         for fault in faults_of(name, units, units, arguments, precision, where)
     ]
 

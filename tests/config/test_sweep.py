@@ -74,7 +74,7 @@ def test_all_combinations_are_tried() -> None:
         ({"tuned": [{"task": "RTE", "method": "x", "settings": {"tokens": "word"}}]}, "not 'toke"),
         (
             {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {}}] * 2},
-            "one entry for relation-64 on RTE, found 2",
+            "one entry per task and method. Received: 2 for relation-64 on RTE",
         ),
     ],
 )

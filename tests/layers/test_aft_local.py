@@ -32,6 +32,11 @@ def test_windows_of_any_length(window: int) -> None:
         close(array(layer(x)), meant)
 
 
+def test_a_block_is_not_longer_than_the_text() -> None:
+    layer = built(500)
+    assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
+
+
 @pytest.mark.tensorflow
 def test_an_unknown_length_below_the_window() -> None:
     import tensorflow as tf

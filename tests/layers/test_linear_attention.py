@@ -155,3 +155,9 @@ def test_small_features_are_exact() -> None:
     meant = (scores / scores.sum(axis=-1, keepdims=True)) @ value
     assert np.abs(expected - meant).max() > 1e-3  # the bias has an effect
     close(array(layer(x)), meant)
+
+
+def test_the_gradient_of_elu_at_zero_is_one() -> None:
+    layer = built(normalization="none", feature_map="elu")
+    _, [for_x], _ = vjp(lambda x: layer._mapped(x, None), [np.zeros((1, 1, 6), "float32")], [])
+    np.testing.assert_array_equal(for_x, np.ones((1, 1, 6)))

@@ -61,6 +61,11 @@ def test_an_empty_batch_with_another_value() -> None:
     assert array(layer(empty, np.zeros((0, 5, 4), "float32"))).shape == (0, 2, 6)
 
 
+def test_a_block_is_not_longer_than_the_text() -> None:
+    layer = built(False, 500, 0)
+    assert [layer._block_size(length) for length in (1, 40, 600)] == [32, 40, 500]
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("causal", [False, True])
 def test_an_unknown_length_below_the_window(causal: bool) -> None:

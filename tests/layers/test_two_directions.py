@@ -78,6 +78,14 @@ def test_a_seed_of_both_directions_replaces_that_of_the_layer() -> None:
     assert again.backward.seed not in {6, layer.backward.seed}
 
 
+def test_a_built_layer_keeps_its_seed() -> None:
+    layer = AFTSimple(4, causal=True, dropout=0.5, seed=3)
+    layer.build((None, None, 3))
+    assert TwoDirections(layer, seed=3).layer is layer
+    with pytest.raises(ValueError, match="already built"):
+        TwoDirections(layer, seed=5)
+
+
 def test_two_directions_have_other_weights() -> None:
     layer = TwoDirections(Relation(4, causal=True))
     layer(tokens(3))

@@ -12,7 +12,14 @@ import pytest
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
 from relation_tf.networks import sequence_classifier
-from relation_tf.networks.mechanisms import accepts, find_mechanism, is_built_in, load, make_layer
+from relation_tf.networks.mechanisms import (
+    accepts,
+    custom_layers,
+    find_mechanism,
+    is_built_in,
+    load,
+    make_layer,
+)
 from relation_tf.registry import MECHANISMS, register_mechanism
 
 LAYERS = {
@@ -173,3 +180,13 @@ def test_a_misspelled_declaration_is_refused(key: str, value: str, message: str)
     with pytest.raises(SuiteError, match=f"^mechanism: {re.escape(message)}$"):
         register_mechanism("typo", **{key: value})(keras.layers.Dense)
     assert "typo" not in MECHANISMS
+
+
+def test_custom_layers_are_found_inside_several_mechanisms() -> None:
+    inside = {"mechanism": "two-directions", "options": {"mechanism": "my_module:MyGRU"}}
+    assert custom_layers("encoder", inside) == ["my_module:MyGRU"]
+    assert not is_built_in("encoder", inside)
+    decoder = {"decoder_mechanism": "two-directions", "decoder_options": inside["options"]}
+    assert custom_layers("transformer-encoder-decoder", decoder) == ["my_module:MyGRU"]
+    # Building the layer reports options that are no table.
+    assert custom_layers("encoder", {"mechanism": "two-directions", "options": "x"}) == []

@@ -29,6 +29,12 @@ def test_a_classifier_reads_both_directions(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(padded, first, atol=1e-6)
 
 
+def test_only_convolutions_need_all_queries() -> None:
+    needed = {name: two_directions(8, name).reads_later_queries
+              for name in ("relation", "mamba2", "delta-net", "gated-delta-net")}  # fmt: skip
+    assert needed == {"relation": False, "mamba2": True, "delta-net": True, "gated-delta-net": True}
+
+
 @pytest.mark.parametrize("mechanism", ["delta-net", "mamba2", "retention"])
 def test_the_first_token_is_the_same_if_all_tokens_are_computed(mechanism: str) -> None:
     """A convolution over queries sees later queries in the reversed text."""
@@ -50,12 +56,13 @@ def test_blocks_have_other_seeds() -> None:
     template = TwoDirections(AFTSimple(8, causal=True, dropout=0.5, seed=3), "sum")
     for stack in (
         Encoder(template, units=8, num_layers=2),
-        Encoder("two-directions", units=8, num_layers=2, seed=3,
+        Encoder("two-directions", units=8, num_layers=2,
                 options={"mechanism": "aft-simple", "options": {"dropout": 0.5, "seed": 5}}),
     ):  # fmt: skip
         stack(np.ones((1, 2, 8), "float32"))
-        first, second = (block.mixer for block in stack.blocks)
-        assert first.layer.seed != second.layer.seed
+        mixers = [block.mixer for block in stack.blocks]
+        seeds = [each.seed for mixer in mixers for each in (mixer.layer, mixer.backward)]
+        assert len({*seeds}) == 4
 
 
 def test_concatenated_directions_have_half_of_the_units_each() -> None:

@@ -454,7 +454,7 @@ def test_missing_datasets(tmp_path):
     assert str(error.value) == (
         f"task RTE: not found. Searched: {', '.join(map(str, places))}. To get the data: run "
         "`hf download nyu-mll/glue --repo-type dataset`, or write it below --data with "
-        "save_to_disk or to_parquet (a file for each split: train.parquet, .jsonl or .csv)."
+        "save_to_disk, or as one file per split (train.parquet, train.jsonl or train.csv)."
     )
     with pytest.raises(DataError, match=r"^task MR: no Hugging Face dataset is known\. Declare it"):
         find_source("MR", "datasets", tmp_path)

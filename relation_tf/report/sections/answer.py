@@ -200,7 +200,7 @@ def _scope(context: ReportContext) -> Iterator[str | Span]:
     )
     several = [part.several for part in context.parts.values() if part.several is not None]
     if any(test.procedure.unit == "task" for test in several):
-        yield "; those over tasks generalize to similar tasks"
+        yield "; the test over tasks generalizes to similar tasks"
     if any("variance" in part.row_tables for part in context.parts.values()):
         yield "; for other rows, see "
         yield Span("Seeds and evaluation rows", "section", "variance")

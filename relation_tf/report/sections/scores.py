@@ -140,7 +140,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
 
 
 def _has_whole_seed(context: ReportContext) -> bool:
-    """Return True if a seed of a method has all tasks; sources without averages have none."""
+    """Return True if at least one seed of a method has all main tasks."""
     scores = context.scores
     own = scores.table[scores.table["task"].isin(scores.main_tasks)]
     tasks = own.groupby(["method", "seed"])["task"].nunique()
