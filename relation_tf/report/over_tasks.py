@@ -43,6 +43,11 @@ class OverTasks:
     notes: list[str]
 
     @property
+    def generalizes(self) -> bool:
+        """If True, the result is also about similar tasks: the test uses one mean of each task."""
+        return isinstance(self.result, FriedmanNemenyiResult | SignedRankResult)
+
+    @property
     def ranks(self) -> pd.DataFrame | None:
         """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
         return self.result.ranks if isinstance(self.result, FriedmanNemenyiResult) else None

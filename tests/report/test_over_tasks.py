@@ -122,6 +122,24 @@ def test_nemenyis_test_warns_of_few_tasks_and_of_the_pool(suite_of, fabricate):
         assert "Iman" not in text
 
 
+@pytest.mark.parametrize(
+    ("test", "generalizes"),
+    [
+        (None, False),
+        ("friedman-nemenyi", True),
+        ("wilcoxon-holm", True),
+        ("stratified-steel", False),
+    ],
+)
+def test_the_scope_names_tests_that_generalize_to_tasks(noisy_table, test, generalizes):
+    control = "a" if test in {"wilcoxon-holm", "stratified-steel"} else None
+    text = compare(
+        noisy_table, control=control, test_over_tasks=test, higher_is_better="loss"
+    ).markdown()
+    assert "Scope: " in text
+    assert ("the test over tasks generalizes to similar tasks" in text) == generalizes
+
+
 def test_wilcoxons_test_against_a_control(noisy_table):
     report = compare(
         noisy_table, control="a", test_over_tasks="wilcoxon-holm", higher_is_better="loss"

@@ -199,7 +199,7 @@ def _scope(context: ReportContext) -> Iterator[str | Span]:
         "not to other rows"
     )
     several = [part.several for part in context.parts.values() if part.several is not None]
-    if any(test.procedure.unit == "task" for test in several):
+    if any(test.generalizes for test in several):
         yield "; the test over tasks generalizes to similar tasks"
     if any("variance" in part.row_tables for part in context.parts.values()):
         yield "; for other rows, see "
