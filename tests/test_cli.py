@@ -637,9 +637,9 @@ def suite_with(labels):
 def tones(work):
     """A suite with a custom task and one of the package."""
     (work / "tones").mkdir()
-    rows = "".join(f"{'so' if i % 2 else 'not so'} loud {i},{'loud' if i % 2 else 'calm'}\n"
-                   for i in range(40))  # fmt: skip
-    for split in ("train", "test"):
+    for first, split in enumerate(("train", "test")):
+        rows = "".join(f"{'so' if i % 2 else 'not so'} loud {i},{'loud' if i % 2 else 'calm'}\n"
+                       for i in range(first, 40 + first))  # fmt: skip
         (work / "tones" / f"{split}.csv").write_text(f"text,tone\n{rows}", encoding="utf-8")
     suite = work / "own.toml"
     suite.write_text(suite_with(["calm", "loud"]), encoding="utf-8")

@@ -188,7 +188,7 @@ DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
         ("transformer-encoder-decoder", {"mechanism": "my_leaky:Leaky", "options": {"a": 1}},
          [("my_leaky:Leaky", 8, {"a": 1}), ("my_leaky:Leaky", 8, {"causal": True, "a": 1})]),
         ("transformer-encoder-decoder", {"mechanism": "relation"}, []),
-        ("own-network", {"depth": 2}, [("own-network", 12, {"depth": 2})]),
+        ("own-network", {"depth": 2}, [("own-network", 100, {"depth": 2})]),
     ],
 )  # fmt: skip
 def test_layers_inside_networks_are_checked(
@@ -208,7 +208,8 @@ def test_layers_inside_networks_are_checked(
     MECHANISMS._entries["own-network"] = Mechanism("a_plugin:Own", output_type="sequence")
     method = Method(mechanism=mechanism, units=8, options=options)
     task = "CoLA" if mechanism == "encoder" else "dates"
-    config = suite(tasks=[task], seeds=[1], method=[method]).runs()[0]
+    width = {} if mechanism == "encoder" else {"embedding_dim": 100}  # has no effect there
+    config = suite(tasks=[task], seeds=[1], method=[method], **width).runs()[0]
     faults = layer_faults(config)
     assert checked == expected
     name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"

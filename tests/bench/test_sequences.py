@@ -25,6 +25,12 @@ RELATION = {"mechanism": "transformer-encoder-decoder", "units": 8, "name": "rel
             "options": {"mechanism": "relation", "num_layers": 1, "source_heads": 2}}  # fmt: skip
 
 
+@pytest.fixture
+def suite(suite):
+    """Make a suite without the width of embeddings, which encoder-decoders do not use."""
+    return functools.partial(suite, embedding_dim=100)
+
+
 @pytest.fixture(autouse=True)
 def _few_rows(monkeypatch):
     few = {"train": 40, "dev": 8, "test": 6}
