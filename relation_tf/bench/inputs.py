@@ -86,7 +86,7 @@ def encoder_digest(config: RunConfig) -> str | None:
     if config.encoder_weights == "random":
         return vocabulary
     try:
-        return pretrained_digest(config.pretrained, config.mixer, config.seed_of("init"))
+        return pretrained_digest(config.pretrained, config.block_mechanism, config.seed_of("init"))
     except SuiteError as error:
         raise SuiteError(
             f"{error}; {config.method} needs it unless encoder_weights = 'random'"

@@ -388,6 +388,8 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
         for metric in facts.needs:
             expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
             yield "tasks", name, [name] if metric in entry.metrics else [], expected
+    for name in suite.stopping_options.keys() & STOPPING_RULES.find(suite.stopping).keys:
+        yield "stopping_options", name, [], f"options without {name!r}. Set the key {name!r}"
     for choice in suite.tuned:
         yield "tuned", choice.task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
         expected = f"a method of the suite: {join_names(facts.names)}"

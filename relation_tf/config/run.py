@@ -13,7 +13,12 @@ from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, RandomSource, TrainingSettings
 from relation_tf.files import expand_home
 from relation_tf.networks.config import Sharing
-from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_mechanism
+from relation_tf.networks.mechanisms import (
+    block_mechanism,
+    custom_layers,
+    is_built_in,
+    mixing_mechanism,
+)
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -121,8 +126,13 @@ class RunConfig(TrainingSettings):
 
     @property
     def mixer(self) -> str:
-        """Token-mixing mechanism; for an encoder, the mechanism of its blocks."""
+        """Token-mixing mechanism; for an encoder, the innermost one of its blocks."""
         return mixing_mechanism(self.mechanism, self.options)
+
+    @property
+    def block_mechanism(self) -> str:
+        """Mechanism of the blocks of an encoder, under which pre-trained encoders are stored."""
+        return block_mechanism(self.mechanism, self.options)
 
     def seed_of(self, source: RandomSource) -> int:
         """Return the seed of a random source: the run's, or `FIXED_SEED` if it does not vary."""

@@ -103,6 +103,7 @@ _KEY_OF_OPTION = {
     "learning_rate": "learning_rate",
     "initial_learning_rate": "learning_rate",
     "weight_decay": "weight_decay",
+    "embedding_updates": "embedding_updates",
 }
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]

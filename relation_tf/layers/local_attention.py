@@ -49,8 +49,8 @@ class LocalAttention(CausalMixer):
 
     The position of a query is the number of kept tokens of `value` before it. Global queries are
     the first kept ones. Time and memory are linear in the number of tokens: blocks of `window`
-    queries (at least 32, and at most the tokens of the text) attend to the tokens of the same block
-    and of the two next to it.
+    queries (fewer for a shorter text, at least 32) attend to the tokens of the same block and of
+    the two next to it.
 
     With `causal=True` query i sees only tokens 1 to i of those; global tokens see no more than
     others. The state of `step` is `(keys, values, global keys, global values, count)`: the last

@@ -128,6 +128,7 @@ class TwoDirections(TokenMixer):
         """Create the layer from its configuration."""
         layer = config["layer"]
         if isinstance(layer, dict):
+            layer = {**layer, "config": {**layer["config"], "seed": config["seed"]}}
             layer = keras.saving.deserialize_keras_object(layer)
         return cls(**{**config, "layer": layer})
 

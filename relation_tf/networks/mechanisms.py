@@ -229,16 +229,28 @@ def in_blocks(
     return {**own, **selected, **(options or {})}
 
 
+def block_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
+    """Return the mechanism in the blocks of a stack, or the argument if it is no stack.
+
+    Example:
+        >>> gru = {"mechanism": "two-directions", "options": {"mechanism": "min-gru"}}
+        >>> block_mechanism("encoder", gru), mixing_mechanism("encoder", gru)
+        ('two-directions', 'min-gru')
+    """
+    return str(_inside(mechanism, options).get("mechanism", mechanism))
+
+
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
-    """Return the mechanism that mixes tokens: the argument, or the mechanism inside a stack.
+    """Return the mechanism that mixes tokens: the argument, or the innermost one of a stack.
 
     Example:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
-    entry = MECHANISMS.get(mechanism)
-    around = entry.options.get("mechanism") if entry else None
-    return mechanism if around is None else str(options.get("mechanism", around))
+    inside = _inside(mechanism, options)
+    if not inside:
+        return mechanism
+    return mixing_mechanism(str(inside["mechanism"]), _table(inside.get("options")))
 
 
 def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
@@ -252,15 +264,21 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
         >>> nested_mechanisms("transformer-encoder-decoder", both)
         ['transformer-encoder-decoder', 'relation', 'attention']
     """
-    names, inner = [mechanism], mixing_mechanism(mechanism, options)
-    entry = MECHANISMS.get(mechanism)
-    options = {**(entry.options if entry else {}), **options}
-    if inner != mechanism:
-        names += nested_mechanisms(inner, _table(options.get("options")))
+    names, entry = [mechanism], MECHANISMS.get(mechanism)
+    if inside := _inside(mechanism, options):
+        names += nested_mechanisms(str(inside["mechanism"]), _table(inside.get("options")))
     if entry is not None and entry.output_type == "sequence" and options.get("decoder_mechanism"):
         own = _table(options.get("decoder_options"))
         names += nested_mechanisms(str(options["decoder_mechanism"]), own)
     return [*dict.fromkeys(names)]
+
+
+def _inside(mechanism: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return all options of a mechanism around another one; empty for other mechanisms."""
+    entry = MECHANISMS.get(mechanism)
+    if entry is None or entry.options.get("mechanism") is None:
+        return {}
+    return {**entry.options, **options}
 
 
 def _table(options: Any) -> Mapping[str, Any]:

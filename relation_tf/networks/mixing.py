@@ -150,8 +150,9 @@ class MixerFactory:
         entry = entry_of(self.mechanism)
         causal = {"causal": True} if self.causal else {}
         options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
-        inner = options.get("options") or {}  # of a mechanism around another one
-        seed = _block_seed(options.get("seed", inner.get("seed")), i, seed)
+        inner = options.get("options") if "mechanism" in entry.options else None
+        own = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
+        seed = _block_seed(own, i, seed)
         if seed is not None and "seed" in options_of(factory_of(entry)):
             options["seed"] = seed
         return make_layer(entry, units, dropout, options, name="mixer")

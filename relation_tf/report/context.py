@@ -279,7 +279,7 @@ class ReportContext:
     def _warnings_by_family(self) -> Iterator[str]:
         for family, part in self.parts.items():
             doubts = () if part.verdicts is None else part.verdicts.doubts
-            for warning in (*spread_warnings(part.comparisons, self.scores.control), *doubts):
+            for warning in (*spread_warnings(part.comparisons, self.scores.controls), *doubts):
                 yield f"{capital(family)}: {warning}" if family else warning
 
     @cached_property

@@ -126,7 +126,7 @@ def spread_warnings(
 
     Args:
         comparisons: The test of each task, from `compare`.
-        control: The control; with families, the mechanism of their controls, if they have one.
+        control: The control, see `Scores.controls`.
     """
     found = []
     for task, result in comparisons.items():

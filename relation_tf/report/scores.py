@@ -272,6 +272,12 @@ class Scores:
         return PROCEDURES.find(self.test_over_tasks or default_over_tasks(self.control))
 
     @property
+    def controls(self) -> str | None:
+        """The control, or those of all families, as the option `--control` takes them."""
+        named = [family.control for family in self.families if family.control is not None]
+        return ",".join(named) or None if self.families else self.control
+
+    @property
     def judged_against(self) -> str | None:
         """The reference, or else the control."""
         return self.reference or self.control

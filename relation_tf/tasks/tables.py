@@ -91,9 +91,9 @@ def read_records(path: Path) -> list[bytes]:
     return records
 
 
-def _without_blank_end(records: list[bytes]) -> list[bytes]:
-    """Remove blank lines at the end, but not the first line."""
-    while len(records) > 1 and not records[-1].strip(b" \r"):
+def _without_blank_end(records: list[bytes], blank: bytes = b" \t\r") -> list[bytes]:
+    """Remove lines of blanks at the end, but not the first line."""
+    while len(records) > 1 and not records[-1].strip(blank):
         records.pop()
     return records
 
@@ -215,7 +215,8 @@ def read_tsv(
         >>> read_tsv(path).columns
         {'sentence': ['He said "yes.'], 'label': ['1']}
     """
-    records = enumerate(_without_blank_end(read_records(path)), 1)
+    # A line with only a tab has two empty fields.
+    records = enumerate(_without_blank_end(read_records(path), b" \r"), 1)
 
     def fields(line: int, record: bytes) -> list[str]:
         return decode_record(path, line, record).split("\t")
@@ -380,7 +381,7 @@ def collect_table(
             row = fields(line, record)
             if len(row) != len(columns):
                 expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                found = len(row) or "a blank line"
+                found = len(row) if any(row) else "a blank line"
                 raise DataError(f"{path}:{line}: expected {expected}, found {found}")
         except DataError as error:
             leave_out(error, skipped)

@@ -103,9 +103,10 @@ def layer_faults(config: RunConfig) -> list[Fault]:
             mechanism, small["units"], config.embedding_dim, small["options"], precision, where
         )
         return [fault._replace(layer=config.mixer) for fault in faults] if built_in else faults
-    decoder, own = options.get("decoder_mechanism"), options.get("options") or {}
+    encoder, own = config.block_mechanism, options.get("options") or {}
+    decoder = options.get("decoder_mechanism")
     causal = options.get("decoder_options") or ({} if decoder is not None else own)
-    used = (config.mixer, own), (str(decoder or config.mixer), {"causal": True, **causal})
+    used = (encoder, own), (str(decoder or encoder), {"causal": True, **causal})
     return [
         fault
         for name, arguments in used
@@ -241,12 +242,12 @@ def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
     """Return the pre-trained encoder for a seed of the run, or None."""
     if config.encoder_weights == "random":
         return None
-    source = load_pretrained(str(config.pretrained), config.mixer, seed)
+    source = load_pretrained(str(config.pretrained), config.block_mechanism, seed)
     learned = source.settings.get("mechanism_digest")
     if config.custom_layers and learned != config.mechanism_digest:
         raise SuiteError(
-            f"{source.folder}: {config.mixer} has changed since it was pre-trained. Received: "
-            f"source {config.mechanism_digest}, pre-trained with {learned}"
+            f"{source.folder}: {config.block_mechanism} has changed since it was pre-trained. "
+            f"Received: source {config.mechanism_digest}, pre-trained with {learned}"
         )
     return source
 

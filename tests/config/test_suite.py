@@ -315,6 +315,8 @@ def of(**method):
         ({"optimizer_options": {"a": None}}, "key 'optimizer_options': must be values that TOML"),
         ({"optimizer_options": {"weight_decay": 0.1}}, "without 'weight_decay'. Set the key"),
         ({"schedule_options": {"initial_learning_rate": 1.0}}, "Set the key 'learning_rate'"),
+        ({"optimizer_options": {"learning_rate": 1.0}}, "Set the key 'learning_rate'"),
+        ({"stopping_options": {"patience": 3}}, "without 'patience'. Set the key 'patience'"),
         (WRITTEN | {"hidden_units": 8}, "key 'hidden_units': must not be set for dates, whose"),
         ({"epochs": "10"}, "key 'epochs': must be an integer. Received: '10'"),
         ({"epochs": 0}, "Received: 0"),

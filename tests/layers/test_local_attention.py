@@ -61,7 +61,7 @@ def test_an_empty_batch_with_another_value() -> None:
     assert array(layer(empty, np.zeros((0, 5, 4), "float32"))).shape == (0, 2, 6)
 
 
-def test_a_block_is_not_longer_than_the_text() -> None:
+def test_a_long_window_has_blocks_as_long_as_the_text() -> None:
     layer = built(False, 500, 0)
     assert [layer._block_size(length) for length in (1, 40, 600)] == [32, 40, 500]
 

@@ -76,6 +76,9 @@ def test_a_seed_of_both_directions_replaces_that_of_the_layer() -> None:
     again = TwoDirections.from_config({**layer.get_config(), "seed": 6})
     assert (layer.get_config()["seed"], again.layer.seed) == (5, 6)
     assert again.backward.seed not in {6, layer.backward.seed}
+    layer(tokens(3))  # now it is built
+    copy = TwoDirections.from_config({**layer.get_config(), "seed": 7})
+    assert copy.layer.seed == 7
 
 
 def test_a_built_layer_keeps_its_seed() -> None:

@@ -19,6 +19,7 @@ from relation_tf.networks.mechanisms import (
     is_built_in,
     load,
     make_layer,
+    mixing_mechanism,
 )
 from relation_tf.registry import MECHANISMS, register_mechanism
 
@@ -186,6 +187,9 @@ def test_custom_layers_are_found_inside_several_mechanisms() -> None:
     inside = {"mechanism": "two-directions", "options": {"mechanism": "my_module:MyGRU"}}
     assert custom_layers("encoder", inside) == ["my_module:MyGRU"]
     assert not is_built_in("encoder", inside)
+    twice = {"mechanism": "encoder", "options": {"mechanism": "my_module:MyGRU"}}
+    assert custom_layers("encoder", twice) == ["my_module:MyGRU"]
+    assert mixing_mechanism("encoder", inside) == "my_module:MyGRU"
     decoder = {"decoder_mechanism": "two-directions", "decoder_options": inside["options"]}
     assert custom_layers("transformer-encoder-decoder", decoder) == ["my_module:MyGRU"]
     # Building the layer reports options that are no table.

@@ -280,3 +280,21 @@ def test_wrong_families_of_a_comparison_are_named(table, families, message):
     with pytest.raises(SuiteError) as error:
         compare(table, families=families)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "suggested"),
+    [
+        ({}, "--test welch`"),
+        ({"control": "a"}, "--test welch-control --control a`"),
+        (
+            {"families": [["a", "b"], ["c", "d"]], "control": ["a", "c"]},
+            "--test welch-control --control a,c`",
+        ),
+    ],
+)
+def test_a_warning_of_unequal_spread_suggests_a_valid_command(table_of, options, suggested):
+    levels = {name: [10.0 + i, 11, 12, 13, 14] for i, name in enumerate("abcd")}
+    levels |= {"b": [1.0, 30, 60, 90, 95], "d": [2.0, 31, 62, 91, 96]}
+    context = compare(table_of({"T": levels}), **options).context
+    assert any(each.endswith(f"{suggested}.") for each in context.warnings)

@@ -91,6 +91,7 @@ def test_a_field_may_be_longer_than_the_limit_of_csv_which_stays(tmp_path):
     ("reader", "content", "message"),
     [
         (read_tsv, b"", "the file is empty"),
+        (read_tsv, b"1\t2\n\n1\t2\n", ":2: expected 2 fields ('class', 'text'), found a blank"),
         (read_tsv, b"1\t2\n1\n", ":2: expected 2 fields ('class', 'text'), found 1"),
         (read_tsv, b"1\t2\n1\t2\t3\n", ":2: expected 2 fields ('class', 'text'), found 3"),
         (read_tsv, b"1\t2\n\xe9t\t\xe9\n", ":2: expected UTF-8, byte 1 of the line is 0xE9"),
@@ -119,6 +120,7 @@ def test_a_malformed_row_is_named(tmp_path, reader, content, message):
 @pytest.mark.parametrize("end", [b"\n", b"\r\n \r\n", b"\n\n"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, end):
     assert rows(read(tmp_path, b"1,a\r\n2,b\r\n" + end)) == [("1", "a"), ("2", "b")]
+    assert rows(read(tmp_path, b"1\ta\n2\tb\n" + end, reader=read_tsv)) == [("1", "a"), ("2", "b")]
     objects = tmp_path / "a.jsonl"
     objects.write_bytes(b'{"text": "yes"}\n' + end)
     assert read_jsonl(objects, ("text",)).columns == {"text": ["yes"]}
