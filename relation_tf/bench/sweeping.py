@@ -107,10 +107,9 @@ def already_tuned(suite: Suite, folder: Path) -> Suite:
 def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> tuple[list[Tuned], list[str]]:
     """Return the chosen settings, and notes on those kept because runs with them are finished."""
     tuned, kept = choose(suite, table), []
-    earlier = RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
     fixed = {
         (each.task, each.method): each
-        for each in earlier
+        for each in _tuned_before(folder)
         if any((folder / "runs" / each.task / each.method).glob(_RESULTS))
     }
     for place, each in enumerate(tuned):
@@ -152,14 +151,18 @@ def check_no_untuned_runs(suite: Suite, folder: Path, runs: Sequence[RunConfig])
     Raises:
         SuiteError: The message names the method and the task.
     """
-    earlier = RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
-    tuned = {(each.task, each.method) for each in earlier}
+    tuned = {(each.task, each.method) for each in _tuned_before(folder)}
     for task, method in _pairs(runs):
         if (task, method) not in tuned and any((folder / "runs" / task / method).glob(_RESULTS)):
             raise SuiteError(
                 f"{folder}: runs of {method} on {task} are finished, and suite {suite.name} now "
                 "has a sweep. Choose another --out"
             )
+
+
+def _tuned_before(folder: Path) -> list[Tuned]:
+    """Return the settings that an earlier command chose."""
+    return RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
 
 
 def _pairs(runs: Iterable[RunConfig]) -> list[tuple[str, str]]:

@@ -381,7 +381,7 @@ def collect_table(
             row = fields(line, record)
             if len(row) != len(columns):
                 expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                found = len(row) if any(row) else "a blank line"
+                found = len(row) if any(row) or len(row) > 1 else "a blank line"
                 raise DataError(f"{path}:{line}: expected {expected}, found {found}")
         except DataError as error:
             leave_out(error, skipped)

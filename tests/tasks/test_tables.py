@@ -99,6 +99,7 @@ def test_a_field_may_be_longer_than_the_limit_of_csv_which_stays(tmp_path):
         (read_csv, b"", "the file is empty"),
         (read_csv, b"1,a\n2\n", ":2: expected 2 fields ('class', 'text'), found 1"),
         (read_csv, b"1,a\n2,b,c\n", ":2: expected 2 fields ('class', 'text'), found 3"),
+        (read_csv, b"1,a\n,,\n2,b\n", ":2: expected 2 fields ('class', 'text'), found 3"),
         (read_csv, b"1,a\n\n2,b\n", ":2: expected 2 fields ('class', 'text'), found a blank line"),
         (read_csv, b'1,a\n2,"b\nb"c"\n', ":2: expected comma-separated fields (write a quote "
          "within quotes twice), found in line 3: ',' expected after '\"'"),
