@@ -75,6 +75,7 @@ INSTEAD = {
     r"stands? for (itself|themselves)": "is taken literally",
     r"the instrument": "the tool",
     r"a reviewer would (accept|ask)": "(remove)",
+    r"kept tokens?": "unmasked tokens",
 }
 # Docstrings begin with what a thing does or is.
 OPENINGS = ["What", "Whether", "That", "Who", "Whose", "Whom", "How", "Of"]

@@ -86,7 +86,7 @@ class MixerBackbone(keras_hub.models.Backbone):
 
 
 def classifier(backbone, num_classes):
-    """Return a model with the mean over the kept tokens and an output layer on a backbone."""
+    """Return a model with the mean over the unmasked tokens and an output layer on a backbone."""
     inputs = backbone.input
     mean = keras.layers.GlobalAveragePooling1D()(backbone(inputs), mask=inputs["padding_mask"])
     return keras.Model(inputs, keras.layers.Dense(num_classes, "softmax")(mean))

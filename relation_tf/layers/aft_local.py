@@ -13,7 +13,7 @@ from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _BLOCK = 64  # largest window with blocks of a constant size
-_LOWEST = -1e30  # Maximum key without kept tokens.
+_LOWEST = -1e30  # Maximum key without unmasked tokens.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -23,8 +23,8 @@ class AFTLocal(TokenMixer):
     `Y_t = sigmoid(Q_t) * (sum_j exp(K_j + w_tj) * V_j) / (sum_j exp(K_j + w_tj))`, the paper's
     equation 2, with `Q = query W_Q`, `K = value W_K`, `V = value W_V`. The bias `w_tj` depends on
     the distance `t - j`: a learned number for distances below `window`, zero for others, so that
-    all tokens are seen. Positions count the kept tokens of `value`. Sums use float32 or wider. Time
-    grows with tokens times `window`, memory with tokens.
+    all tokens are seen. Positions count the unmasked tokens of `value`. Sums use float32 or wider.
+    Time grows with tokens times `window`, memory with tokens.
 
     This layer has no causal form; `AFTSimple` has one.
 
@@ -54,7 +54,7 @@ class AFTLocal(TokenMixer):
             positions.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; zero if no token is kept.
+        Tensor of shape `(batch, queries, units)`; zero if all tokens are masked.
 
     Raises:
         ValueError: If `window` is not a positive integer, or with `causal=True`.

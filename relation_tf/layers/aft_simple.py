@@ -22,9 +22,9 @@ class AFTSimple(CausalMixer):
     sums and the softmax over tokens use float32 or wider. Time and memory are linear in the number
     of tokens.
 
-    With `causal=True` the sums of query i are over the kept tokens from 1 to i, relative to their
-    maximum key, so that they neither overflow nor vanish. The state of `step` is this maximum and
-    both sums, of shape `(batch, 1, units)` each.
+    With `causal=True` the sums of query i are over the unmasked tokens from 1 to i, relative to
+    their maximum key, so that they neither overflow nor vanish. The state of `step` is this maximum
+    and both sums, of shape `(batch, 1, units)` each.
 
     Args:
         units: Width of queries, keys, values and output.
@@ -51,7 +51,7 @@ class AFTSimple(CausalMixer):
         value_mask: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; zero if no token is kept.
+        Tensor of shape `(batch, queries, units)`; zero if all tokens are masked.
 
     Raises:
         ValueError: If an argument is out of range.

@@ -197,7 +197,7 @@ class Attention(CausalMixer):
         mixed = ops.matmul(ops.matmul(weights, value), self.value_kernel)
         if self.value_bias is None:
             return mixed
-        # With dropout or without kept tokens, the weights do not sum to one.
+        # With dropout or without unmasked tokens, the weights do not sum to one.
         return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
 
     def _attend(self, algorithm: str, mask: Any, training: bool) -> Callable[..., Any]:

@@ -184,15 +184,15 @@ def up_to_own(num_tokens: Any) -> Any:
 
 
 def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
-    """Return the mean over the kept tokens up to each position, summed in float32 or wider.
+    """Return the mean over the unmasked tokens up to each position, summed in float32 or wider.
 
     Args:
         x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Tensor with the shape and dtype of `x`, zero before the first kept token; and a boolean
-        tensor of shape `(batch, tokens, 1)`, True from the first kept token on (None if `mask`
+        Tensor with the shape and dtype of `x`, zero before the first unmasked token; and a boolean
+        tensor of shape `(batch, tokens, 1)`, True from the first unmasked token on (None if `mask`
         is None).
     """
     total = ops.cumsum(to_float32(x), axis=1)
@@ -208,11 +208,12 @@ def mean_step(x: Any, state: tuple[Any, Any], mask: Any) -> tuple[Any, tuple[Any
 
     Args:
         x: Tensor of shape `(batch, 1, width)`, zero at masked tokens.
-        state: Sum and number of the kept tokens before it, `(batch, 1, width)` and `(batch, 1, 1)`.
+        state: Sum and number of the unmasked tokens before it, `(batch, 1, width)` and
+            `(batch, 1, 1)`.
         mask: Boolean tensor of shape `(batch, 1)`.
 
     Returns:
-        The mean, with the shape and dtype of `x`; zero without kept tokens. The next state.
+        The mean, with the shape and dtype of `x`; zero without unmasked tokens. The next state.
     """
     total, count = state
     total = total + to_float32(x)

@@ -46,8 +46,8 @@ def chunked_attention(
         first: Position of the first query for causal attention; None if queries see all tokens.
 
     Returns:
-        Tensor of shape `(batch, queries, width)`; zero if no token is kept. Softmax and sums of
-        gradients are in float32 or wider.
+        Tensor of shape `(batch, queries, width)`; zero if all tokens are masked. Softmax and sums
+        of gradients are in float32 or wider.
 
     References:
         - Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with

@@ -52,7 +52,8 @@ class Fastformer(TokenMixer):
         value_mask: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; `Q_i`, plus the bias of W_R, if no token is kept.
+        Tensor of shape `(batch, queries, units)`; `Q_i`, plus the bias of W_R, if all tokens are
+        masked.
 
     Raises:
         ValueError: If `query` and `value` have different widths, or with `causal=True`.

@@ -33,7 +33,7 @@ class FeatureAttention(WeightedLayer):
         mask: Boolean, `(batch, tokens)`; masked tokens are excluded from the sum.
 
     Returns:
-        Tensor of shape `(batch, units)`; zero if no token is kept.
+        Tensor of shape `(batch, units)`; zero if all tokens are masked.
 
     Raises:
         ValueError: If `units` is not a positive integer or `r` has another shape.

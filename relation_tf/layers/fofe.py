@@ -135,7 +135,7 @@ def _contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any,
 
 
 def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
-    """Apply a linear function to the kept tokens, with `transposed` as its gradient.
+    """Apply a linear function to the unmasked tokens, with `transposed` as its gradient.
 
     The gradient then costs as much as the function. Automatic differentiation of its slices costs
     several times as much, and XLA in TensorFlow fails on `ops.cond` with unknown lengths.
@@ -219,7 +219,7 @@ def _later(x: Any, steps: int) -> Any:
 
 
 def _has_gap(mask: Any) -> Any:
-    """Return True if any sequence has a masked token between kept tokens."""
+    """Return True if any sequence has a masked token between unmasked tokens."""
     begins = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
     first = mask[:, :1]  # a slice, for zero tokens too
     runs = sum(ops.sum(ops.cast(each, "int32"), axis=1) for each in (first, begins))

@@ -21,9 +21,9 @@ class FourierMixing(TokenMixer):
     """Mix tokens and features by discrete Fourier transforms: `Y = Re(F_tokens (F_features X))`.
 
     `Y_r = Re(sum_j sum_k exp(-2 pi i (r j / n + h k / units)) X_jk)` for feature h, where n is the
-    number of kept tokens of `value`, j counts them from 0, and r is the number of kept tokens
-    before the query's position. X is `value`, or `value W_V` if its width is not `units`. There are
-    no other weights. Sums use float32 or wider. Time is `tokens * log(tokens)` with
+    number of unmasked tokens of `value`, j counts them from 0, and r is the number of unmasked
+    tokens before the query's position. X is `value`, or `value W_V` if its width is not `units`.
+    There are no other weights. Sums use float32 or wider. Time is `tokens * log(tokens)` with
     `algorithm="fft"`.
 
     The content of `query` has no effect, only its position. The layer has no causal form: each
@@ -55,7 +55,7 @@ class FourierMixing(TokenMixer):
         value_mask: Boolean, `(batch, tokens)`; masked tokens do not count as positions.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; zero if no token is kept.
+        Tensor of shape `(batch, queries, units)`; zero if all tokens are masked.
 
     Raises:
         ValueError: For more than 46,340 tokens, or with `causal=True`.
@@ -115,7 +115,7 @@ def _turn(steps: Any, period: Any, dtype: Any) -> tuple[Any, Any]:
 def _direct(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     """Return the real part of the transform at the places, by matrices."""
     rank = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
-    rank = ops.maximum(rank, 0)  # before the first kept token
+    rank = ops.maximum(rank, 0)  # before the first unmasked token
     cosine, sine = _turn(place[:, :, None] * rank[:, None, :], count[..., None], real.dtype)
     return ops.matmul(cosine, real) - ops.matmul(sine, imaginary)
 

@@ -23,10 +23,10 @@ class GMLP(CausalMixer):
 
     `Y_t = (Z_1t * (sum_j S_tj Z_2j + b_t)) V`
 
-    Positions count the kept tokens of `value`. S has a row and a column for each of `max_length`
-    positions: tokens after the first `max_length` are ignored, and queries after them use the last
-    row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the sums over
-    tokens use float32 or wider. Time grows with the number of tokens times `max_length`.
+    Positions count the unmasked tokens of `value`. S has a row and a column for each of
+    `max_length` positions: tokens after the first `max_length` are ignored, and queries after them
+    use the last row. LayerNorm is over features, with scale, offset and epsilon 1e-5; it and the
+    sums over tokens use float32 or wider. Time grows with the number of tokens times `max_length`.
 
     With `causal=True` query i sees tokens 1 to i; entries of S for later tokens have no effect. The
     state of `step` is `(Z_2, count)`: the first `max_length` tokens of Z_2, of shape
@@ -61,7 +61,7 @@ class GMLP(CausalMixer):
         value_mask: Boolean, `(batch, tokens)`; masked tokens do not count as positions.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; `(Z_1t * b_1) V` if no token is kept.
+        Tensor of shape `(batch, queries, units)`; `(Z_1t * b_1) V` if all tokens are masked.
 
     Raises:
         ValueError: If a size is not a positive integer.

@@ -298,7 +298,7 @@ class LinearAttention(CausalMixer):
             mean = ops.mean(own, axis=-1, keepdims=True)  # 0 if all keys are below -17 in float32
             output = output / ops.where(mean > 0, mean, 1.0)
         elif self.normalization == "sum":
-            # The weight is zero without kept tokens, and if all features are (relu).
+            # The weight is zero without unmasked tokens, and if all features are (relu).
             output = output / ops.where(weight > 0, weight, 1.0)
         elif self.normalization == "rms":
             output = rms_normalize(output)

@@ -29,7 +29,7 @@ class _Tokens(NamedTuple):
     Attributes:
         keys: Tensor of shape `(batch, tokens, units)`.
         values: Tensor of shape `(batch, tokens, units)`.
-        count: Number of kept tokens, `(batch, 1)` or `(1, 1)`.
+        count: Number of unmasked tokens, `(batch, 1)` or `(1, 1)`.
         last: The last token that a query sees, `(batch, queries)` or with axes of length one.
     """
 
@@ -47,10 +47,10 @@ class LocalAttention(CausalMixer):
     the tokens that a query sees: those at a distance below `window` on each side, and the first
     `global_tokens` tokens of `value`. The first `global_tokens` queries see all tokens.
 
-    The position of a query is the number of kept tokens of `value` before it. Global queries are
-    the first kept ones. Time and memory are linear in the number of tokens: blocks of `window`
-    queries (fewer for a shorter text, at least 32) attend to the tokens of the same block and of
-    the two next to it.
+    The position of a query is the number of unmasked tokens of `value` before it. Global queries
+    are the first unmasked ones. Time and memory are linear in the number of tokens: blocks of
+    `window` queries (fewer for a shorter text, at least 32) attend to the tokens of the same block
+    and of the two next to it.
 
     With `causal=True` query i sees only tokens 1 to i of those; global tokens see no more than
     others. The state of `step` is `(keys, values, global keys, global values, count)`: the last

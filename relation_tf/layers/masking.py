@@ -55,7 +55,7 @@ def masked_softmax(scores: Any, mask: Any) -> Any:
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Weights with the shape and dtype of `scores`; all zero if no token is kept.
+        Weights with the shape and dtype of `scores`; all zero if all tokens are masked.
     """
     if mask is None:
         return ops.cast(softmax(to_float32(scores)), scores.dtype)
@@ -69,14 +69,14 @@ def softmax_over(scores: Any, kept: Any) -> Any:
 
 
 def kept_before(num_queries: Any, mask: Any) -> Any:
-    """Return the number of kept tokens before each query's position, `(batch, queries)`."""
+    """Return the number of unmasked tokens before each query's position, `(batch, queries)`."""
     before = ops.pad(ops.cumsum(ops.cast(mask, "int32"), axis=1), ((0, 0), (1, 0)))
     position = ops.minimum(ops.arange(num_queries, dtype="int32"), ops.shape(mask)[1])
     return ops.take(before, position, axis=1)
 
 
 def kept_first(mask: Any) -> Any:
-    """Return the positions of the kept tokens in order, then of the masked tokens."""
+    """Return the positions of the unmasked tokens in order, then of the masked tokens."""
     length = ops.shape(mask)[1]
     position = ops.arange(length, dtype="int32")
     # Distinct keys: the order does not depend on the sorting algorithm.
@@ -84,25 +84,25 @@ def kept_first(mask: Any) -> Any:
 
 
 def close_up(x: Any, mask: Any) -> Any:
-    """Move the kept tokens to the start, the masked tokens behind them."""
+    """Move the unmasked tokens to the start, the masked tokens behind them."""
     return tokens_at(x, kept_first(mask))
 
 
 def spread_out(x: Any, mask: Any) -> Any:
-    """Move the kept tokens of `close_up` back to their positions; others are undefined."""
+    """Move the unmasked tokens of `close_up` back to their positions; others are undefined."""
     place = ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1, 0)
     return tokens_at(x, place)
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
-    """Compute the mean over the kept tokens, accumulated in float32 or wider.
+    """Compute the mean over the unmasked tokens, accumulated in float32 or wider.
 
     Args:
         x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Tensor of shape `(batch, width)`; zero if no token is kept.
+        Tensor of shape `(batch, width)`; zero if all tokens are masked.
     """
     total = ops.sum(to_float32(x), axis=1)
     if mask is None:

@@ -18,7 +18,7 @@ from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 class Relation(CausalMixer):
     """Multiply each token by the mean of all tokens: `R = activation((G * h') W)`.
 
-    `G = query W_G`, `H = value W_H`, `h' = mean over kept tokens of H` (equations 7-12 of the
+    `G = query W_G`, `H = value W_H`, `h' = mean over unmasked tokens of H` (equations 7-12 of the
     Relation paper). Cost is linear in the number of tokens. `h'` is computed as `mean(value) W_H`,
     with one projected vector per sequence. With several heads, W is block-diagonal: each head has
     its own square matrix, and the heads are concatenated.
@@ -29,8 +29,9 @@ class Relation(CausalMixer):
     - `"folded"` computes one matrix per sequence: `(G * h') W = query (W_G diag(h') W)`. `"auto"`
       selects it for more queries than input features, without dropout. It has no causal form.
 
-    With `causal=True` the mean of query i is over the kept tokens from 1 to i. The state of `step`
-    is the sum of the kept tokens, shape `(batch, 1, width)`, and their number, `(batch, 1, 1)`.
+    With `causal=True` the mean of query i is over the unmasked tokens from 1 to i. The state of
+    `step` is the sum of the unmasked tokens, shape `(batch, 1, width)`, and their number,
+    `(batch, 1, 1)`.
 
     Args:
         units: Width of the output.
@@ -158,7 +159,7 @@ class Relation(CausalMixer):
         return self.activation(related)
 
     def _h(self, mean: Any, seen: Any) -> Any:
-        """Project the mean of the tokens to `h'`; zero (despite the bias) without kept tokens."""
+        """Project the mean of the tokens to `h'`; zero if all tokens are masked."""
         h = affine(mean, self.h_kernel, self.h_bias)
         return h if seen is None or self.h_bias is None else h * ops.cast(seen, h.dtype)
 

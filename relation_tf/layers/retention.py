@@ -29,7 +29,7 @@ class Retention(MatrixStateMixer):
 
     `R_t` rotates pairs of features by t times angles from 1 to 1e-4, as rotary position encodings
     do; of an odd number of features the last one is not rotated. So scores depend on distances
-    between kept tokens, and the layer needs no other positions. The sums use float32 or wider.
+    between unmasked tokens, and the layer needs no other positions. The sums use float32 or wider.
     Time and memory are linear in the number of tokens.
 
     With `causal=True` query i sees tokens 1 to i; the state of `step` is S, shape
@@ -140,7 +140,7 @@ class Retention(MatrixStateMixer):
         return Terms(self.heads(keys), values, log_decays)
 
     def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
-        """Rotate by the number of kept tokens up to each, then compute the recurrence."""
+        """Rotate by the number of unmasked tokens up to each, then compute the recurrence."""
         one = ops.ones_like(terms.values[..., 0, 0])
         count = ops.cumsum(one if mask is None else ops.cast(mask, one.dtype), axis=1)
         terms = terms._replace(keys=_rotated(terms.keys, count))

@@ -19,7 +19,7 @@ class ShortConvolution(WeightedLayer):
     """Convolution of each feature over a token and the few before it.
 
     `y_t = phi(b + sum_s w_s * x_{t - s})` for each feature, with s from 0 to `filter_width - 1`,
-    over the kept tokens; x is zero before the first one. A building block: recurrent mechanisms
+    over the unmasked tokens; x is zero before the first one. A building block: recurrent mechanisms
     such as Mamba2 and DeltaNet apply it to their projections, to compare neighbours.
 
     Args:
@@ -120,7 +120,7 @@ class ShortConvolution(WeightedLayer):
 
 
 def short_convolution(x: Any, filters: Any, bias: Any, mask: Any) -> Any:
-    """Compute `y_t = b + sum over s < width of w_s * x_{t - width + 1 + s}` over the kept tokens.
+    """Compute `y_t = b + sum over s < width of w_s * x_{t - width + 1 + s}` over unmasked tokens.
 
     Args:
         x: Tensor of shape `(batch, tokens, features)`.

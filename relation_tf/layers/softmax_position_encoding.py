@@ -16,11 +16,11 @@ from relation_tf.layers.masking import to_float32, zero_masked
 class SoftmaxPositionEncoding(BaseLayer):
     """Weight each feature of the tokens by a learned softmax over positions: `x * p`.
 
-    `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, with the sum over kept tokens and a learned slope
+    `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, with the sum over unmasked tokens and a learned slope
     `s_j` for each feature. A positive slope gives late tokens more weight, a negative slope early
     tokens, and zero (the default initial value) the weight `1 / tokens` to all. Positions count
-    kept tokens only, so that padding does not change outputs at kept tokens. The weights are
-    computed in float32 or wider.
+    unmasked tokens only, so that padding does not change outputs at unmasked tokens. The weights
+    are computed in float32 or wider.
 
     Args:
         initializer: Initializer of the slopes.
@@ -82,5 +82,5 @@ def _weights(slope: Any, kept: Any) -> Any:
     distance = rank - ops.where(slope > 0, rank[:, -1:], 0)
     scores = ops.cast(distance, slope.dtype) * slope
     powers = zero_masked(ops.exp(scores), kept)
-    total = ops.sum(powers, axis=1, keepdims=True)  # At least 1, or 0 without kept tokens.
+    total = ops.sum(powers, axis=1, keepdims=True)  # At least 1, or 0 without unmasked tokens.
     return powers / ops.where(total > 0, total, 1.0)

@@ -10,7 +10,7 @@ from relation_tf.layers.masking import to_float32
 from relation_tf.layers.slicing import part
 
 _BLOCK = 32
-_LOWEST = -1e30  # Peak without kept tokens.
+_LOWEST = -1e30  # Peak without unmasked tokens.
 
 
 class SoftmaxSums(NamedTuple):
@@ -18,7 +18,7 @@ class SoftmaxSums(NamedTuple):
 
     Attributes:
         peak: Maximum of the keys.
-        weight: Sum of `exp(key - peak)`: at least 1, or 0 without kept tokens.
+        weight: Sum of `exp(key - peak)`: at least 1, or 0 without unmasked tokens.
         total: Sum of `exp(key - peak) * value`.
     """
 
@@ -27,7 +27,7 @@ class SoftmaxSums(NamedTuple):
     total: Any
 
     def mean(self) -> Any:
-        """Return `sum exp(key) value / sum exp(key)`; zero without kept tokens."""
+        """Return `sum exp(key) value / sum exp(key)`; zero without unmasked tokens."""
         return self.total / ops.where(self.weight > 0, self.weight, 1.0)
 
 

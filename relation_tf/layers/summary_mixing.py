@@ -22,9 +22,9 @@ class SummaryMixing(CausalMixer):
     are linear in the number of tokens. The part of `c` that depends on the mean is computed once
     per sequence.
 
-    With `causal=True` the mean of query i is over the kept tokens from 1 to i. The state of `step`
-    is the sum of `s(x)` over the kept tokens, shape `(batch, 1, units)`, and their number,
-    `(batch, 1, 1)`.
+    With `causal=True` the mean of query i is over the unmasked tokens from 1 to i. The state of
+    `step` is the sum of `s(x)` over the unmasked tokens, shape `(batch, 1, units)`, and their
+    number, `(batch, 1, 1)`.
 
     Args:
         units: Width of `f`, `s` and the output.
@@ -50,10 +50,10 @@ class SummaryMixing(CausalMixer):
         value: Tensor of shape `(batch, tokens, width)`, by default `query`.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
         value_mask: Boolean, `(batch, tokens)`; masked tokens are excluded from the mean, which is
-            zero if no token is kept.
+            zero if all tokens are masked.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`; `c(f(x_t), 0)` if no token is kept.
+        Tensor of shape `(batch, queries, units)`; `c(f(x_t), 0)` if all tokens are masked.
 
     Raises:
         ValueError: If an argument is out of range.

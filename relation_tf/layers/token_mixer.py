@@ -157,9 +157,9 @@ class TokenMixer(WeightedLayer):
         Args:
             query: Tensor of shape `(batch, queries, width)`.
             value: Tensor of shape `(batch, tokens, width)`, by default `query`.
-            query_mask: Boolean tensor of shape `(batch, queries)`, True for kept tokens. The output
-                is zero at masked queries.
-            value_mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens. Masked
+            query_mask: Boolean tensor of shape `(batch, queries)`, True for unmasked tokens. The
+                output is zero at masked queries.
+            value_mask: Boolean tensor of shape `(batch, tokens)`, True for unmasked tokens. Masked
                 tokens have no effect on the output. Default: `query_mask` if `value` is None.
             mask: Alias of `query_mask`: Keras passes the mask of a single input by this name.
             training: If True, apply dropout.

@@ -15,9 +15,9 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 class AdditiveAttentionPooling(SentenceEncoder):
     """Weighted sum of a sentence's tokens, with additive attention weights.
 
-    `e_i = v^T tanh(W h_i + b)`, `a = softmax of e over kept tokens`, `y = sum_i a_i h_i`: the
+    `e_i = v^T tanh(W h_i + b)`, `a = softmax of e over unmasked tokens`, `y = sum_i a_i h_i`: the
     attention of Bahdanau et al. 2015 as a readout, with a bias instead of the decoder's state.
-    Softmax and sum are in float32 or wider. The output is zero if no token is kept.
+    Softmax and sum are in float32 or wider. The output is zero if all tokens are masked.
 
     Args:
         units: Width of the hidden layer of the scores.

@@ -22,7 +22,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
     target token:
 
         s_0 = tanh(W_s h_1 + b_s), with the backward half of h_1
-        e_ij = v^T tanh(W s_(i-1) + U h_j),  a_i = softmax(e_i) over kept tokens
+        e_ij = v^T tanh(W s_(i-1) + U h_j),  a_i = softmax(e_i) over unmasked tokens
         c_i = sum_j a_ij h_j
         s_i = GRU([E y_i, c_i], s_(i-1))
         logits_i = V tanh(W_t [s_i, c_i, E y_i] + b_t) + b
@@ -137,7 +137,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
 class AdditiveAttention(BaseLayer):
     """Additive attention of one query: `e_j = v^T tanh(W q + U h_j)`, `sum_j softmax(e)_j h_j`.
 
-    Softmax and sum are in float32 or wider. The sum is zero if no token is kept.
+    Softmax and sum are in float32 or wider. The sum is zero if all tokens are masked.
 
     Args:
         units: Width of the hidden layer.

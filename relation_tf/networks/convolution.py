@@ -19,7 +19,8 @@ class ConvolutionalNetwork(SentenceEncoder):
     """Convolutions of several widths with max pooling over the sentence.
 
     For each width, `num_layers` convolutions `c_k = activation(conv(c_(k-1)))` are followed by the
-    maximum over kept tokens, and the maxima are concatenated. They are zero if no token is kept.
+    maximum over unmasked tokens, and the maxima are concatenated. They are zero if all tokens
+    are masked.
 
     Positions outside the sentence and masked tokens are zero before each convolution, so that
     padding does not change outputs. A masked token inside the sentence keeps its position as a zero
@@ -117,7 +118,7 @@ class ConvolutionalNetwork(SentenceEncoder):
 
 
 def _masked_max(y: Any, mask: Any) -> Any:
-    """Return the maximum over kept tokens, `(batch, width)`; zero if no token is kept."""
+    """Return the maximum over unmasked tokens, `(batch, width)`; zero if all tokens are masked."""
     if mask is None:
         return ops.max(y, axis=1)
     lowest = ops.cast(float("-inf"), y.dtype)

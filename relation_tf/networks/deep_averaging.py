@@ -16,9 +16,9 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 class DeepAveragingNetwork(SentenceEncoder):
     """Dense layers on the mean of the word vectors.
 
-    `z_0 = mean over kept tokens of x`, `z_k = activation(z_(k-1) W_k + b_k)`; the output is the
+    `z_0 = mean over unmasked tokens of x`, `z_k = activation(z_(k-1) W_k + b_k)`; the output is the
     last `z`. In training, word dropout excludes tokens independently from the mean. If it would
-    exclude all tokens of a sentence, it excludes none. Without kept tokens the mean is zero.
+    exclude all tokens of a sentence, it excludes none. Without unmasked tokens the mean is zero.
 
     Args:
         units: Width of the Dense layers.

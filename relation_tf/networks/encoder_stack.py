@@ -146,7 +146,7 @@ class Encoder(BaseLayer):
 
         Args:
             x: Tensor of shape `(batch, tokens, width)`.
-            mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens.
+            mask: Boolean tensor of shape `(batch, tokens)`, True for unmasked tokens.
             training: If True, apply dropout.
             source: Keys, values and mask of the source for each block of a `Decoder`.
 

@@ -81,7 +81,7 @@ def first_token(x: Any) -> Any:
 
 
 def last_token(x: Any, mask: Any) -> Any:
-    """Return the last kept token, `(batch, 1, width)`; zero if no token is kept."""
+    """Return the last unmasked token, `(batch, 1, width)`; zero if all tokens are masked."""
     count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
     last = ops.logical_and(mask, ops.equal(count, count[:, -1:]))
     return ops.sum(zero_masked(x, last), axis=1, keepdims=True)

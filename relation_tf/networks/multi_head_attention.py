@@ -17,7 +17,7 @@ class MultiHeadSelfAttention(TokenMixer):
     """Keras's multi-head attention with the call arguments and masks of a token mixer.
 
     `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(key_dim)) V_i`, where `Q_i`,
-    `K_i`, `V_i` are projections to `key_dim` features. The output is zero if no token is kept.
+    `K_i`, `V_i` are projections to `key_dim` features. The output is zero if all tokens are masked.
 
     Args:
         units: Width of the output.

@@ -18,12 +18,12 @@ _CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class RecurrentNetwork(SentenceEncoder):
-    """Stack of Keras's recurrent layers over the kept tokens.
+    """Stack of Keras's recurrent layers over the unmasked tokens.
 
     `h_t = cell(x_t, h_(t-1))`. With `bidirectional=True` a second cell reads from the end, and the
     states of both are concatenated. Each layer reads the states of the previous layer. The output
     is the final state of the last layer, or with `return_sequences=True` its state at each token.
-    Masked tokens are skipped at any position. The output is zero if no token is kept.
+    Masked tokens are skipped at any position. The output is zero if all tokens are masked.
 
     Kept tokens are moved to the front before the first layer and back after the last layer,
     because cuDNN, which Keras uses on a GPU, supports no other masks and no empty sequences.

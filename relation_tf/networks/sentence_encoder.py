@@ -70,7 +70,7 @@ class SentenceEncoder(WeightedLayer):
 
         Args:
             x: Tensor of shape `(batch, tokens, width)`.
-            mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens. Masked tokens
+            mask: Boolean tensor of shape `(batch, tokens)`, True for unmasked tokens. Masked tokens
                 have no effect on the output.
             training: If True, apply dropout.
 

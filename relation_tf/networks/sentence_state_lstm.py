@@ -25,7 +25,7 @@ class SentenceStateLSTM(SentenceEncoder):
     - softmax over the five gates `i, l, r, f, s`, for each feature;
     - `c_i = l * c_(i-1) + f * c_i + r * c_(i+1) + s * c_g + i * u`, `h_i = o * tanh(c_i)`.
 
-    Sentence, with `h' = mean over kept tokens of h`:
+    Sentence, with `h' = mean over unmasked tokens of h`:
 
     - `f_g = sigmoid(g W_g + h' U_g + b_g)`, `f_i = sigmoid(g W_f + h_i U_f + b_f)` for each word,
       `o = sigmoid(g W_o + h' U_o + b_o)`;
@@ -34,7 +34,7 @@ class SentenceStateLSTM(SentenceEncoder):
 
     All initial hidden states are one learned vector, initial cells are zero. States outside the
     sentence and at masked tokens are zero. With `window > 1` the states of the `window` words on
-    each side are summed, as in the paper's code. The output is zero if no token is kept.
+    each side are summed, as in the paper's code. The output is zero if all tokens are masked.
 
     Args:
         units: Width of the states.

@@ -1,6 +1,6 @@
 """The equations of the papers, one sequence at a time, in NumPy.
 
-An equation gets only the kept tokens of one sequence, so that padding has no effect:
+An equation gets only the unmasked tokens of one sequence, so that padding has no effect:
 `query` (queries, width), `value` (tokens, width), `w` (the layer's weights by name) and `seen`
 (queries, tokens), 1 if a query sees a token: always, or up to its own position.
 """

@@ -98,7 +98,7 @@ def test_one_input_of_several_chunks(form: dict[str, Any], length: int) -> None:
 @pytest.mark.usefixtures("chunks_of_four")
 def test_two_inputs_of_several_chunks(form: dict[str, Any], queries: int, length: int) -> None:
     masks = {"query_mask": some(1, 3, queries), "value_mask": some(2, 3, length)}
-    masks["query_mask"][-1] = True  # Queries without kept tokens.
+    masks["query_mask"][-1] = True  # Queries without unmasked tokens.
     arrays = [
         poisoned(tokens(3, 3, queries, WIDTH), masks["query_mask"]),
         poisoned(tokens(4, 3, length, WIDTH), masks["value_mask"]),
@@ -110,7 +110,7 @@ def test_two_inputs_of_several_chunks(form: dict[str, Any], queries: int, length
 @all_forms
 def test_fused_with_fully_masked_tokens(form: dict[str, Any], hold: float) -> None:
     masks = {"query_mask": some(1, 3, 7), "value_mask": some(2, 3, 300)}
-    masks["query_mask"][-1] = True  # Queries without kept tokens.
+    masks["query_mask"][-1] = True  # Queries without unmasked tokens.
     query = np.where(masks["query_mask"][..., None], tokens(3, 3, 7, WIDTH), np.float32(hold))
     value = np.where(masks["value_mask"][..., None], tokens(4, 3, 300, WIDTH), np.float32(hold))
     check(form, [query, value], masks, algorithm="fused")

@@ -48,7 +48,7 @@ def start(layer: Contextualizer, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def twin(
     w: dict[str, np.ndarray], x: np.ndarray, mask: np.ndarray, starts: np.ndarray | None = None
 ) -> np.ndarray:
-    """Apply the equation to the kept tokens of each document."""
+    """Apply the equation to the unmasked tokens of each document."""
     if starts is None:
         starts = np.stack([w.get("context", np.ones(x.shape[-1]))] * len(x))
     documents = zip(x, mask, starts, strict=True)

@@ -82,7 +82,7 @@ def test_one_input_with_poisoned_padding(case: Case, length: int) -> None:
 @all_cases
 def test_two_inputs_with_poisoned_padding(case: Case, queries: int, length: int) -> None:
     masks = [some(4, 2, queries), some(5, 2, length)]
-    masks[0][-1] = True  # Queries without kept tokens.
+    masks[0][-1] = True  # Queries without unmasked tokens.
     width = 4 if case.one_width else 5
     query = poisoned(tokens(6, 2, queries, width), masks[0])
     value = poisoned(tokens(7, 2, length, 4), masks[1])

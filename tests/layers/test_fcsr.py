@@ -25,7 +25,7 @@ def built(decay: float = 0.2, window: int | None = None, width: int = WIDTH, **m
 
 
 def twin(w: dict[str, np.ndarray], x: np.ndarray, mask: np.ndarray, layer: FCSR) -> np.ndarray:
-    """Apply the equations to the kept tokens of each sequence."""
+    """Apply the equations to the unmasked tokens of each sequence."""
     output = np.zeros((*x.shape[:2], 4 * x.shape[2]))
     for one, kept, row in zip(x, mask, output, strict=True):
         row[kept] = naive.fcsr(one[kept], w, layer.decay, layer.window)

@@ -24,7 +24,7 @@ def built(**arguments: Any) -> FeatureAttention:
 
 
 def twin(w: dict[str, np.ndarray], r: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Apply the equation to the kept tokens of each sequence."""
+    """Apply the equation to the unmasked tokens of each sequence."""
     return np.stack(
         [naive.feature_attention(one[kept], w) for one, kept in zip(r, mask, strict=True)]
     )

@@ -40,7 +40,7 @@ def masks(length: int, *, gaps: bool) -> np.ndarray:
 
 
 def twin(x: np.ndarray, mask: np.ndarray, decay: float, window: int | None) -> np.ndarray:
-    """Return both contexts of the kept tokens of each sequence, concatenated."""
+    """Return both contexts of the unmasked tokens of each sequence, concatenated."""
     output = np.zeros((*x.shape[:2], 2 * x.shape[2]))
     for one, kept, row in zip(x.astype("float64"), mask, output, strict=True):
         row[kept] = np.concatenate(naive.fofe(one[kept], decay, window), axis=-1)

@@ -1,4 +1,4 @@
-"""The short convolution equals a direct sum over the kept tokens."""
+"""The short convolution equals a direct sum over the unmasked tokens."""
 
 from __future__ import annotations
 

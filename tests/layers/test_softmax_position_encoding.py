@@ -24,7 +24,7 @@ def built(slope: Any = SLOPE, **arguments: Any) -> SoftmaxPositionEncoding:
 
 
 def twin(x: np.ndarray, mask: np.ndarray, slope: Any = SLOPE) -> np.ndarray:
-    """Apply the equation to the kept tokens of each sequence; zero elsewhere."""
+    """Apply the equation to the unmasked tokens of each sequence; zero elsewhere."""
     y = np.zeros(x.shape)
     for b, kept in enumerate(mask):
         y[b, kept] = naive.softmax_position_encoding(x[b, kept], slope)

@@ -9,7 +9,7 @@ from tests.layers.cases import poisoned, randomize, tokens
 
 
 def naive(h: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """Apply the equation to the kept tokens of one sentence, (tokens, width)."""
+    """Apply the equation to the unmasked tokens of one sentence, (tokens, width)."""
     kernel, bias, v = weights
     e = np.exp(np.tanh(h @ kernel + bias) @ v)  # (tokens, 1)
     return (e * h).sum(axis=0) / e.sum() if len(h) else np.zeros(h.shape[1])

@@ -11,7 +11,7 @@ from tests.layers.cases import poisoned, randomize, tokens
 
 
 def naive(x: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """Apply the equation to the kept tokens of one sentence, (tokens, width)."""
+    """Apply the equation to the unmasked tokens of one sentence, (tokens, width)."""
     z = x.mean(axis=0) if len(x) else np.zeros(x.shape[1])
     for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
         z = np.maximum(z @ kernel + bias, 0)

@@ -90,7 +90,7 @@ def gru_before(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.nd
 
 
 def naive_recurrent(weights: list[np.ndarray], source: np.ndarray, target: np.ndarray) -> Any:
-    """Return logits `(tokens, vocabulary)` and attention of one pair of kept tokens."""
+    """Return logits `(tokens, vocabulary)` and attention of one pair of unmasked tokens."""
     embed_source, embed_target = weights[:2]
     forward, backward = weights[2:5], weights[5:8]
     first, first_bias, w, u, v, *cell = weights[8:16]

@@ -25,7 +25,7 @@ def normalized(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarra
 
 
 def block(x: np.ndarray, weights: list[np.ndarray], norm: str) -> np.ndarray:
-    """Apply a block around Relation to the kept tokens of one sentence."""
+    """Apply a block around Relation to the unmasked tokens of one sentence."""
     mixer = dict(zip(("g_kernel", "h_kernel", "kernel"), weights[:3], strict=True))
     mixer_norm, w1, b1, w2, b2, feed_norm = weights[3:5], *weights[5:9], weights[9:11]
 

@@ -24,7 +24,7 @@ def softmax(xs: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def s_lstm(x: np.ndarray, w: dict[str, np.ndarray], num_steps: int, window: int) -> Any:
-    """Return word states and sentence state of the kept tokens of one sentence."""
+    """Return word states and sentence state of the unmasked tokens of one sentence."""
     n, zero = len(x), np.zeros(UNITS)
     W, U, V, b = (
         np.split(w[name], 7, axis=-1)

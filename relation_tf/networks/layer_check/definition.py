@@ -88,7 +88,7 @@ def expect_finite(x: np.ndarray, what: str, fix: str) -> None:
 
 
 def kept_of(output: np.ndarray) -> np.ndarray:
-    """Return the outputs at kept tokens, or all outputs of a vector layer."""
+    """Return the outputs at unmasked tokens, or all outputs of a vector layer."""
     return output[KEPT] if output.ndim == 3 else output
 
 

@@ -131,7 +131,7 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
 
     def loss(x: Any) -> Any:
         y = ops.cast(model([x, mask], training=True), "float32")
-        # Networks read only kept tokens.
+        # Networks read only unmasked tokens.
         return ops.sum((zero_masked(y, mask) if len(y.shape) == 3 else y) * weighting)
 
     gradients = steps[backend](loss, tensor(x), variables)
