@@ -131,7 +131,7 @@ def summarize() -> str:
     """Return the table of all studies as Markdown, with a legend of the reasons."""
     reasons: dict[str, str] = {}
     lines = [
-        "| study | figures | method | ours | published | difference | within 2 SD | reason |",
+        "| study | values | method | ours | published | difference | within 2 SD | reason |",
         "| --- | --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
     for study in STUDIES:
