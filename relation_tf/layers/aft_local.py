@@ -132,7 +132,8 @@ class AFTLocal(TokenMixer):
         values = to_float32(affine(value, self.value_kernel, self.value_bias))
         if mask is not None:
             count = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-            first = ops.arange(ops.shape(mask)[1], dtype="int32") < count  # Kept tokens are first.
+            # Unmasked tokens are first.
+            first = ops.arange(ops.shape(mask)[1], dtype="int32") < count
             keys = ops.where(first[..., None], keys, 2 * _LOWEST)
         peak = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True, initial=_LOWEST))
         weights = ops.exp(keys - peak)

@@ -25,7 +25,7 @@ class RecurrentNetwork(SentenceEncoder):
     is the final state of the last layer, or with `return_sequences=True` its state at each token.
     Masked tokens are skipped at any position. The output is zero if all tokens are masked.
 
-    Kept tokens are moved to the front before the first layer and back after the last layer,
+    Unmasked tokens are moved to the front before the first layer and back after the last layer,
     because cuDNN, which Keras uses on a GPU, supports no other masks and no empty sequences.
 
     Args:

@@ -496,7 +496,7 @@ def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> Non
 
 
 @pytest.mark.parametrize("compute", ["readout", "all"])
-def test_a_causal_mechanism_is_read_at_its_last_kept_token(compute):
+def test_a_causal_mechanism_is_read_at_its_last_unmasked_token(compute):
     """The first token has seen only itself."""
     model = sequence_classifier(
         "relation",

@@ -401,7 +401,7 @@ def test_wrong_arguments(make: Callable[[], Any], message: str) -> None:
         make()
 
 
-def test_loss_is_that_of_the_kept_tokens() -> None:
+def test_loss_is_that_of_the_unmasked_tokens() -> None:
     logits = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
     targets = np.array([[4, 2, 0], [1, 0, 0]])
     p = softmax(logits)

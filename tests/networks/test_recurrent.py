@@ -61,7 +61,7 @@ def test_masked_tokens_are_skipped_wherever_they_are(bidirectional: bool) -> Non
 
 
 def test_masks_have_the_form_that_cudnn_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept tokens come first, at least one per sequence."""
+    """Unmasked tokens come first, at least one per sequence."""
     masks = []
     call = keras.layers.LSTM.call
 
