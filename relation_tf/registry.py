@@ -19,6 +19,7 @@ from relation_tf.errors import SuiteError, UnknownNameError, join_names
 T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_SEPARATORS = ",/\\"  # of lists and folders
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -60,10 +61,11 @@ class Registry(Mapping[str, T], Generic[T]):
                 notebook, it may replace its entries.
 
         Raises:
-            SuiteError: If the name is empty or another module has registered it.
+            SuiteError: If the name cannot name files, or another module has registered it.
         """
-        if not name or not name.isprintable():
-            raise SuiteError(f"{self.kind}: a name must be printable text. Received: {name!r:.80}")
+        if not name or not name.isprintable() or {*name} & {*_SEPARATORS}:
+            rule = f"printable text without {' '.join(_SEPARATORS)}"
+            raise SuiteError(f"{self.kind}: a name must be {rule}. Received: {name!r:.80}")
         # Load the parts of the package first, so that their names are reserved.
         if not origin.startswith("relation_tf."):
             self._load()
@@ -343,6 +345,7 @@ class Procedure:
         equal_spread: If True, the test assumes that all methods have the same spread; results warn
             if SDs differ by more than 3:1.
         needs_control: If True, a test over tasks also takes `control=`.
+        least_methods: Smallest number of methods.
     """
 
     function: Callable[..., Any]
@@ -352,6 +355,7 @@ class Procedure:
     attainable_pvalue: Callable[..., float] | None = None
     equal_spread: bool = False
     needs_control: bool = False
+    least_methods: int = 2
 
     @property
     def against_control(self) -> bool:

@@ -176,11 +176,10 @@ def compare(
 
     Writes report.html, report.md, LaTeX tables (report.tex) and tables as CSV.
     """
-    from relation_tf.config.plugins import load_plugins
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
 
-    load_plugins(RunOptions(plugins=options.pop("plugins")).plugins)
+    options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
     folder = expand_home(options["out"])
     check_folder(folder)
     options["labels"] = split_names(options["labels"])

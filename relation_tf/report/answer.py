@@ -135,8 +135,8 @@ def tested_among(
     best = attainable(declared, scores.seeds)
     number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     yield (
-        f"Tests include only the {number} of the suite's {declared} methods that have runs. With "
-        f"all {declared}, p is larger (with {scores.seeds} seeds without ties "
+        f"Tests include only the {number} of {declared} methods that have runs. With all "
+        f"{declared}, p is larger (with {scores.seeds} seeds without ties "
         f"{format_pvalue(best, scores.alpha)} or more)."
     )
 

@@ -19,7 +19,7 @@ from relation_tf.registry import METRICS, TASKS
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.score_tables import KEY
-from relation_tf.report.scores import Scores
+from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
 from relation_tf.stats.presentation import capital, count
@@ -73,19 +73,18 @@ def join(
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
     averages = _averages(sources)
     _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
-    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    in_points, points = _factors(sources, table)
     known = {source.scores.noun for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
         tasks=[*tasks, *averages],
-        seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
+        seeds=most_seeds(table),
         averages=averages,
         noun=known.pop() if len(known) == 1 else "tasks",
         timed=sources[0].scores.timed,
         lower_is_better=lower,
-        in_points=any(source.scores.in_points for source in sources)
-        and are_fractions(table[~table["task"].isin(points)]),
+        in_points=in_points,
         points=points,
         families=_families(sources),
         networks=_networks(sources),
@@ -93,6 +92,21 @@ def join(
         **_declared(sources),
     )
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
+
+
+def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool, dict[str, float]]:
+    """Return whether all other scores are shown times 100, and the factors of single tasks.
+
+    Tasks of suites stay in points, the unit of their margins, next to tables with larger scores.
+    """
+    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    others = table[~table["task"].isin(points)]
+    shown = [source.scores for source in sources if source.scores.in_points]
+    if not shown or are_fractions(others):
+        return bool(shown), points
+    of_suites = others[others["task"].isin({task for own in shown for task in own.tasks})]
+    largest = of_suites["score"].abs().groupby(of_suites["task"]).max()
+    return False, points | dict.fromkeys(map(str, largest.index[largest <= 1]), 100.0)
 
 
 def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
@@ -420,6 +434,10 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
     if not parts:
         return None
     suites = [each.suite for each in parts]
+    # With `merge`, several folders can request the same run, and one can have finished it.
+    requested = {config.key: config for each in parts for config in each.requested}
+    finished = [(run["task"], run["method"], run["seed"]) for each in parts for run in each.runs]
+    done = {str(requested[key]) for key in finished if key in requested}
     suite = suites[0].model_copy(
         update={
             "method": [*{own.name: own for each in suites for own in each.methods()}.values()],
@@ -442,8 +460,8 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
         folder=parts[0].folder,
         suite=suite,
         runs=[run for each in parts for run in each.runs],
-        failures=[failure for each in parts for failure in each.failures],
-        configs=[config for each in parts for config in each.requested],
+        failures=[own for each in parts for own in each.failures if own[0] not in done],
+        configs=[*requested.values()],
         parts=[
             replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts

@@ -15,12 +15,11 @@ from relation_tf.errors import OptionError, UnknownNameError, did_you_mean, join
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.answer import in_words
 from relation_tf.report.reliability import complete_fault
-from relation_tf.report.scores import Scores
+from relation_tf.report.scores import Scores, most_seeds
 
 Chosen: TypeAlias = str | Sequence[str]
 """A control or reference; with families, one for each, in any order."""
 
-_PAIRS = "compares all pairs, so it cannot be used with --control. Remove one of them"
 _CONTROL = "compares with a control, so it needs --control NAME"
 
 
@@ -150,6 +149,7 @@ def with_test(
         scores = replace(scores, test=test)
     if over_tasks is not None:
         _check_test("test_over_tasks", over_tasks, scores.control, over_tasks=True)
+        _check_number(over_tasks, scores)
         scores = replace(scores, test_over_tasks=over_tasks)
     return scores
 
@@ -163,8 +163,26 @@ def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool
     ]
     if name not in known:
         raise UnknownNameError("test over tasks" if over_tasks else "test", name, known)
-    if PROCEDURES[name].against_control != (control is not None):
-        raise OptionError(option, f"{name} {_PAIRS if control is not None else _CONTROL}")
+    if control is None and PROCEDURES[name].against_control:
+        raise OptionError(option, f"{name} {_CONTROL}")
+    if control is not None and not PROCEDURES[name].against_control:
+        others = [each for each in known if PROCEDURES[each].against_control]
+        raise OptionError(
+            option,
+            f"{name} compares all pairs, but there is a control, {control}. Tests with a control: "
+            f"{join_names(others)}",
+        )
+
+
+def _check_number(name: str, scores: Scores) -> None:
+    """Check that each family has enough methods for a test over tasks."""
+    sizes = [len(family.methods) for family in scores.families] or [len(scores.methods)]
+    if min(sizes) < (least := PROCEDURES[name].least_methods):
+        raise OptionError(
+            "test_over_tasks",
+            f"{name} needs at least {least} methods{' in each family' if scores.families else ''}. "
+            f"Received: {min(sizes)}",
+        )
 
 
 def with_margin(
@@ -254,7 +272,7 @@ def only_complete(scores: Scores) -> Scores:
         for family in scores.families
     ]
     table = scores.table[scores.table["method"].isin(methods)]
-    return replace(scores, table=table, methods=methods, families=families)
+    return replace(scores, table=table, methods=methods, families=families, seeds=most_seeds(table))
 
 
 def without_incomplete(before: Scores, scores: Scores) -> list[str]:

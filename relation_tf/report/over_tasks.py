@@ -13,7 +13,7 @@ import pandas as pd
 from relation_tf.registry import Procedure
 from relation_tf.report.comparisons import values_of_pairs
 from relation_tf.report.scores import Scores
-from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, friedman_nemenyi
+from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult
 from relation_tf.stats.presentation import name_pairs
 
 _COLUMNS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
@@ -57,14 +57,13 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     """Test the tasks that all methods with scores have.
 
     Tasks scored from one network count once, with their mean per seed. None for fewer than two such
-    tasks or two methods (three for Friedman's test), or without scores of the control.
+    tasks or too few methods for the test, or without scores of the control.
     """
     procedure = scores.procedure_over_tasks
     networks, common = scores.by_network, scores.common
     methods = [*next(iter(common.values()), ())]
-    fewest = 3 if procedure.function is friedman_nemenyi else 2
     without_control = procedure.against_control and scores.control not in methods
-    if len(common) < 2 or len(methods) < fewest or without_control:
+    if len(common) < 2 or len(methods) < procedure.least_methods or without_control:
         return None
     samples: dict[Any, Any] = {
         task: {
@@ -95,6 +94,18 @@ def over_tasks(scores: Scores) -> OverTasks | None:
         tasks=[*common],
         left_out=[task for task in networks if task not in common],
         notes=[*getattr(found, "notes", ()), *_notes(found, scores)],
+    )
+
+
+def too_few_methods(scores: Scores) -> str:
+    """Return a sentence if only the number of methods prevents the test over tasks, else empty."""
+    procedure, common = scores.procedure_over_tasks, scores.common
+    methods = [*next(iter(common.values()), ())]
+    if len(common) < 2 or not 2 <= len(methods) < procedure.least_methods:
+        return ""
+    return (
+        f"{procedure.title} needs at least {procedure.least_methods} methods, so there is no test "
+        "over tasks. `stratified-steel-dwass` needs two."
     )
 
 

@@ -20,7 +20,7 @@ from relation_tf.errors import (
     quote,
 )
 from relation_tf.report.comparisons import SCORE
-from relation_tf.report.scores import Scores
+from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.stats.directions import is_low
 from relation_tf.stats.presentation import count
 
@@ -128,7 +128,7 @@ def read_table(
             table=scores,
             methods=[*dict.fromkeys(scores["method"])],
             tasks=tasks,
-            seeds=int(scores.groupby(["task", "method"]).size().max()),
+            seeds=most_seeds(scores),
             metrics=metrics,
             lower_is_better=frozenset(
                 task for task in tasks if all(map(is_low, metrics.get(task, [task])))

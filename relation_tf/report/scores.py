@@ -382,6 +382,11 @@ class Scores:
         return samples
 
 
+def most_seeds(table: pd.DataFrame) -> int:
+    """Return the largest number of seeds of a method on a task; zero for an empty table."""
+    return int(table.groupby(["task", "method"]).size().max()) if len(table) else 0
+
+
 def _scored(results: Results) -> list[str]:
     """Return the names of the scores, the diagnostics last."""
     tasks = results.begun.learned()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results
+from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
@@ -34,7 +35,8 @@ from relation_tf.report.options import (
     without_incomplete,
 )
 from relation_tf.report.report import Report
-from relation_tf.report.score_tables import TableOptions
+from relation_tf.report.score_tables import KEY, TableOptions
+from relation_tf.report.scores import Scores
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
 from relation_tf.report.trade_offs import read_costs
 from relation_tf.stats.presentation import count
@@ -59,6 +61,7 @@ def compare(
     margins: Mapping[str, float] | None = None,
     families: str | Sequence[Sequence[str]] | None = None,
     costs: Sequence[Results | str | Path] = (),
+    plugins: Sequence[str] = (),
     title: str = "",
     question: str = "",
     out: str | Path | None = None,
@@ -104,6 +107,7 @@ def compare(
             default the families of the suites.
         costs: Timed suites (folders or `Results`) with methods of the same names, such as
             `mechanism-speed`; the report then shows the scores against their speed and memory.
+        plugins: Modules that register custom tests or report sections.
         title: Title of the report, by default the labels.
         question: Research question of the comparison.
         out: Folder of the report in the command that the report shows. Only `Report.write` writes.
@@ -127,6 +131,8 @@ def compare(
     if alpha is not None and not 0 < alpha < 0.5:
         raise OptionError("alpha", f"must be a number between 0 and 0.5. Received: {alpha!r}")
     # A string is one name, not a sequence of letters.
+    plugins = [plugins] if isinstance(plugins, str) else [*plugins]
+    load_plugins(plugins)
     labels = [labels] if isinstance(labels, str) else labels
     lower, higher = (
         [names] if isinstance(names, str) else [*names]
@@ -137,7 +143,7 @@ def compare(
         higher_is_better=higher, drop_failed=drop_failed, failed_as=failed_as,
         complete_methods=complete_methods, alpha=alpha, control=control, test=test,
         test_over_tasks=test_over_tasks, reference=reference, margin=margin, margins=margins,
-        families=families, costs=[*costs], title=title,
+        families=families, costs=[*costs], plugins=plugins, title=title,
     )  # fmt: skip
     options = TableOptions(columns or {}, drop_failed, failed_as)
     read = _read(sources, labels, options)
@@ -172,11 +178,23 @@ def compare(
         origin=_origin(read, pretraining, command),
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
-        other_runs=pd.concat([source.runs for source in read], ignore_index=True),
+        other_runs=_other_runs(read, {*everything.methods} - {*scores.methods}, scores),
         of_timed=read_costs(costs, scores.methods),
         test_changed=any(option is not None for option in (alpha, control, test, families)),
     )
     return Report(context, [path for source in read for path in source.paths])
+
+
+def _other_runs(
+    read: Sequence[LoadedScores], left_out: Collection[str], scores: Scores
+) -> pd.DataFrame:
+    """Return the runs of reports and tables, without failed ones that another source repeats."""
+    runs = pd.concat([source.runs for source in read], ignore_index=True)
+    if runs.empty:
+        return runs
+    scored = pd.MultiIndex.from_frame(scores.table[KEY].astype(str))
+    repeated = pd.MultiIndex.from_frame(runs[KEY].astype(str)).isin(scored)
+    return runs[~(runs["status"].eq("failed") & repeated) & ~runs["method"].isin(left_out)]
 
 
 def _check_used(options: TableOptions, read: Sequence[LoadedScores]) -> None:
@@ -224,7 +242,8 @@ def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
     words = ["relation-tf", "compare", *map(str, sources)]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        if name == "costs":
+        if name in ("costs", "plugins"):
+            flag = flag.removesuffix("s") if name == "plugins" else flag
             if not all(isinstance(own, str | os.PathLike) for own in value):
                 return ""
             words += [word for own in value for word in (flag, str(own))]

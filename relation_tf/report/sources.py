@@ -127,7 +127,7 @@ def read_source(
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         rows = [f"{name}, row {index!r}" for index in source.index]
-        read = read_table(source, rows, "the table", options)
+        read = _read_table(source, rows, "the table", options)
         return LoadedScores(
             label or name,
             read.scores,
@@ -264,7 +264,7 @@ def are_fractions(table: pd.DataFrame) -> bool:
 
 
 def _read_file(path: Path, options: TableOptions) -> ScoreTable:
-    """Read the scores of a file without blank rows and averages over tasks."""
+    """Read the scores of a file without blank rows."""
     if path.is_file() and not path.stat().st_size:
         raise DataError(
             f"{path}: the file is empty. It must have the columns task, method, seed and score."
@@ -284,6 +284,14 @@ def _read_file(path: Path, options: TableOptions) -> ScoreTable:
             raise DataError(fault)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
     table = table[(table != "").any(axis=1)]
+    return _read_table(table, [*table.index], str(path), options)
+
+
+def _read_table(
+    table: pd.DataFrame, rows: Sequence[str], where: str, options: TableOptions
+) -> ScoreTable:
+    """Read a table without the averages of reports, which are no tasks."""
     if "task" in table:
-        table = table[~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
-    return read_table(table, [*table.index], str(path), options)
+        own = ~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS]).to_numpy()
+        table, rows = table[own], [row for row, kept in zip(rows, own, strict=True) if kept]
+    return read_table(table, rows, where, options)

@@ -122,16 +122,17 @@ def seeds_needed(
     return samples_needed(lambda n: attainable_pvalue(num_methods, n, method, test=test), alpha)
 
 
-def samples_needed(attainable: Callable[[int], float], alpha: float) -> int:
-    """Return the smallest number of seeds (or tasks), at least 2, that can give p < alpha.
+def samples_needed(attainable: Callable[[int], float], alpha: float, least: int = 2) -> int:
+    """Return the smallest number of seeds (or tasks) that can give p < alpha.
 
     Returns 0 if 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
 
     Args:
         attainable: Function from a number of seeds (or tasks) to the smallest possible p.
         alpha: Level of the test.
+        least: Smallest number of seeds (or tasks) of the test.
     """
-    return next((n for n in range(2, MOST_SAMPLES + 1) if attainable(n) < alpha), 0)
+    return next((n for n in range(least, MOST_SAMPLES + 1) if attainable(n) < alpha), 0)
 
 
 def asymptotic_pvalues(

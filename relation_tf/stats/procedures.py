@@ -97,6 +97,7 @@ register_procedure(
     title="Nemenyi's test",
     symbol="rank difference",
     attainable_pvalue=lambda methods, tasks, seeds: nemenyi_attainable_pvalue(methods, tasks),
+    least_methods=3,
 )(friedman_nemenyi)
 register_procedure(
     "wilcoxon-holm",

@@ -80,11 +80,9 @@ class SequentialDesign:
     @property
     def first_decisive(self) -> int | None:
         """Fewest seeds with which a pair can be significant; None if no look is enough."""
-        root = math.sqrt(self.num_tasks)
-        for n in self.looks:
-            if root * n * n / (2 * _deviation(n)) > self.boundary():  # no overlap on any task
-                return n
-        return None
+        root, boundary = math.sqrt(self.num_tasks), self.boundary()
+        largest = {n: _rounded(root * n * n / (2 * _deviation(n))) for n in self.looks}
+        return next((n for n, own in largest.items() if own > boundary), None)  # without overlap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -367,7 +365,11 @@ def _statistics(tasks: Sequence[Groups], pairs: Pairs, n: int) -> FloatArray:
     # Without ties the sum is even or odd as T n^2. Ties must not reach values in between.
     net -= np.sign(net) * ((net - len(tasks) * n * n) % 2)
     # Rounded, so that equal statistics of different looks are equal.
-    return np.round(net / (2 * math.sqrt(len(tasks)) * _deviation(n)), 12)
+    return _rounded(net / (2 * math.sqrt(len(tasks)) * _deviation(n)))
+
+
+def _rounded(statistic: Any) -> Any:
+    return np.round(statistic, 12)
 
 
 def _deviation(n: int) -> float:

@@ -435,7 +435,9 @@ def _compare(
         higher_is_better=True,
         attainable_pvalue=_attainable(null, sizes),
         seeds_needed=samples_needed(
-            lambda n: stratified_attainable_pvalue(len(methods), len(tasks), n, test=test), alpha
+            lambda n: stratified_attainable_pvalue(len(methods), len(tasks), n, test=test),
+            alpha,
+            least=1,
         ),
         kruskal=None,
         notes=tuple(_notes(tasks, ranked)),
@@ -454,7 +456,7 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
         residuals = {
             name: 0 * scores if is_constant(scores) else scores - scores.mean()
             for name, scores in finite.items()
-            if scores.size
+            if scores.size > 1  # one score has no spread
         }
         spread = np.concatenate([*residuals.values(), np.zeros(1)]).std() or 1.0
         for name, values in residuals.items():

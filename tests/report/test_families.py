@@ -298,3 +298,14 @@ def test_a_warning_of_unequal_spread_suggests_a_valid_command(table_of, options,
     levels |= {"b": [1.0, 30, 60, 90, 95], "d": [2.0, 31, 62, 91, 96]}
     context = compare(table_of({"T": levels}), **options).context
     assert any(each.endswith(f"{suggested}.") for each in context.warnings)
+
+
+def test_the_number_of_tested_methods_is_that_of_the_family(suite_of, fabricate):
+    suite = suite_of(**VALUES)
+    left = next(str(method.name) for method in suite.methods() if method.units == 64)
+    report = make_report(
+        fabricate(suite, lambda run, *values: None if run.method == left else score(run, *values))
+    )
+    size = len(suite.methods()) // 2
+    said = f"Units 64: Tests include only the {size - 1} of {size} methods that have runs."
+    assert said in report.markdown()

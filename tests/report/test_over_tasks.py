@@ -240,3 +240,22 @@ def test_the_smallest_p_is_that_of_the_seeds_of_all_tasks(table_of):
     assert "methods, tasks and seeds is at least .045 (without ties)" in text_of(report.markdown())
     more = compare(table_of({f"{task}{i}": own for task, own in samples.items() for i in range(3)}))
     assert "methods, tasks and seeds is below .001 (without ties)" in text_of(more.markdown())
+
+
+def test_nemenyis_test_needs_three_methods(noisy_table, suite_of, fabricate):
+    pair = noisy_table[noisy_table["method"] != "c"]
+    with pytest.raises(SuiteError, match=r"needs at least 3 methods\. Received: 2"):
+        compare(pair, test_over_tasks="friedman-nemenyi")
+    families = {"families": [["a", "b"], ["c", "d"]]}
+    four = pd.concat([noisy_table, pair.assign(method=pair["method"].map({"a": "c2", "b": "d"}))])
+    with pytest.raises(SuiteError, match=r"needs at least 3 methods in each family\. Received: 2"):
+        compare(four[four["method"] != "c2"], test_over_tasks="friedman-nemenyi", **families)
+    # A suite of which only two methods have runs.
+    suite = suite_of(test_over_tasks="friedman-nemenyi")
+    folder = fabricate(
+        suite,
+        lambda run, *_: separated(run) if run.method in ("attention", "relation") else None,
+    )
+    report = make_report(folder)
+    assert report.context.several is None
+    assert "Nemenyi's test needs at least 3 methods, so there is no test" in text_of(report.html())

@@ -378,3 +378,14 @@ def test_names_with_backslashes(tmp_path):
     report.write(tmp_path)
     assert "m\\p" in (tmp_path / "report.html").read_text()
     assert "m\\textbackslash{}p" in (tmp_path / "report.tex").read_text()
+
+
+def test_incomplete_methods_leave_no_trace():
+    """Neither their number of seeds nor their failed runs."""
+    table = long_table(["A", "B"])
+    task = table["task"].iloc[0]
+    more = pd.DataFrame({"task": task, "method": "c", "seed": range(12), "score": 0.5})
+    more.loc[0, "score"] = float("nan")
+    report = compare(pd.concat([table, more]), complete_methods=True, drop_failed=True)
+    assert report.context.scores.seeds == table.groupby(["task", "method"]).size().max()
+    assert "runs" not in report.tables

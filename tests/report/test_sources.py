@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shlex
+import sys
 import threading
 
 import hypothesis.strategies as st
@@ -681,3 +682,77 @@ def test_different_metrics_are_named():
     one = _of_metrics(acc=0.5).replace({"method": {"a": "x", "b": "y"}})
     found = compare(one, _of_metrics(acc=0.5, f1=0.9)).context.warnings
     assert found == ["A: sources have different metrics: acc; acc and f1."]
+
+
+@pytest.mark.parametrize(("task", "level"), [("WikiText perplexity", 23), ("IMDb", 83)])
+def test_suites_stay_in_points_next_to_a_table_of_another_unit(
+    suite_of, fabricate, csv, task, level
+):
+    """Their margins are in points."""
+    suite = suite_of(method=TWO, reference="baseline", margin=1.0)
+    folder = fabricate(suite, scored({"baseline": 0.5, "relation": 0.3}))
+    table = csv(HEAD + rows("baseline", level, task=task) + rows("relation", level, task=task))
+    context = compare(folder, table, merge=True).context
+    assert {name: context.scores.factor(name) for name in context.scores.own_tasks} == {
+        "CoLA": 100, "MRPC": 100, task: 1
+    }  # fmt: skip
+    verdicts = context.tables["verdicts"].set_index(["task", "method"])["verdict"]
+    assert verdicts["CoLA", "relation"] == "worse"
+    assert context.scores.alike is False
+
+
+def test_merged_folders_count_each_run_once(suite_of, fabricate):
+    """Both suites request all seeds; one has finished a run that failed in the other."""
+    suite = suite_of(method=TWO, seeds=[1, 2, 3], tasks=["RTE"])
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    first, second = (
+        fabricate(suite, lambda run, *_, own=own: score(run) if run.seed in own else None,
+                  name=str(own[0]))
+        for own in ([1], [3])
+    )  # fmt: skip
+    for folder, seed in ((first, 3), (second, 2)):
+        path = folder / "runs" / "RTE" / "relation" / f"seed-{seed}"
+        path.mkdir(parents=True)
+        write_json(path / "error.json", {"error": "RuntimeError: broken", "traceback": ""})
+    report = compare(first, second, labels=["a", "b"], merge=True)
+    assert len(report.tables["runs"]) == 6
+    assert [name for name, _ in report.context.failures] == ["RTE/relation/seed-2"]
+    assert report.context.answer[0] == (
+        "Preliminary: 4 of 6 runs are done, 1 failed and 1 not done."
+    )
+
+
+def test_averages_are_no_tasks_of_a_data_frame(before):
+    scores = make_report(before).tables["scores"]
+    assert "mean of these tasks" in {*scores["task"]}
+    report = compare(scores)
+    assert report.context.scores.tasks == ["CoLA", "MRPC"]
+    assert len(report.context.several.tasks) == 2
+
+
+def test_a_repeated_run_of_a_table_is_not_a_failed_one(csv):
+    first = csv(HEAD + rows("a", 0.8) + rows("b", 0.7).replace("0.702", "nan"), "first.csv")
+    again = csv(HEAD + "CoLA,b,2,0.702\n", "again.csv")
+    options = {"drop_failed": True, "reference": "a", "margin": 0.01}
+    failed = compare(first, **options)
+    assert failed.tables["runs"]["status"].tolist() == ["failed"]
+    assert "runs" not in compare(first, again, merge=True, **options).tables
+
+
+def test_the_command_loads_the_plugins_again(csv, tmp_path, monkeypatch):
+    (tmp_path / "plug_compare.py").write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    table = csv(HEAD + rows("a", 0.8) + rows("b", 0.7))
+    report = compare(table, plugins="plug_compare")
+    assert "plug_compare" in sys.modules
+    (command,) = report.context.made["compare command"]
+    assert command.endswith("theirs.csv --plugin plug_compare")
+
+
+def test_a_test_of_all_pairs_is_refused_for_a_suite_with_a_control(suite_of, fabricate):
+    suite = suite_of(method=TWO, control="baseline")
+    folder = fabricate(suite, scored({"baseline": 0.5, "relation": 0.6}))
+    message = r"there is a control, baseline\. Tests with a control: .*welch-control"
+    with pytest.raises(SuiteError, match=message):
+        compare(folder, test="welch")

@@ -57,13 +57,6 @@ def opened(table_of):
          f"all 3 pairs of methods differ significantly ({OVER})."),
         ({"x": {"a": LOW, "b": HIGH}, "y": {"a": HIGH, "b": LOW}}, {"lower_is_better": "y"},
          f"b has the best mean rank over 2 tasks; b is significantly better than a ({OVER})."),
-        # No test over tasks, because Friedman's needs three methods.
-        (on_both({"a": LOW, "b": HIGH}), {"test_over_tasks": "friedman-nemenyi"},
-         "b has the highest mean over 2 tasks; both differences between two methods on one task "
-         f"are significant ({ONE}, without a correction for the number of tasks)."),
-        (on_both({"a": LOW, "b": LOW}), {"test_over_tasks": "friedman-nemenyi"},
-         "a and b have the highest mean over 2 tasks; no two methods differ significantly on any "
-         f"task ({ONE})."),
         ({"x": {"a": LOW}}, {}, ""),
     ],
 )  # fmt: skip

@@ -248,3 +248,15 @@ def test_at_least_30_percent_fewer_runs(shifts):
     assert found.fixed_power > 0.9
     assert found.power > found.fixed_power - 0.06
     assert found.saved >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("num_methods", "looks"), [(5, (3, 5)), (4, (3, 5)), (3, (3, 5)), (2, (3,))]
+)
+def test_separated_scores_are_significant_from_the_first_decisive_look_on(num_methods, looks):
+    design = sequential_design(num_methods, looks)
+    scores = {name: [name + seed / 100 for seed in range(looks[-1])] for name in range(num_methods)}
+    found = sequential_test(scores, looks=looks).pairs
+    decided = found[found["better"].notna()]
+    first = None if decided.empty else decided["seeds"].min()
+    assert first == design.first_decisive

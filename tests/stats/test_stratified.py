@@ -215,6 +215,17 @@ def test_a_task_without_variance_has_no_unequal_spread():
     assert stratified_steel_dwass(constant).notes == ()
 
 
+def test_one_score_has_no_spread():
+    tasks = {"x": {"a": [0.5], "b": [0.1, 0.3, 0.2]}, "y": {"a": [0.6], "b": [0.4, 0.2, 0.3]}}
+    assert stratified_steel_dwass(tasks).notes == ()
+
+
+def test_one_seed_on_several_tasks_can_be_enough():
+    found = stratified_steel_dwass({task: {"a": [1.0], "b": [2.0]} for task in range(8)})
+    assert found.significant.loc["a", "b"]
+    assert found.seeds_needed == 1
+
+
 def test_an_exact_p_equal_to_alpha_is_not_significant():
     samples = {
         "x": {"a": [15, 14, 18], "b": [14, 8, 0]},

@@ -57,9 +57,10 @@ class Answer(Section):
         blocks: list[Block] = []
         if context.results is not None:
             blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
-            for part in context.parts.values():
+            for name, part in context.parts.items():
+                place = f"{capital(name)}: " if name else ""
                 missing = tested_among(part.scores, part.comparisons, part.num_declared)
-                blocks += [Paragraph(sentence, "warning") for sentence in missing]
+                blocks += [Paragraph(f"{place}{sentence}", "warning") for sentence in missing]
         answers = {name: _answer(part) for name, part in context.parts.items()}
         for name, own in answers.items():
             blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own

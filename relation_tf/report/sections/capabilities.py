@@ -61,7 +61,7 @@ class CapabilityProfile(Section):
             Figure(profile_picture(found.table)),
             Paragraph(" ".join(_note(found)), "note"),
             _tasks(found),
-            *_figures(pictures, context),
+            *_figures(pictures),
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
@@ -161,7 +161,7 @@ def _intervals(context: ReportContext, task: str) -> Mapping[str, Estimate]:
     }
 
 
-def _figures(pictures: Sequence[Picture | None], context: ReportContext) -> Iterator[Block]:
+def _figures(pictures: Sequence[Picture | None]) -> Iterator[Block]:
     for picture in pictures:
         if picture is not None:
             yield Figure(picture, picture.legend)

@@ -22,7 +22,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.over_tasks import OverTasks
+from relation_tf.report.over_tasks import OverTasks, too_few_methods
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
@@ -43,7 +43,9 @@ class OverTasksSection(Section):
         """Return the test with its pairs or average ranks, and the table of wins."""
         several = context.several
         blocks: list[Block] = []
-        if several is not None and isinstance(several.result, FriedmanNemenyiResult):
+        if too_few := too_few_methods(context.scores):
+            blocks.append(Paragraph(too_few, "warning"))
+        elif several is not None and isinstance(several.result, FriedmanNemenyiResult):
             blocks += _ranks(several.result, several, context)
         elif several is not None:
             blocks += [
