@@ -36,7 +36,10 @@ def shown_by_design(
     """
     for size in family_sizes(suite, methods):
         for test, options in _tests(suite, num_tasks).items() if size > 1 else ():
-            said = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
+            if size < (least := PROCEDURES.find(test).least_methods):
+                said = f"{size} methods: {test} needs at least {least}, so it is not used."
+            else:
+                said = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
             yield said if suite.families is None else f"In each family: {said}"
 
 
@@ -60,23 +63,26 @@ def nothing_can_be_shown(
         >>> from relation_tf.config import load_suite
         >>> nothing_can_be_shown(load_suite("glue-small")) is None
         True
-        >>> print(nothing_can_be_shown(load_suite("glue-small", {"seeds": 1})))
+        >>> print(nothing_can_be_shown(load_suite("glue-small", {"seeds": 1, "tasks": ["CoLA"]})))
         No difference can be significant (p < .05): the smallest possible p is 1.000.
     """
     methods = [str(method.name) for method in suite.methods()] if methods is None else methods
     num_seeds = len(suite.seeds) if num_seeds is None else num_seeds
     sizes = [size for size in family_sizes(suite, methods) if size > 1]
-    if not sizes or (suite.reference is not None and num_seeds > 1):
+    judged = suite.reference is not None or suite.control is not None
+    if not sizes or (judged and num_seeds > 1):
         return None
     smallest = 1.0
     for test, options in _tests(suite, num_tasks or len(suite.tasks)).items():
-        attainable = PROCEDURES.find(test).attainable_pvalue
+        procedure = PROCEDURES.find(test)
+        attainable = procedure.attainable_pvalue
         if attainable is None:
             return None
         over_tasks = options.get("num_tasks")
         number = (num_seeds,) if over_tasks is None else (over_tasks, num_seeds)
-        if num_seeds > 1:
-            smallest = min(smallest, *(attainable(size, *number) for size in sizes))
+        if num_seeds > 1 or over_tasks is not None:
+            enough = [size for size in sizes if size >= procedure.least_methods]
+            smallest = min([smallest, *(attainable(size, *number) for size in enough)])
     if smallest < suite.alpha:
         return None
     level, least = format_level(suite.alpha), pvalue_only(smallest, suite.alpha)

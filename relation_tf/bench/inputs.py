@@ -54,8 +54,18 @@ def check_test_sets(
         )
 
 
-def vectors_digest(suite: Suite, glove: Path | None) -> str | None:
-    """Return the SHA-256 of the word vectors, or None if the suite does not use them."""
+def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:
+    """Return the SHA-256 of the word vectors, or None if there are none.
+
+    Args:
+        suite: The suite.
+        chosen: The requested runs.
+        glove: File of the vectors.
+
+    Raises:
+        SuiteError: If no method of the suite uses the file, or requested runs lack it.
+        DataError: If the file has no vectors of a width of the requested runs.
+    """
     if all(suite.settings_of(each)["embeddings"] == "random" for each in suite.methods()):
         if glove is not None:
             raise SuiteError(
@@ -63,11 +73,15 @@ def vectors_digest(suite: Suite, glove: Path | None) -> str | None:
                 f"from word vectors. Received: --glove {glove}"
             )
         return None
-    if glove is None:
+    widths = {run.embedding_dim for run in chosen if run.embeddings == "glove"}
+    if glove is None and widths:
         raise SuiteError("embeddings = 'glove' needs --glove FILE")
+    if glove is None:
+        return None
     if not glove.is_file():
         raise SuiteError(f"--glove {glove}: no such file")
-    check_glove(glove, suite.embedding_dim)
+    for width in sorted(widths):
+        check_glove(glove, width)
     return digest_of_file(glove).hex()
 
 

@@ -88,7 +88,7 @@ class RunFolder:
         try:
             yield
         except RelationError:
-            if new and not (self.path / "runs").exists():
+            if new and not any((self.path / name).exists() for name in ("runs", SWEEP)):
                 # Windows does not delete an open file, nor a folder above that others use.
                 with suppress(OSError):
                     shutil.rmtree(self.path)

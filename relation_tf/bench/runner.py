@@ -99,16 +99,23 @@ def run_suite(
     made = make_options(options)
     suite = _load(suite, settings, replace_methods, made.plugins)
     folder = _folder(suite, out)
+    tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
     if suite.sweep is not None:
-        _check_before_sweep(suite, folder, made, tasks, methods, seeds)
         say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
         once = replace(made, until_decided=False, max_seeds=None, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             return _run(tuning, path, once, tasks, names, compared=False)
 
-        suite = tune(suite, folder, train, say, tasks, methods)
+        with RunFolder(folder).locked():  # by one process
+            _check_before_sweep(suite, folder, made, tasks, methods, seeds)
+            suite = tune(suite, folder, train, say, tasks, methods)
     return _run(suite, folder, made, tasks, methods, seeds)
+
+
+def _listed(selection: Any) -> Any:
+    """Return a selection that can be read several times."""
+    return [*selection] if isinstance(selection, Iterator) else selection
 
 
 def _check_before_sweep(
@@ -425,7 +432,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     _check_folders(suite, options)
     keys = {config.key for config in whole.runs}
-    vectors = vectors_digest(suite, options.glove)
+    vectors = vectors_digest(suite, whole.runs, options.glove)
     sources = {
         name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
         for name in dict.fromkeys(config.task for config in whole.runs)

@@ -49,6 +49,11 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
             "until_decided",
             f"needs a suite that trains two or more methods. Suite {suite.name} {why}",
         )
+    if suite.alpha * (DRAWS + 1) < 1:
+        raise OptionError(
+            "until_decided",
+            f"needs alpha of at least {1 / DRAWS:g}. Received: alpha = {suite.alpha:g}",
+        )
     for name in suite.tasks:
         _direction(suite, name)
     most = options.max_seeds or MAX_SEEDS

@@ -36,7 +36,7 @@ _COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "fami
 def tune(
     suite: Suite,
     folder: Path,
-    train: Callable[[Suite, Path, list[str] | None], Any],
+    train: Callable[[Suite, Path, list[str] | None], Results],
     say: Callable[[str], None],
     tasks: str | Iterable[str] | None = None,
     methods: str | Iterable[str] | None = None,
@@ -62,8 +62,7 @@ def tune(
         names = suite.find_methods(methods)
         chosen = [each for name in names for each, _ in _variants(suite.sweep, name)]
     say(f"Sweep, before the runs: {described(suite.sweep)}.")
-    train(tuning, folder / SWEEP, chosen)
-    results = read_results(folder / SWEEP)
+    results = train(tuning, folder / SWEEP, chosen)
     table = sweep_table(suite, results)
     with writing(folder / SWEEP):
         write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))

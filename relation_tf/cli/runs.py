@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,10 +74,11 @@ def run(suite: SuiteName, **options: Any) -> None:
         _track_report(results, options["track"])
         _submit_if_complete(results, fill_missing)
     print_failures(results.failures)
-    chosen = options["tasks"], options["methods"], options["seeds"]
-    if chosen != (None, None, None):
-        _print_progress(results, select(results.suite, *chosen))
-    if results.failures:
+    selection = options["tasks"], options["methods"], options["seeds"]
+    chosen = select(results.suite, *selection)
+    if selection != (None, None, None) and (results.runs or results.failures):
+        _print_progress(results, chosen)
+    if {name for name, _ in results.failures} & {*map(str, chosen)}:
         raise typer.Exit(1)
 
 
@@ -138,7 +139,6 @@ def diagnose(
     """
     with interrupts_delayed():
         from relation_tf.bench import diagnose as train
-        from relation_tf.networks import probe_layer
         from relation_tf.report.capabilities import describe
 
     own = parse_settings(layer_options, "--option")
@@ -147,13 +147,13 @@ def diagnose(
     check_importable(layer)
     results = train(layer, layer_options=own, **options)
     if results.runs:
-        name = str(results.suite.methods()[0].name)
+        method = results.suite.methods()[0]
+        name = str(method.name)
         context = write_report(results).context
         _track_report(results, options["track"])
-        limits = str(probe_layer(layer, options=own)).replace("\n", " ")
         words = describe(context.scores, context.verdicts, name)
         echo(f"\n{name} after training: {words}")
-        echo(f"{name} with its initial weights: {limits}")
+        echo(f"{name} with its initial weights: {_measured(layer, method.units, own)}")
     if results.failures:
         print_failures(results.failures)
         raise typer.Exit(1)
@@ -327,6 +327,17 @@ def _share(held_out: str) -> float | Path:
         return float(held_out)
     except ValueError:
         return Path(held_out)
+
+
+def _measured(layer: str, units: Any, options: Mapping[str, Any]) -> str:
+    """Return what an untrained layer passes between tokens, or why it cannot be measured."""
+    from relation_tf.bench.provenance import one_line
+    from relation_tf.networks import probe_layer
+
+    try:
+        return str(probe_layer(layer, units, options)).replace("\n", " ")
+    except Exception as error:  # of a custom layer
+        return f"cannot be measured: {one_line(error)}"
 
 
 def _print_progress(results: Results, chosen: Sequence[RunConfig]) -> None:

@@ -138,6 +138,11 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
             f"Received: {min(both)} in both"
         )
     combinations = [combination_name(each) for each in sweep.combinations()]
+    if same := [name for name in combinations if combinations.count(name) > 1]:
+        raise ValueError(
+            "key 'sweep': values must differ in more than capital letters, because they name "
+            f"folders. Received: {same[0]!r} twice"
+        )
     names = [f"{method.name}-{end}" for method in methods for end in combinations]
     for name in (*names, f"{suite.name}-sweep"):
         if not re.fullmatch(NAME_PATTERN, name):

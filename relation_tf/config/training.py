@@ -6,7 +6,15 @@ import re
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from relation_tf.networks.config import Compute, Network, Positions
 from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
@@ -15,8 +23,6 @@ Positive = Annotated[int, Field(ge=1, lt=2**31)]
 Margin = Annotated[float, Field(gt=0)]  # in the unit of the tables, such as points
 FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
 RandomSource = Literal["init", "order", "split"]
-Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
-
 
 OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
 """Keys of `TrainingSettings` that timed tasks use."""
@@ -61,7 +67,16 @@ def path_of_class(value: Any) -> Any:
     return f"{value.__module__}:{value.__qualname__}"
 
 
+def _without_none(value: Any) -> Any:
+    """Remove None, the default, from nested tables: TOML cannot represent it."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_none(own) for key, own in value.items() if own is not None}
+
+
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
+# A Keras initializer: a name, or a table with class_name and config.
+Initializer = Annotated[str | Options, BeforeValidator(_without_none)]
 
 
 class CallbackEntry(BaseModel):

@@ -273,6 +273,21 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
+def nested_values(mechanism: str, options: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the values of an option of a mechanism and of the mechanisms inside it.
+
+    Example:
+        >>> nested_values("encoder", {"mechanism": "multi-head-attention"}, "num_heads")
+        [4]
+    """
+    entry = find_mechanism(mechanism) if mechanism in MECHANISMS else None
+    own = {**(entry.options if entry else {}), **options}
+    found = [own[key]] if key in own else []
+    if inside := _inside(mechanism, options):
+        found += nested_values(str(inside["mechanism"]), _table(inside.get("options")), key)
+    return found
+
+
 def _inside(mechanism: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return all options of a mechanism around another one; empty for other mechanisms."""
     entry = MECHANISMS.get(mechanism)

@@ -13,7 +13,7 @@ import keras
 
 from relation_tf.networks.classifiers import pair_regressor, sequence_classifier
 from relation_tf.networks.config import NetworkConfig, configured
-from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.networks.mechanisms import nested_values
 
 _LARGEST = 1 << 20
 
@@ -166,6 +166,6 @@ def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) 
     """Return the step between valid sizes: the width must be divisible by the number of heads."""
     if sized_by not in ("units", "width"):
         return 1
-    entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None
-    defaults = entry.options if entry else {}
-    return int({**defaults, **(options or {})}.get("num_heads", 1))
+    if not isinstance(mechanism, str):
+        return int((options or {}).get("num_heads", 1))
+    return math.lcm(*map(int, nested_values(mechanism, options or {}, "num_heads")))

@@ -149,10 +149,9 @@ def _count_rows(source: TaskSource, split: str, official: int) -> int | None:
 
 
 def _count_lines(path: Path) -> int:
-    """Count the lines below the header; fields contain no line ends."""
-    count, last = 0, b"\n"
+    """Count the lines below the header, without blank lines at the end."""
+    count = last = 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            count += block.count(b"\n")
-            last = block[-1:]
-    return max(0, count - (last == b"\n"))
+        for count, line in enumerate(file, start=1):
+            last = count if line.strip() else last
+    return max(0, last - 1)

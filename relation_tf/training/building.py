@@ -161,9 +161,9 @@ def check_network(config: RunConfig) -> None:
     Raises:
         SuiteError: If it cannot be built; the message names the method, argument and value.
     """
-    settings = _small_settings(config)
     try:
         with in_one_line(f"method {config.method}"):
+            settings = _small_settings(config)
             if networks.find_mechanism(config.mechanism).output_type == "sequence":
                 _encoder_decoder(config, 4, 4)
                 return

@@ -46,6 +46,9 @@ def _make(entry: CallbackEntry) -> keras.callbacks.Callback:
     return made
 
 
+END_OF_CALLBACK = "the end that a callback requested"
+
+
 class Callbacks:
     """The callbacks of a run while it is trained.
 
@@ -81,10 +84,9 @@ class Callbacks:
             )
 
     @property
-    def limit(self) -> str | None:
-        """Reason to end the run if a callback has set `stop_training`, else None."""
-        ends = self._callbacks and self._model.stop_training
-        return "the end that a callback requested" if ends else None
+    def ends(self) -> bool:
+        """If True, a callback has set `stop_training`."""
+        return bool(self._callbacks and self._model.stop_training)
 
     def train_begin(self) -> None:
         """Call `on_train_begin`."""

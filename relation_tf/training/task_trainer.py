@@ -25,7 +25,7 @@ from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, check_network, find_match
-from relation_tf.training.callbacks import Callbacks
+from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.classification import TaskSteps
 from relation_tf.training.optimizing import make_optimizer, make_schedule
@@ -156,7 +156,8 @@ class TaskTrainer(SuiteTrainer):
                     f"history has {', '.join(row)}"
                 )
             stop = rule.update(epoch, row[column], self.weights)
-            limit = callbacks.limit or _limit(self.config, epoch, spent)
+            (requested,) = self.replicas.broadcast_from_chief(float(callbacks.ends))
+            limit = END_OF_CALLBACK if requested else _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
                 stop = rule.finish(epoch, limit)
             if stop is None and checkpoint is not None and checkpoint.due():

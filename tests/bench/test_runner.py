@@ -333,6 +333,11 @@ GLOVE = {"embeddings": "glove"}
         ({}, {}, "needs --data DIR"),
         (GLOVE, {"glove": "narrow.txt"}, r"narrow\.txt:1: expected a word and 12 numbers, found 2"),
         (GLOVE, {}, "needs --glove FILE"),
+        (
+            GLOVE | {"embedding_dim": 2, "sweep": {"embedding_dim": [2, 3], "seeds": [9]}},
+            {"glove": "narrow.txt"},
+            r"narrow\.txt:1: expected a word and 3 numbers, found 2",
+        ),
         (GLOVE, {"glove": "none.txt"}, "no such file"),
         ({}, {"glove": "x"}, r"has random embeddings.*Received: --glove x"),
     ],
@@ -817,3 +822,21 @@ def test_a_reference_does_not_apply_to_other_methods():
 def test_the_home_folder_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert runner_module._folder(load_suite("demo"), "~/runs") == tmp_path / "runs"
+
+
+def test_runs_with_random_embeddings_need_no_word_vectors(tmp_path, small_glue, suite):
+    own = {"name": "random", "mechanism": "dan", "embeddings": "random"}
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, embeddings="glove",
+                  method=[own, {"name": "vectors", "mechanism": "dan"}])  # fmt: skip
+    results = run_suite(asked, tmp_path, methods=["random"], data=small_glue, quiet=True)
+    assert len(results.runs) == 1
+    with pytest.raises(SuiteError, match="needs --glove FILE"):
+        run_suite(asked, tmp_path, data=small_glue, quiet=True)
+
+
+def test_a_table_of_keras_is_an_initializer(tmp_path, small_glue, suite):
+    """Keras writes None, which TOML cannot represent."""
+    table = keras.initializers.serialize(keras.initializers.HeNormal())
+    assert None in table["config"].values()
+    asked = suite(**ONE, seeds=[1], epochs=1, initializer=table)
+    assert len(run_suite(asked, tmp_path, data=small_glue, quiet=True).runs) == 1

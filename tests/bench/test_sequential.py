@@ -157,6 +157,8 @@ def test_suites_without_a_comparison_are_refused(suite):
         plan_looks(one, options)
     assert refused.value.on_command_line().startswith("--until-decided needs a suite that trains ")
     assert plan_looks(one, RunOptions()) is None
+    with pytest.raises(SuiteError, match=r"needs alpha of at least 5e-05. Received: alpha = 1e-05"):
+        plan_looks(suite(alpha=0.00001), options)
 
 
 def test_families_are_decided_separately(tmp_path, instant, suite):

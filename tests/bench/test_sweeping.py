@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
+from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import _choices, already_tuned, choose, tune, tuning_suite
 from relation_tf.config import Suite
 from relation_tf.config.loading import make_suite
@@ -92,6 +93,12 @@ def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="executor"):
         run_suite(asked(), tmp_path / "runs", executor="nowhere", quiet=True)
     assert not (tmp_path / "runs").exists()
+    with (
+        RunFolder(tmp_path / "used").locked(),
+        pytest.raises(SuiteError, match="another process is running a suite"),
+    ):
+        run_suite(asked(), tmp_path / "used", quiet=True)
+    assert not (tmp_path / "used" / "sweep").exists()
 
 
 @pytest.mark.parametrize(
@@ -113,12 +120,13 @@ def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path
     """Otherwise the method would be tuned with fewer values than the others."""
     suite = asked()
 
-    def train(tuning: Suite, path: Path, names: list[str] | None) -> None:
+    def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
         folder = RunFolder(path)
         folder.open(tuning)
         for run in tuning.runs():
             if (run.task, run.method, run.seed) != ("WNLI", "relation-8-0.01", 12):
                 write_finished(folder.start(run), run)
+        return read_results(path)
 
     def tuned(**chosen: Any) -> Suite:
         return tune(suite, tmp_path, train, lambda line: None, **chosen)
@@ -142,9 +150,10 @@ def test_runs_from_before_the_sweep_are_refused_before_it(tmp_path: Path) -> Non
 
 
 def test_a_table_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    def train(tuning: Suite, path: Path, names: list[str] | None) -> None:
+    def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
         RunFolder(path).open(tuning)
         (path / "sweep.csv").mkdir()
+        return read_results(path)
 
     with pytest.raises(SuiteError, match="cannot be written: "):
         tune(asked(), tmp_path, train, lambda line: None)
@@ -202,3 +211,18 @@ def test_a_folder_of_another_suite_is_refused_before_the_sweep(tmp_path: Path) -
     with pytest.raises(SuiteError, match="this finished run is not in suite small"):
         run_suite(asked(), tmp_path, quiet=True)
     assert not (tmp_path / "sweep").exists()
+
+
+def test_values_that_give_one_name_are_refused() -> None:
+    sweep = {"optimizer": ["adam", "Adam"], "seeds": [11]}
+    with pytest.raises(SuiteError, match=r"must differ in more than capital .* 'adam' twice"):
+        asked(sweep=sweep)
+
+
+@pytest.mark.tensorflow
+def test_a_sweep_reads_an_iterator_of_tasks(tmp_path: Path) -> None:
+    suite = asked(sweep={"learning_rate": [0.01, 0.1], "seeds": [11]}, reference=None, margin=None,
+                  overrides={})  # fmt: skip
+    chosen = (name for name in ("WNLI",))
+    results = run_suite(suite, tmp_path, tasks=chosen, methods=iter(["baseline"]), quiet=True)
+    assert [run["task"] for run in results.runs] == ["WNLI"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 
 import pytest
 
 from relation_tf.bench import run_suite
+from relation_tf.bench.trackers.jsonl import JsonLines
+from relation_tf.config import load_suite
 
 pytestmark = pytest.mark.tensorflow
 
@@ -79,3 +82,10 @@ def test_trackers_receive_all_events(plugin, tmp_path, small_glue, suite, capsys
     with (tmp_path / "tracking_plugin.py").open("a", encoding="utf-8") as file:
         file.write("CHANGED = True\n")
     assert len(run_suite(asked, out, data=small_glue, plugins=plugin, quiet=True).runs) == 2
+
+
+def test_losses_that_are_not_finite_are_null(tmp_path):
+    config = load_suite("demo").runs()[0]
+    JsonLines(tmp_path).on_epoch(config, 1, {"loss": math.nan, "val_loss": math.inf, "f1": 0.5})
+    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert json.loads(line, parse_constant=pytest.fail)["loss"] is None

@@ -13,6 +13,7 @@ from relation_tf.networks import (
     match_parameters,
     pair_regressor,
     sequence_classifier,
+    size_step,
 )
 from relation_tf.networks.sizes import with_size
 from relation_tf.registry import MECHANISMS
@@ -65,6 +66,15 @@ def test_every_mechanism_can_be_sized_by_units(name: str) -> None:
     match = match_parameters(name, 30_000, embedding_dim=16)
     assert match.parameters == parameters(name, embedding_dim=16, units=match.value)
     assert abs(match.miss) < 0.1
+
+
+def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
+    inside = {"mechanism": "multi-head-attention", "options": {"num_heads": 3}}
+    match = match_parameters("encoder", 5_000, options=inside, embedding_dim=8)
+    assert match.value % 3 == 0
+    default = {"mechanism": "multi-head-attention"}
+    assert size_step("encoder", "units", default) == 4
+    assert size_step("encoder", "units", inside | {"num_heads": 2}) == 6
 
 
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:

@@ -45,7 +45,7 @@ def test_missing_and_short_test_files(data):
     assert short.place == f"{data}/glue_data/RTE/test.tsv"
 
 
-@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("end", ["\n", "", "\n\n\r\n"])
 def test_an_official_number_of_rows_is_complete(data, end):
     rows = "\n".join(f"{index}\ta\tb" for index in range(TASKS["RTE"].test_rows))
     (data / "RTE" / "test.tsv").write_text(f"index\tsentence1\tsentence2\n{rows}{end}", "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,10 @@ from relation_tf.bench.trackers.base import Tracker
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
     from relation_tf.config import RunConfig
+
+
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 class JsonLines(Tracker):
@@ -35,6 +40,8 @@ class JsonLines(Tracker):
 
     def _append(self, event: str, config: RunConfig | None, values: Mapping[str, Any]) -> None:
         run = zip(("task", "method", "seed"), config.key, strict=True) if config else ()
-        line = {"event": event, **dict(run), **values}
+        # JSON has no NaN: a loss that is not finite is null.
+        known = {name: None if _is_not_finite(value) else value for name, value in values.items()}
+        line = {"event": event, **dict(run), **known}
         with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=float) + "\n")
