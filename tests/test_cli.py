@@ -21,7 +21,7 @@ from relation_tf.bench import Predictions, RunFolder, Submissions, run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
 from relation_tf.cli.application import typed
 from relation_tf.cli.arguments import parse_margins
-from relation_tf.cli.runs import plan, pretrain, run
+from relation_tf.cli.runs import _measured, plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.registry import TASKS
@@ -147,6 +147,9 @@ def test_failed_and_broken_runs(work, call):
     assert out.count("failed: CoLA/relation-8/seed-1: ") == 1
     assert "train.tsv:41: expected 4 fields" in out
     assert "2 of 4 runs done, 2 failed" in out
+    code, out, _ = call(*SMALL, "--seeds", "1", "--tasks", "RTE")
+    assert (code, "failed: CoLA/" in out) == (0, False)
+    assert "2 of 2 requested runs are done; " in out
     code, out, err = call("submit", "out")
     assert (code, out) == (2, "")
     assert " not written: " in err
@@ -856,3 +859,9 @@ def test_an_empty_title_and_a_quoted_home_are_accepted(work, call, monkeypatch):
     (work / "s.csv").write_text("task,method,seed,score\nx,a,1,0.5\nx,b,1,0.7\n")
     assert call("compare", "s.csv", "--out", "~/there", "--title", "")[0] == 0
     assert (work / "there/report.html").exists()
+
+
+@pytest.mark.tensorflow
+def test_a_layer_that_cannot_be_measured_is_said():
+    assert "Only 16 values (one vector) pass" in _measured("relation", 16, {})
+    assert _measured("multi-head-attention", 6, {}).startswith("cannot be measured: ValueError: ")

@@ -10,7 +10,7 @@ from relation_tf.config import load_suite, plugins
 from relation_tf.config.loading import make_suite
 from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.registry import METRICS, TRACKERS
+from relation_tf.registry import METRICS, TRACKERS, Registry
 
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
 
@@ -171,3 +171,9 @@ def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
     (tmp_path / "plug_shared" / "deeper.py").write_text("import relation_tf")
     assert plugins_digest(names) == second
     assert plugins_digest([]) is None
+
+
+@pytest.mark.parametrize("name", ["a,b", "a/b", "a\\b", "", "a\n"])
+def test_names_that_cannot_name_files_are_refused(name):
+    with pytest.raises(SuiteError, match=r"color: a name must be printable text without , / "):
+        Registry("color").add(name, 1)
