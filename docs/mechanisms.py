@@ -24,7 +24,7 @@ after {TOKENS:,} tokens, with numbers in float32; only layers with a causal form
 Parameters and state are those of the layers' default options with {UNITS} units and inputs of
 width {UNITS}. In suites, `relation`, `attention`, `linear-attention` and `baseline` have the
 defaults of the released code, `local-attention` one global token.
-[Use any mechanism at any size](how-to/networks.md) shows how to choose them;
+[Networks, sizes and multi-task training](how-to/networks.md) shows how to choose them;
 `relation-tf check-layer NAME` checks a layer.
 
 Written by `python docs/mechanisms.py` from the docstrings.

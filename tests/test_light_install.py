@@ -91,7 +91,7 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
             "training or loading a model needs the package tensorflow",
         ),
         ("check-layer relation", "the backend of Keras needs the package tensorflow"),
-        ("diagnose relation", "the backend of Keras needs the package tensorflow"),
+        ("diagnose relation", "training or loading a model needs the package tensorflow"),
         ("download RTE", "TFDS needs the package tensorflow_datasets"),
     ],
 )

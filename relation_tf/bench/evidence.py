@@ -51,7 +51,7 @@ def nothing_can_be_shown(
 ) -> str | None:
     """Return a sentence if no test of a suite can find a significant difference, else None.
 
-    Verdicts against a reference use Welch's test, which has no smallest p.
+    Verdicts against a reference or control use Welch's test, which has no smallest p.
 
     Args:
         suite: The suite.

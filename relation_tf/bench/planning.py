@@ -201,12 +201,12 @@ class SuitePlan:
         methods, num_tasks = self.methods, len(self.tasks)
         if self.outlook is not None:
             yield self.outlook.sentence
-        elif len(methods) > 1 and self.seeds > 1:
+        elif len(methods) > 1 and (self.seeds > 1 or num_tasks > 1):
             yield from shown_by_design(self.suite, methods, self.seeds, num_tasks)
             nothing = nothing_can_be_shown(self.suite, methods, self.seeds, num_tasks)
             yield from [] if nothing is None else [nothing]
             largest = max(family_sizes(self.suite, methods))
-            if self.spread is not None and largest > 1:
+            if self.spread is not None and largest > 1 and self.seeds > 1:
                 yield self._margin(self.spread, largest)
 
     def _included(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -138,7 +139,7 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
             f"Received: {min(both)} in both"
         )
     combinations = [combination_name(each) for each in sweep.combinations()]
-    if same := [name for name in combinations if combinations.count(name) > 1]:
+    if same := [name for name, times in Counter(combinations).items() if times > 1]:
         raise ValueError(
             "key 'sweep': values must differ in more than capital letters, because they name "
             f"folders. Received: {same[0]!r} twice"

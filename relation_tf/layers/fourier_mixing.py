@@ -128,7 +128,7 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     length = ops.shape(mask)[1]
     missing = (abs(length - 1) - length + 1) // 2  # a transform needs a token: 1 without, else 0
     length = length + missing
-    # Last axis: tokens, the kept ones first.
+    # Last axis: tokens, the unmasked ones first.
     x = tuple(
         ops.pad(
             ops.transpose(ops.cast(close_up(part, mask), "float32"), (0, 2, 1)),

@@ -24,7 +24,7 @@ _BLOCK = 32  # queries of a block, unless the window is larger
 
 
 class _Tokens(NamedTuple):
-    """Tokens with the kept ones first.
+    """Tokens with the unmasked ones first.
 
     Attributes:
         keys: Tensor of shape `(batch, tokens, units)`.

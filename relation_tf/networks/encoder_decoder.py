@@ -162,7 +162,7 @@ class EncoderDecoder(keras.Model):
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 def sequence_loss(targets: Any, logits: Any) -> Any:
-    """Compute the mean cross-entropy over kept target tokens, a loss for `compile`.
+    """Compute the mean cross-entropy over unmasked target tokens, a loss for `compile`.
 
     Args:
         targets: Integer tensor `(batch, target_tokens)`, the ids of the next tokens; 0 is padding.

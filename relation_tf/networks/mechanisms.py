@@ -273,19 +273,19 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
-def nested_values(mechanism: str, options: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the values of an option of a mechanism and of the mechanisms inside it.
+def heads_of(mechanism: str, options: Mapping[str, Any]) -> int:
+    """Return the number of heads of a mechanism; an encoder sets that of the mechanism inside it.
 
     Example:
-        >>> nested_values("encoder", {"mechanism": "multi-head-attention"}, "num_heads")
-        [4]
+        >>> heads_of("encoder", {"mechanism": "multi-head-attention"})
+        4
     """
     entry = find_mechanism(mechanism) if mechanism in MECHANISMS else None
     own = {**(entry.options if entry else {}), **options}
-    found = [own[key]] if key in own else []
-    if inside := _inside(mechanism, options):
-        found += nested_values(str(inside["mechanism"]), _table(inside.get("options")), key)
-    return found
+    if own.get("num_heads") is not None:
+        return int(own["num_heads"])
+    inside = _inside(mechanism, options)
+    return heads_of(str(inside["mechanism"]), _table(inside.get("options"))) if inside else 1
 
 
 def _inside(mechanism: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

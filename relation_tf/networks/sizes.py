@@ -13,7 +13,7 @@ import keras
 
 from relation_tf.networks.classifiers import pair_regressor, sequence_classifier
 from relation_tf.networks.config import NetworkConfig, configured
-from relation_tf.networks.mechanisms import nested_values
+from relation_tf.networks.mechanisms import heads_of
 
 _LARGEST = 1 << 20
 
@@ -168,4 +168,4 @@ def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) 
         return 1
     if not isinstance(mechanism, str):
         return int((options or {}).get("num_heads", 1))
-    return math.lcm(*map(int, nested_values(mechanism, options or {}, "num_heads")))
+    return heads_of(mechanism, options or {})

@@ -50,7 +50,6 @@ from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
 from relation_tf.stats.presentation import capital
 from relation_tf.steps import advance
-from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
 
 if TYPE_CHECKING:
@@ -212,11 +211,8 @@ class ReportContext:
         """Verdicts against the reference; None with families, and for sequential seeds."""
         if self.scores.families or self.looks is not None:
             return None
-        trained = {task.name: task for task in GLUE.values()}
-        if self.results is not None:
-            suite = self.results.suite
-            trained |= {name: suite.find_task(name) for name in suite.tasks}
-        scored = {name: [*task.scorable] for name, task in trained.items()}
+        suite = None if self.results is None else self.results.suite
+        scored = how_runs_went.scored_names(suite)
         failed = how_runs_went.failed_runs(self._known_runs, scored, self.scores.own_tasks)
         return judge(self.scores, failed)
 

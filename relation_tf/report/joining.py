@@ -18,6 +18,7 @@ from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names
 from relation_tf.registry import METRICS, TASKS
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import procedure_label
+from relation_tf.report.runs import has_scores, scored_names
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
@@ -434,10 +435,6 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
     if not parts:
         return None
     suites = [each.suite for each in parts]
-    # With `merge`, several folders can request the same run, and one can have finished it.
-    requested = {config.key: config for each in parts for config in each.requested}
-    finished = [(run["task"], run["method"], run["seed"]) for each in parts for run in each.runs]
-    done = {str(requested[key]) for key in finished if key in requested}
     suite = suites[0].model_copy(
         update={
             "method": [*{own.name: own for each in suites for own in each.methods()}.values()],
@@ -456,12 +453,18 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
             "families": None,
         }
     )
+    # With `merge`, several folders can request a run, and another source can have its score.
+    requested = {config.key: config for each in parts for config in each.requested}
+    finished = {(run["task"], run["method"], run["seed"]) for each in parts for run in each.runs}
+    known = has_scores(scores.table, scored_names(suite))
+    elsewhere = {key for key in requested if key in finished or known(*key)}
+    repeated = {str(requested[key]) for key in elsewhere}
     return Results(
         folder=parts[0].folder,
         suite=suite,
         runs=[run for each in parts for run in each.runs],
-        failures=[own for each in parts for own in each.failures if own[0] not in done],
-        configs=[*requested.values()],
+        failures=[own for each in parts for own in each.failures if own[0] not in repeated],
+        configs=[own for key, own in requested.items() if key not in elsewhere - finished],
         parts=[
             replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts

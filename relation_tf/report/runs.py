@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, SOURCES
 from relation_tf.stats.presentation import count
+from relation_tf.tasks import GLUE
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
@@ -208,6 +209,33 @@ def load_warnings(runs: pd.DataFrame) -> Iterator[str]:
             f"{_LEAST_SHARE:.0%} of their time (lowest: {slow.min():.0%}), so other programs "
             "or runs shared it. Their times are too long, and ratios of times may be wrong."
         )
+
+
+def scored_names(suite: Suite | None) -> dict[str, list[str]]:
+    """Return the scored tasks of each trained task or group, such as MNLI-m of MNLI."""
+    trained = {task.name: task for task in GLUE.values()}
+    if suite is not None:
+        trained |= {name: suite.find_task(name) for name in suite.tasks}
+    return {name: [*task.scorable] for name, task in trained.items()}
+
+
+def has_scores(
+    table: pd.DataFrame, scored: Mapping[str, Sequence[str]]
+) -> Callable[[str, str, object], bool]:
+    """Return a function that finds out if a run has a score.
+
+    Args:
+        table: Columns `task`, `method` and `seed`, one row per score.
+        scored: Result of `scored_names`.
+
+    Returns:
+        A function of the trained task, the method and the seed.
+    """
+    columns = table[["task", "method", "seed"]].astype(str)
+    known = {*columns.itertuples(index=False, name=None)}
+    return lambda task, method, seed: any(
+        (name, method, str(seed)) in known for name in scored.get(task, [task])
+    )
 
 
 def failed_runs(

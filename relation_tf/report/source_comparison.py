@@ -35,6 +35,7 @@ from relation_tf.report.options import (
     without_incomplete,
 )
 from relation_tf.report.report import Report
+from relation_tf.report.runs import has_scores, scored_names
 from relation_tf.report.score_tables import KEY, TableOptions
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
@@ -192,9 +193,12 @@ def _other_runs(
     runs = pd.concat([source.runs for source in read], ignore_index=True)
     if runs.empty:
         return runs
-    scored = pd.MultiIndex.from_frame(scores.table[KEY].astype(str))
-    repeated = pd.MultiIndex.from_frame(runs[KEY].astype(str)).isin(scored)
-    return runs[~(runs["status"].eq("failed") & repeated) & ~runs["method"].isin(left_out)]
+    known = has_scores(scores.table, scored_names(None))
+    kept = [
+        method not in left_out and not (status == "failed" and known(task, method, seed))
+        for task, method, seed, status in runs[[*KEY, "status"]].itertuples(index=False, name=None)
+    ]
+    return runs[kept]
 
 
 def _check_used(options: TableOptions, read: Sequence[LoadedScores]) -> None:

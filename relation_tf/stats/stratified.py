@@ -139,10 +139,11 @@ class StratifiedResult(PairwiseResult):
 
     def _remarks(self) -> Iterator[str]:
         best = format_pvalue(self.attainable_pvalue, self.alpha).replace("p =", "p ≥")
-        needed = f"at least {self.seeds_needed}" if self.seeds_needed else "more"
+        needed = count(self.seeds_needed, "seed") if self.seeds_needed else "more seeds"
+        needed = f"at least {needed}" if self.seeds_needed else needed
         yield (
             f"Smallest possible p of this design without ties: {best}; {format_level(self.alpha)} "
-            f"needs {needed} seeds on this number of tasks."
+            f"needs {needed} on this number of tasks."
         )
         yield (
             "Statistic and effect size are positive where the second method is better. The "

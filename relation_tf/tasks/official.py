@@ -25,8 +25,6 @@ OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
 }
 """Rows of the labelled splits; those of the test sets are in `glue_submit.TASKS`."""
 
-_BLOCK = 1 << 20
-
 
 @dataclass(frozen=True)
 class Shortfall:

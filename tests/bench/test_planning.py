@@ -203,6 +203,16 @@ def test_what_can_be_shown_uses_the_requested_seeds():
         assert what_can_be_shown(2, seeds, 0.05) in str(plan)
 
 
+def test_one_seed_on_several_tasks_can_be_tested():
+    suite = load_suite("glue-small", {"reference": None, "margin": None})
+    costs = {(task, name): Cost(1.0, 1.0, measured=True) for task in suite.tasks for name in "abcd"}
+    plan = SuitePlan(suite, 4, [], costs, 1.0, bytes=0, jobs=1, seeds=1)
+    said = what_can_be_shown(4, 1, test="stratified-steel-dwass", num_tasks=len(suite.tasks))
+    assert said in str(plan)
+    assert "no difference can be significant" not in said
+    assert "No difference can be significant" not in str(plan)
+
+
 def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch, tmp_path):
     monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)

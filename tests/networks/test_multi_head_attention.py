@@ -72,7 +72,7 @@ def test_it_is_the_layer_of_keras(dropout: float) -> None:
     theirs.build(query.shape, value.shape)
     theirs.set_weights(layer.get_weights())
     expected = array(theirs(query, value, attention_mask=VALUE_MASK[:, None]))
-    expected[-1] = 0  # No token is kept.
+    expected[-1] = 0  # All tokens are masked.
     output = layer(
         poisoned(query, QUERY_MASK),
         poisoned(value, VALUE_MASK),

@@ -74,7 +74,7 @@ def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
     assert match.value % 3 == 0
     default = {"mechanism": "multi-head-attention"}
     assert size_step("encoder", "units", default) == 4
-    assert size_step("encoder", "units", inside | {"num_heads": 2}) == 6
+    assert size_step("encoder", "units", inside | {"num_heads": 2}) == 2
 
 
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:

@@ -722,6 +722,27 @@ def test_merged_folders_count_each_run_once(suite_of, fabricate):
     )
 
 
+def test_a_failed_run_of_a_suite_with_a_score_in_a_table(suite_of, fabricate, csv):
+    """Also if the task is scored by another name: MNLI-m of MNLI."""
+    suite = suite_of(method=TWO, seeds=[1, 2], tasks=["MNLI"], reference="baseline")
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    failed = ("relation", 2)
+    folder = fabricate(
+        suite, lambda run, *_: None if (run.method, run.seed) == failed else score(run)
+    )
+    path = folder / "runs" / "MNLI" / "relation" / "seed-2"
+    path.mkdir(parents=True)
+    write_json(path / "error.json", {"error": "RuntimeError: broken", "traceback": ""})
+    table = csv(f"{HEAD}MNLI-m,relation,2,0.92\nMNLI-mm,relation,2,0.92\n")
+    report = compare(folder, table, merge=True)
+    assert report.context.failures == []
+    assert report.tables["runs"]["status"].tolist() == ["done"] * 3
+    alone = make_report(folder)
+    alone.write(folder / "report")
+    again = compare(folder / "report", table, merge=True)
+    assert "failed" not in {*again.tables["runs"]["status"]}
+
+
 def test_averages_are_no_tasks_of_a_data_frame(before):
     scores = make_report(before).tables["scores"]
     assert "mean of these tasks" in {*scores["task"]}
