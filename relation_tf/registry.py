@@ -1,8 +1,7 @@
 """Registries of mechanisms, tasks, metrics and other parts, and decorators to register them.
 
-Suites, plans, reports and documentation read the declaration of a part from its registry. A custom
-module is imported by `plugins = ["my_module"]` in a suite, by `--plugin my_module`, or as an entry
-point of the group `relation_tf.plugins`. This module imports only `errors` of the package.
+Suites, plans and reports read the declaration of a part from its registry. Custom modules are named
+by `plugins` in a suite, `--plugin`, or entry points of the group `relation_tf.plugins`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from relation_tf.errors import SuiteError, UnknownNameError, join_names
 T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_SEPARATORS = ",/\\"  # of lists and folders
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -57,14 +55,13 @@ class Registry(Mapping[str, T], Generic[T]):
         Args:
             name: Name of the entry.
             entry: The entry.
-            origin: The module that registers it. When a module is imported again, as in a
-                notebook, it may replace its entries.
+            origin: The module that registers it; imported again, it may replace its entries.
 
         Raises:
             SuiteError: If the name cannot name files, or another module has registered it.
         """
-        if not name or not name.isprintable() or {*name} & {*_SEPARATORS}:
-            rule = f"printable text without {' '.join(_SEPARATORS)}"
+        if not name or not name.isprintable() or {*name} & {*",/\\"}:  # of lists and folders
+            rule = "printable text without , / \\"
             raise SuiteError(f"{self.kind}: a name must be {rule}. Received: {name!r:.80}")
         # Load the parts of the package first, so that their names are reserved.
         if not origin.startswith("relation_tf."):
@@ -342,8 +339,7 @@ class Procedure:
         symbol: Symbol of its statistic, such as `"W*"`.
         attainable_pvalue: Function of the numbers of methods and seeds, or over tasks of methods,
             tasks and seeds, that returns the smallest possible p-value without ties, or None.
-        equal_spread: If True, the test assumes that all methods have the same spread; results warn
-            if SDs differ by more than 3:1.
+        equal_spread: If True, the test assumes equal SDs; results warn of ratios above 3:1.
         needs_control: If True, a test over tasks also takes `control=`.
         least_methods: Smallest number of methods.
     """

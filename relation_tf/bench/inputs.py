@@ -9,6 +9,7 @@ from typing import Any
 from relation_tf.config import RunConfig, Suite, load_suite
 from relation_tf.config.loading import select
 from relation_tf.errors import SuiteError, join_names
+from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import check_glove
@@ -52,6 +53,24 @@ def check_test_sets(
             f"{files}. Replace these files, or remove them to submit the majority class for their "
             "tasks"
         )
+
+
+def check_folders(suite: Suite, data: Path | None, tfds_folder: Path | None) -> None:
+    """Check that the data source of a suite reads the given folders.
+
+    Raises:
+        SuiteError: If it does not read one of them.
+    """
+    source = SOURCES[suite.source]
+    for flag, folder, is_read, what in (
+        ("--data", data, source.reads_data, "folder of files"),
+        ("--tfds", tfds_folder, not source.artificial, "TFDS datasets"),
+    ):
+        if folder is not None and not is_read:
+            raise SuiteError(
+                f"suite {suite.name} has source = {suite.source!r}, which reads no {what}. "
+                f"Received: {flag} {folder}"
+            )
 
 
 def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
-from relation_tf.bench.inputs import encoder_digest, vectors_digest
+from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
 from relation_tf.bench.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.bench.looks import Looks
@@ -43,7 +43,6 @@ from relation_tf.config.plugins import load_installed_plugins, plugins_digest, s
 from relation_tf.config.run import RunKey
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home
-from relation_tf.registry import SOURCES
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
@@ -430,7 +429,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
-    _check_folders(suite, options)
+    check_folders(suite, options.data, options.tfds_folder)
     keys = {config.key for config in whole.runs}
     vectors = vectors_digest(suite, whole.runs, options.glove)
     sources = {
@@ -451,20 +450,6 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
             known["pretrained_digest"] = encoder_digest(run)
         made.append(run.model_copy(update=known | read.get(run.task, {})))
     return _Request(suite, made, [run for run in made if run.key in keys], sources)
-
-
-def _check_folders(suite: Suite, options: RunOptions) -> None:
-    """Check that the data source of a suite reads the given folders."""
-    source = SOURCES[suite.source]
-    for flag, folder, is_read, what in (
-        ("--data", options.data, source.reads_data, "folder of files"),
-        ("--tfds", options.tfds_folder, not source.artificial, "TFDS datasets"),
-    ):
-        if folder is not None and not is_read:
-            raise SuiteError(
-                f"suite {suite.name} has source = {suite.source!r}, which reads no {what}. "
-                f"Received: {flag} {folder}"
-            )
 
 
 def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
