@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
@@ -77,7 +78,11 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
     """
     import numpy as np
 
-    given, true = np.asarray(predictions), np.asarray(labels)
+    # As objects, values of a list keep their types: NumPy would make text of None.
+    given, true = (
+        np.asarray(values, dtype=None if hasattr(values, "dtype") else object)
+        for values in (predictions, labels)
+    )
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
             "predictions and labels must have one column each. "
@@ -163,9 +168,14 @@ def _column(task: Task, values: Any, what: str) -> Column:
 def _words(name: str, values: Column) -> Column:
     import numpy as np
 
+    if values.dtype == object:
+        wrong = [x for x in values.tolist() if not isinstance(x, str | bool | np.bool_ | Integral)]
+    else:
+        wrong = [] if values.dtype.kind in "USTiub" else values.tolist()  # "1.0" differs from "1"
+    if wrong:
+        received = short(wrong[0])
+        raise SubmissionError(f"{name}: labels must be words or integers. Received: {received}")
     values = np.asarray(values.tolist()) if values.dtype == object else values
-    if values.dtype.kind == "f":  # "1.0" would differ from "1"
-        raise SubmissionError(f"{name}: labels must be words or integers. Received: {values[0]}")
     return (values.astype(int) if values.dtype == bool else values).astype(str)
 
 
@@ -207,6 +217,7 @@ def _f1(predictions: Column, labels: Column) -> float:
 
 def _correlation(name: str) -> Callable[[Column, Column], float]:
     def correlation(predictions: Column, labels: Column) -> float:
+        import numpy as np
         from scipy import stats
 
         if _is_constant(predictions) or _is_constant(labels):
@@ -214,7 +225,8 @@ def _correlation(name: str) -> Callable[[Column, Column], float]:
         with warnings.catch_warnings():
             # SciPy warns about nearly constant scores; the value is still valid.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
-            return float(getattr(stats, name)(predictions, labels).statistic)
+            scaled = (values / np.abs(values).max() for values in (predictions, labels))
+            return float(getattr(stats, name)(*scaled).statistic)
 
     return correlation
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
@@ -193,7 +194,7 @@ def row_table(rows: Mapping[str, int] | None) -> dict[str, int]:
     table = {task.name: task.test_rows for task in TASKS.values()}
     for name, count in (rows or {}).items():
         get_task(name)
-        if not isinstance(count, int) or count < 1:
+        if not isinstance(count, Integral) or count < 1:
             raise SubmissionError(f"rows[{name!r}]: must be 1 or more. Received: {short(count)}")
         table[name] = count
     return table

@@ -129,15 +129,14 @@ def tested_among(
     if not tested or min(tested) == declared:
         return
     fewest, most = min(tested), max(tested)
-    attainable = scores.procedure.attainable_pvalue
-    if attainable is None:
-        return
-    best = attainable(declared, scores.seeds)
+    attainable, smallest = scores.procedure.attainable_pvalue, ""
+    if attainable is not None:
+        best = format_pvalue(attainable(declared, scores.seeds), scores.alpha)
+        smallest = f" (with {scores.seeds} seeds without ties {best} or more)"
     number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     yield (
         f"Tests include only the {number} of {declared} methods that have runs. With all "
-        f"{declared}, p is larger (with {scores.seeds} seeds without ties "
-        f"{format_pvalue(best, scores.alpha)} or more)."
+        f"{declared}, p is larger{smallest}."
     )
 
 
@@ -265,14 +264,18 @@ def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
     if found or attainable < scores.alpha:
         return
     if not _is_whole(scores, comparisons):
-        yield "With so few seeds and so many methods, no pair can reach significance."
+        several = any(len(test.samples) > 2 for test in comparisons.values())
+        many = " and so many methods" if several else ""
+        yield f"With so few seeds{many}, no pair can reach significance."
         return
     test = next(iter(comparisons.values()))
     methods = len(test.samples)
     design = f"With {scores.seeds} seeds{f' and {methods} methods' if methods > 2 else ''}"
     best = pvalue_only(test.attainable_pvalue, scores.alpha)
     where = next(iter(comparisons)) if len(comparisons) == 1 else "any task"
-    fewer = " or fewer methods" if methods > 2 else ""
+    least = scores.procedure.attainable_pvalue
+    helps = methods > 2 and least is not None and least(2, scores.seeds) < scores.alpha
+    fewer = " or fewer methods" if helps else ""
     use = f" Use at least {test.seeds_needed} seeds{fewer}." if test.seeds_needed else ""
     yield (
         f"{design}, no difference can be significant on {where} (smallest possible p: {best}).{use}"
@@ -295,7 +298,7 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     decided = [pair for pair, own in rows.items() if significant[own].any()]
     tested = [*pvalues["task"].unique()]
     if len(decided) > _MOST_PAIRS:
-        where = _any_of(tested, scores).replace("any", "at least one")
+        where = _any_of(tested, scores, "at least one")
         yield f"{len(decided)} of {len(rows)} pairs of methods differ significantly on {where}."
         return
     yield from (_pair_sentence(pvalues.iloc[rows[pair]], scores) for pair in decided)
@@ -372,9 +375,9 @@ def _first(pairs: list[str]) -> str:
     return ", ".join([*pairs[:_MOST_PAIRS], *([f"{more} more pairs"] if more > 0 else [])])
 
 
-def _any_of(tasks: Sequence[str], scores: Scores) -> str:
+def _any_of(tasks: Sequence[str], scores: Scores, word: str = "any") -> str:
     number = len(tasks)
-    return f"any of the {number} {_tested(number, scores)}" if number > 1 else tasks[0]
+    return f"{word} of the {number} {_tested(number, scores)}" if number > 1 else tasks[0]
 
 
 def _tested(number: int, scores: Scores) -> str:

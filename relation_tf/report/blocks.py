@@ -412,13 +412,15 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Format a number; NaN and None are a dash.
+    """Format a number, with a minus sign if it is negative; NaN and None are a dash.
 
     Example:
-        >>> number(1234.5, 1), number(float("nan"))
-        ('1,234.5', '–')
+        >>> number(1234.5, 1), number(-0.25, 1), number(-0.001), number(float("nan"))
+        ('1,234.5', '−0.2', '0', '–')
     """
-    return "–" if value is None or math.isnan(value) else f"{value:,.{digits}f}"
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:z,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def spread(value: float, deviation: float, digits: int = 1) -> str:

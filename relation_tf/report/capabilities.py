@@ -123,15 +123,15 @@ def capabilities(
         if task is None:
             continue
         perfect = perfect_score(scores, name)
-        chance = scores.factor(name) * perfect * chance_of(name)
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
         for method in scores.methods:
             if (name, method) not in means:
                 continue
-            score = scores.factor(name) * float(means[name, method])
-            share = share_of(float(means[name, method]) / perfect, name)
+            score = float(means[name, method]) / perfect
+            share = share_of(score, name)
             row = {
-                "task": name, "method": method, "score": score, "chance": chance, "share": share,
+                "task": name, "method": method, "score": 100 * score,
+                "chance": 100 * chance_of(name), "share": share,
                 "level": "solved" if share >= SOLVED
                 else "chance" if share <= AT_CHANCE else "partly",
                 "verdict": str(judged[method].verdict) if method in judged else "",

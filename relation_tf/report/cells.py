@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.report.blocks import Cell
+from relation_tf.report.blocks import Cell, number
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.reliability import collapsed_note
 from relation_tf.report.scores import Scores
@@ -51,6 +51,6 @@ def _shown(scores: Scores, task: str, rows: Sequence[Any]) -> tuple[str, str]:
         points = factor if row.metric == SCORE else find_metric(row.metric).points
         if points != factor:  # a metric that is not part of the score
             factor, digits = points, 1 if points == 100 else 3
-        means.append(f"{factor * row.mean:z.{digits}f}")
+        means.append(number(factor * row.mean, digits))
         deviations.append(f"{factor * row.sd:z.{digits}f}")
-    return " / ".join(means).replace("-", "−"), " / ".join(deviations)
+    return " / ".join(means), " / ".join(deviations)

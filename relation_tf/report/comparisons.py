@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
+from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, pairwise_result, win_tie_loss
@@ -89,6 +90,9 @@ def compare(scores: Scores) -> dict[str, PairwiseResult]:
     """Return the test of each task where at least two methods have at least two seeds.
 
     With a control, tasks without its scores are left out.
+
+    Raises:
+        OptionError: If the test returns a result at another level.
     """
     comparisons = {}
     for number, task in enumerate(scores.tasks):
@@ -113,6 +117,12 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     options |= {} if control is None else {"control": control}
     found = procedure.function(samples, **options)
     if isinstance(found, PairwiseResult):
+        if found.alpha != scores.alpha:
+            raise OptionError(
+                "test",
+                f"{procedure.title} must return a result at the level alpha = {scores.alpha:g}. "
+                f"Received: alpha = {found.alpha:g}",
+            )
         return found
     return _adapt(found, samples, procedure, **options)
 

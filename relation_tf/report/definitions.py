@@ -18,7 +18,7 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     tasks = len(verdicts.averaged)
     mean = f", mean of {tasks} tasks" if tasks > 1 else ""
     yield (
-        f"Difference: method minus {verdicts.reference}{scores.in_unit}{mean}, positive if the "
+        f"Difference: {_subtraction(scores, verdicts)}{scores.in_unit}{mean}, positive if the "
         "method is better."
     )
     yield "Its interval gives the verdict. Better: the whole interval is above 0."
@@ -73,6 +73,15 @@ def caption(
         f": {what}. Better: interval above 0; {no_worse}worse: below 0{beyond}; inconclusive: "
         f"every other case.{relative}"
     )
+
+
+def _subtraction(scores: Scores, verdicts: Verdicts) -> str:
+    """Return which score is subtracted from which; where lower is better, the method's is."""
+    lower = {task in scores.lower_is_better for task in verdicts.tasks}
+    if lower == {True}:
+        return f"{verdicts.reference} minus method"
+    opposite = ", with the opposite sign where lower is better" if True in lower else ""
+    return f"method minus {verdicts.reference}{opposite}"
 
 
 def _level_and_coverage(alpha: float, number: int) -> str:

@@ -295,6 +295,8 @@ def without_incomplete(before: Scores, scores: Scores) -> list[str]:
 
 def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Chosen) -> Scores:
     """Set the control or the reference; with families, one of each family."""
+    if not isinstance(chosen, str | Sequence):  # a name of a table, such as 64
+        chosen = str(chosen)
     mechanisms = mechanisms_of(methods)
     known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if scores.families else ())]
     whole = not isinstance(chosen, str) or chosen in known

@@ -93,7 +93,7 @@ def over_tasks(scores: Scores) -> OverTasks | None:
         pairs=pairs.reindex(columns=_COLUMNS),
         tasks=[*common],
         left_out=[task for task in networks if task not in common],
-        notes=[*getattr(found, "notes", ()), *_notes(found, scores)],
+        notes=[*_notes(found, scores)],
     )
 
 
@@ -110,7 +110,11 @@ def too_few_methods(scores: Scores) -> str:
 
 
 def _notes(found: Any, scores: Scores) -> Iterator[str]:
-    if isinstance(found, SignedRankResult) and not scores.alike:
+    """Yield the remarks of the result, and one on units that it cannot know."""
+    own = [*getattr(found, "notes", ())]
+    yield from own
+    told = scores.alike or any("depend on the units" in note for note in own)
+    if isinstance(found, SignedRankResult) and not told:
         yield (
             "The tasks have different units or directions, so the ranks of differences depend on "
             "the units"

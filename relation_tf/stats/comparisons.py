@@ -169,9 +169,13 @@ class PairwiseResult(Shown):
             (P(b > a) + P(a = b) / 2, with the interval `(low + 1) / 2` to `(high + 1) / 2`).
         """
         delta = self._of_pairs("effect_size")
-        fewest = np.array([min(self.samples[a].size, self.samples[b].size) for a, b in self._named])
-        low, high = delta_intervals(delta, fewest, confidence)
+        trials = np.array([self._trials(a, b) for a, b in self._named])
+        low, high = delta_intervals(delta, trials, confidence)
         return self._table(delta=delta, low=low, high=high, probability=(delta + 1) / 2)
+
+    def _trials(self, a: Hashable, b: Hashable) -> float:
+        """Return n for which the variance of Cliff's delta is at most `(1 - delta^2) / n`."""
+        return min(self.samples[a].size, self.samples[b].size)
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the shift between the methods of each pair.

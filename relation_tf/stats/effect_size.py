@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.pairwise import dominance, observed_groups
@@ -90,13 +90,14 @@ def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) 
 
 
 def delta_intervals(
-    delta: FloatArray, fewest: NDArray[np.intp], confidence: float = 0.95
+    delta: FloatArray, trials: FloatArray, confidence: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the intervals of `cliffs_delta_interval` from estimates of delta.
 
     Args:
         delta: Cliff's delta of each pair.
-        fewest: Number of scores of the method with fewer scores, for each pair.
+        trials: For each pair, n for which the variance of delta is at most `(1 - delta^2) / n`: the
+            number of scores of the method with fewer scores.
         confidence: Coverage, between 0 and 1.
 
     Returns:
@@ -106,6 +107,6 @@ def delta_intervals(
 
     check_probability("confidence", confidence)
     z2 = float(ndtri((1 - confidence) / 2)) ** 2
-    half = np.sqrt(z2 * (fewest * (1 - delta**2) + z2))
-    low, high = ((fewest * delta + side * half) / (fewest + z2) for side in (-1, 1))
+    half = np.sqrt(z2 * (trials * (1 - delta**2) + z2))
+    low, high = ((trials * delta + side * half) / (trials + z2) for side in (-1, 1))
     return np.maximum(low, -1.0), np.minimum(high, 1.0)

@@ -75,8 +75,8 @@ def score_errors(
         The standard errors, in the unit of the metrics.
 
     Raises:
-        ValueError: If shapes do not match, there are fewer than two rows, or an option is out of
-            range.
+        ValueError: If shapes do not match, only predictions or only labels are text, there are
+            fewer than two rows, or an option is out of range.
         UnknownNameError: If a metric is unknown.
 
     Example:
@@ -160,7 +160,7 @@ def mcnemar(
         Difference, p, and numbers of rows.
 
     Raises:
-        ValueError: If shapes do not match.
+        ValueError: If shapes do not match, or only predictions or only labels are text.
 
     Example:
         >>> labels = np.zeros(20, dtype=int)
@@ -266,4 +266,13 @@ def _checked(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], N
             "predictions must have shape (seeds, rows) and labels (rows,), with two rows or more. "
             f"Received: shapes {given.shape} and {true.shape}"
         )
+    if _is_text(given) != _is_text(true):
+        raise ValueError(
+            "predictions and labels must both be text or both be numbers. "
+            f"Received: predictions of type {given.dtype} and labels of type {true.dtype}"
+        )
     return given, true
+
+
+def _is_text(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "UST" or isinstance(values.flat[0], str)

@@ -293,6 +293,12 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
 def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]]) -> pd.DataFrame:
     """Return the means of the scores as a table of tasks x methods."""
     if isinstance(table, Mapping):
+        for task, methods in table.items():
+            if not isinstance(methods, Mapping | pd.DataFrame):
+                raise TypeError(
+                    "`table` must be {task: {method: scores}}. "
+                    f"Received: {type(methods).__name__} for {task!r}"
+                )
         means = {
             task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
             for task, methods in table.items()

@@ -247,6 +247,8 @@ def non_inferiority_power(
         0.41 0.997
     """
     check_number("margin", margin)
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"`margin` must be at least 0 and finite. Received: margin={margin}")
     shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
     return _estimate(shown < margin)
 

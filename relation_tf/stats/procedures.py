@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.design import (
@@ -252,7 +254,7 @@ def what_margin_can_be_shown(
     if num_seeds < 2:
         return "Against a reference, verdicts need at least 2 seeds per method."
     options: dict[str, Any] = {"num_methods": num_methods, "alpha": alpha, "simulations": 20_000}
-    tasks = len(sd) if isinstance(sd, Sequence) else 1
+    tasks = np.size(sd)
     seeds = f"{num_seeds} seeds on {tasks} tasks" if tasks > 1 else f"{num_seeds} seeds"
     least = attainable_margin(num_seeds, sd, _POWER, **options)
     level = f"{_POWER:g}".removeprefix("0")

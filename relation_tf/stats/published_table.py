@@ -193,8 +193,10 @@ def read_published(
         found.loc[row, "share"] = 1.0 if found.loc[row, "significance"] == "certain" else 0.0
         if found.loc[row, "significance"] == "undetermined":
             a, b = ((figures[name].mean, figures[name].sd) for name in claim[-2:])
-            found.loc[row, "share"] = plausible_share(
-                a, b, n, num_methods or len(figures), alpha, test, ddof=0 if ddof == 0 else 1
+            compared = num_methods or len(figures)
+            found.loc[row, "share"] = min(
+                plausible_share(a, b, n, compared, alpha, test, ddof=each)
+                for each in ((0, 1) if ddof is None else (ddof,))
             )
     if found["task"].isna().all():
         found = found.drop(columns="task")

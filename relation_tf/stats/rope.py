@@ -14,6 +14,7 @@ from relation_tf.stats.checks import check_count, check_number
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
 from relation_tf.stats.samples import FloatArray
+from relation_tf.stats.spread import is_constant
 
 _PRIOR = 0.5  # weight of one task without a difference
 
@@ -136,8 +137,9 @@ def _of_one_task(differences: FloatArray, rope: float, correlation: float) -> Ro
 
     n, mean = differences.size, float(differences.mean())
     scale = differences.std(ddof=1) * math.sqrt(1 / n + correlation / (1 - correlation))
-    if scale == 0:
-        first, second = float(mean < -rope), float(mean > rope)
+    if is_constant(differences):
+        beyond = abs(mean) > rope and not math.isclose(abs(mean), rope)
+        first, second = float(beyond and mean < 0), float(beyond and mean > 0)
         if rope == mean == 0:
             first = second = 0.5
     else:

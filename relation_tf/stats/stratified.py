@@ -18,9 +18,9 @@ from relation_tf.stats.comparisons import PairwiseResult, seeds_in_words, table_
 from relation_tf.stats.design import (
     DesignMethod,
     RankTest,
+    at_least,
     attainable_pvalue,
     format_level,
-    format_pvalue,
     samples_needed,
 )
 from relation_tf.stats.directions import Directions, read_directions
@@ -117,6 +117,11 @@ class StratifiedResult(PairwiseResult):
         difference, low, high = zip(*rows, strict=True)
         return self._table(difference=difference, low=low, high=high)
 
+    def _trials(self, a: Hashable, b: Hashable) -> float:
+        sizes = [(own[a].size, own[b].size) for own in self.tasks.values()]
+        total = sum(m * n / (m + n + 1) for m, n in sizes)
+        return total**2 / sum((m * n / (m + n + 1)) ** 2 / min(m, n) for m, n in sizes)
+
     def _differences(self, a: Hashable, b: Hashable) -> tuple[FloatArray, FloatArray, float]:
         """Return all differences, their weights, and the variance of their weight above 0."""
         differences, weight, variance = [], [], 0.0
@@ -138,11 +143,11 @@ class StratifiedResult(PairwiseResult):
         )
 
     def _remarks(self) -> Iterator[str]:
-        best = format_pvalue(self.attainable_pvalue, self.alpha).replace("p =", "p ≥")
+        best = at_least(self.attainable_pvalue, self.alpha)
         needed = count(self.seeds_needed, "seed") if self.seeds_needed else "more seeds"
         needed = f"at least {needed}" if self.seeds_needed else needed
         yield (
-            f"Smallest possible p of this design without ties: {best}; {format_level(self.alpha)} "
+            f"Smallest possible p of this design without ties: {best}. {format_level(self.alpha)} "
             f"needs {needed} on this number of tasks."
         )
         yield (

@@ -76,9 +76,13 @@ def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "
             f"Received: columns {list(table.columns)}"
         )
+    if table[["task", "method"]].isna().any(axis=None):
+        raise ValueError("columns 'task' and 'method' must have a name in each row")
     return {
-        task: {name: group["score"] for name, group in own.groupby("method", sort=False)}
-        for task, own in table.groupby("task", sort=False)
+        task: {
+            name: group["score"] for name, group in own.groupby("method", sort=False, observed=True)
+        }
+        for task, own in table.groupby("task", sort=False, observed=True)
     }
 
 

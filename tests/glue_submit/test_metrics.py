@@ -155,3 +155,14 @@ def test_invalid_input_of_averages():
         glue_average({"MNLI": {"accuracy": 1.0}})
     with pytest.raises(SubmissionError, match="at least one name"):
         task_score({})
+
+
+def test_correlations_of_very_large_numbers_are_finite():
+    found = evaluate("STS-B", [1.7e308, 1.7e308, 1.6e308], [1, 2, 0])
+    assert found["pearson"] == pytest.approx(np.corrcoef([1.7, 1.7, 1.6], [1, 2, 0])[0, 1])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), 1.0])
+def test_labels_of_mixed_columns_must_be_words(missing):
+    with pytest.raises(SubmissionError, match="words or integers"):
+        compute(["accuracy"], ["a", missing], ["a", "b"])

@@ -281,3 +281,37 @@ def test_one_seed_on_several_tasks_has_a_test_over_tasks(table_of, tasks, found)
 )  # fmt: skip
 def test_a_text_is_cut_between_sentences(text, most, shown):
     assert first_sentences(text, most) == shown
+
+
+def test_fewer_methods_are_suggested_only_if_they_suffice(answer_of):
+    names = ["a", "b", "c"]
+    (said,) = answer_of({"MR": dict.fromkeys(names, (0.5, 3))})[0][:1]
+    assert said.endswith("Use at least 5 seeds.")
+    (said,) = answer_of({"MR": dict.fromkeys(names, (0.5, 4))})[0][:1]
+    assert said.endswith("Use at least 5 seeds or fewer methods.")
+
+
+def test_two_methods_with_few_seeds_are_not_called_many(answer_of):
+    said, _ = answer_of({"MR": {"a": (0.5, 3), "b": (0.6, 2)}})
+    assert said[0] == "With so few seeds, no pair can reach significance."
+
+
+def test_names_of_tasks_are_not_changed(table_of):
+    samples = {
+        name: [level + seed / 100 for seed in range(9)] for level, name in enumerate("abcde")
+    }
+    scores = Scores(table_of({"company": samples}), [*"abcde"], ["company"], 9)
+    assert "10 of 10 pairs of methods differ significantly on company." in [
+        *on_tests(scores, compare(scores))
+    ]
+
+
+def test_tests_without_a_smallest_p_also_name_missing_methods(answer):
+    sentences = answer(
+        lambda config, *_: (
+            None if config.method == "linear" else LEVEL[config.method] + config.seed / 100
+        ),
+        test="welch",
+    )
+    said = "Tests include only the 3 of 4 methods that have runs. With all 4, p is larger."
+    assert said in sentences

@@ -187,5 +187,12 @@ def test_a_mean_with_collapsed_runs_has_no_interval(folder: Path) -> None:
     lost = pd.DataFrame([{"task": "needle-64", "method": "relation", "seed": 1}])
     context = SimpleNamespace(scores=make_report(folder).context.scores, collapsed=lost)
     own = _intervals(cast("ReportContext", context), "needle-64")
-    assert math.isnan(own["relation"].high)
-    assert own["attention"].low < own["attention"].value < own["attention"].high
+    assert math.isnan(own["relation"])
+    assert 0 < own["attention"] < 0.1
+
+
+def test_scores_of_tables_in_fractions_are_in_points(table_of: Any) -> None:
+    samples = {"attention": [0.9, 0.91], "relation": [0.8, 0.82]}
+    table = compare(table_of({"parity": samples, "loss": samples})).tables["capabilities"]
+    assert table["score"].tolist() == pytest.approx([90.5, 81])
+    assert table["chance"].tolist() == pytest.approx([50, 50], abs=3)

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
+from relation_tf.errors import SuiteError
+from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
 from relation_tf.report.comparisons import (
@@ -127,7 +129,7 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     assert letters["CoLA"].size == letters["RTE"].size == 4
     # The test over tasks replaces that of the mean.
     assert letters["mean of these tasks"].tolist() == [""]
-    assert "For the average, see the test over tasks." in report.markdown()
+    assert "an average has no letters (see the test over tasks)" in report.markdown()
 
 
 def test_letters_need_a_significant_pair(suite_of, fabricate):
@@ -302,3 +304,21 @@ def test_the_default_test_was_not_declared(suite_of, fabricate):
     folder = fabricate(suite_of(), separated)
     assert "The test was fixed" not in make_report(folder).markdown()
     assert "The test was fixed" not in compare_sources(folder, test="welch").markdown()
+
+
+def test_a_test_at_another_level_is_refused(table_of, monkeypatch):
+    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+
+    @register_procedure("at-one-percent", compares="all-pairs", title="T", symbol="W")
+    def at_one_percent(samples, alpha=0.05, **options):
+        return steel_dwass(samples, alpha=0.01, **options)
+
+    table = table_of({"MR": {"a": [0.1, 0.2, 0.3], "b": [0.4, 0.5, 0.6]}})
+    with pytest.raises(SuiteError, match=r"must return a result at the level alpha = 0\.05"):
+        compare_sources(table, test="at-one-percent").markdown()
+
+
+def test_a_control_can_be_a_number(table_of):
+    table = table_of({"MR": {"64": [0.1, 0.2, 0.3], "128": [0.4, 0.5, 0.6]}})
+    report = compare_sources(table.assign(method=table["method"].astype(int)), control=64)
+    assert report.context.scores.control == "64"

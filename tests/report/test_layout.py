@@ -19,7 +19,7 @@ GRID = {
 def laid_out(report):
     """Return the cells of each table by row (joined names) and column."""
     tables = []
-    for table in report.context.blocks["layout"][1::2]:
+    for table in report.context.blocks["layout"][1::3]:
         heads = sum(column.kind == "head" for column in table.columns)
         names = [column.name for column in table.columns[heads:]]
         cells = {}
@@ -136,3 +136,16 @@ def test_invalid_layout(layout, message):
     methods = [{"mechanism": "relation"}, {"mechanism": "attention"}]
     with pytest.raises(SuiteError, match=message):
         make_suite("it", {"name": "it", "tasks": ["CoLA"], "method": methods, "layout": layout})
+
+
+def test_marks_of_the_cells_are_explained(suite_of, fabricate):
+    layout = {"rows": ["initial_context"], "columns": ["num_steps"]}
+    suite = suite_of(tasks=["MR"], method=[GRID], layout=layout)
+    report = make_report(fabricate(suite, level))
+    said = (
+        "ean ± standard deviation over 5 seeds; bold: best of a task; methods that share a letter "
+        "on a task do not differ significantly (Steel-Dwass, p \\< .05)."
+    )
+    assert f"M{said}" in report.markdown()
+    caption = report.latex().partition(r"\label{tab:layout-1}")[0].rpartition(r"\caption")[2]
+    assert "bold: best of a task; methods that share a letter" in caption

@@ -259,3 +259,11 @@ def test_nemenyis_test_needs_three_methods(noisy_table, suite_of, fabricate):
     report = make_report(folder)
     assert report.context.several is None
     assert "Nemenyi's test needs at least 3 methods, so there is no test" in text_of(report.html())
+
+
+def test_units_are_remarked_once(table_of):
+    near = {name: [x, x + 0.02, x + 0.01] for name, x in (("a", 0.5), ("b", 0.52), ("c", 0.4))}
+    far = {name: [100 * score for score in own] for name, own in near.items()}
+    table = table_of({"A": near, "B": far, "C": near, "D": far, "E": near, "F": far})
+    page = compare(table, control="a", test_over_tasks="wilcoxon-holm").markdown()
+    assert page.count("the ranks of differences depend on the units") == 1

@@ -183,3 +183,15 @@ def test_rows_of_all_scored_sets_are_read(predicted):
     labels, outputs = found.sets[0].runs["relation"][1]
     assert (labels.shape, outputs.shape) == ((ROWS,), (ROWS, 3))
     assert found.sets[0].words(labels)[0] in found.sets[0].classes
+
+
+def test_a_method_with_a_diverged_seed_is_left_out_and_named(predicted):
+    def change(table, run):
+        if (run["method"], run["seed"]) == ("relation", 2):
+            return table.assign(probability_0=np.nan, probability_1=np.nan)
+        return table
+
+    report = make_report(predicted(change))
+    assert report.tables["variance"]["method"].tolist() == ["baseline", "attention"]
+    said = "Left out, because outputs of at least one seed are not finite: relation on MRPC."
+    assert said in report.markdown()

@@ -578,3 +578,27 @@ def test_runs_of_a_report_are_checked(tmp_path, table_of, content, message):
     with pytest.raises(SuiteError, match=message) as error:
         compare(tmp_path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        (["MR"], "Difference: method minus a, positive if the method is better."),
+        (["WikiText perplexity"], "Difference: a minus method, positive if the method is better."),
+        (
+            ["MR", "WikiText perplexity"],
+            "Difference: method minus a, with the opposite sign where lower is better, positive",
+        ),
+    ],
+)
+def test_differences_are_defined_in_their_direction(mixed, tasks, said):
+    report = compare(mixed[mixed["task"].isin(tasks)], reference="a", margin=0.05)
+    assert said in report.markdown()
+
+
+def test_the_figure_of_the_answer_names_its_sign(mixed):
+    alone = mixed[mixed["task"] == "WikiText perplexity"]
+    page = compare(alone, reference="a", margin=0.05).html()
+    assert "positive if the second is better: a and b −0.1" in page
+    assert "second minus first: a and b +0.1" in page
+    assert "positive if the second is better: c and " in compare(alone, control="c").html()

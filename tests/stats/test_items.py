@@ -212,3 +212,10 @@ def test_both_sources_are_covered(effect):
         scores.append(found.score)
         estimates.append(found.both**2)
     assert 0.85 < np.mean(estimates) / np.var(scores) < 1.3
+
+
+def test_text_and_numbers_are_not_compared():
+    with pytest.raises(ValueError, match="must both be text or both be numbers"):
+        mcnemar(["1", "0", "1"], ["0", "0", "1"], [1, 0, 1])
+    with pytest.raises(ValueError, match="must both be text or both be numbers"):
+        score_errors([[1, 0, 1]] * 2, np.array(["1", "0", "1"], dtype=object))

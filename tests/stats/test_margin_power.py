@@ -107,3 +107,13 @@ def test_sentences():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+@pytest.mark.parametrize("margin", [-1, float("nan"), float("inf")])
+def test_power_needs_a_margin(margin):
+    with pytest.raises(ValueError, match="`margin` must be at least 0"):
+        non_inferiority_power(margin, 5)
+
+
+def test_standard_deviations_of_tasks_can_be_an_array():
+    assert "5 seeds on 2 tasks" in what_margin_can_be_shown(2, 5, sd=np.array([1.0, 1.0]))

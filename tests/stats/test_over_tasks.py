@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, win_tie_loss
+from relation_tf.stats import (
+    friedman_nemenyi,
+    steel,
+    steel_dwass,
+    stratified_steel_dwass,
+    win_tie_loss,
+)
 
 # Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 datasets. In "voting" two methods have
 # the same printed value but different ranks; one last digit is changed to get these ranks.
@@ -284,3 +290,16 @@ def test_each_task_counts_once(tasks):
 def test_bad_tests(tests, error, message):
     with pytest.raises(error, match=message):
         win_tie_loss(tests)
+
+
+def test_tasks_without_methods_are_refused():
+    with pytest.raises(TypeError, match="Received: list for 't'"):
+        friedman_nemenyi({"t": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("column", ["task", "method"])
+def test_rows_without_names_are_refused(column):
+    table = pd.DataFrame({"task": ["t"] * 4, "method": [*"aabb"], "score": [1.0, 2.0, 3.0, 4.0]})
+    table.loc[3, column] = None
+    with pytest.raises(ValueError, match="must have a name in each row"):
+        stratified_steel_dwass(table)

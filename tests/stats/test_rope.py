@@ -118,3 +118,9 @@ def test_without_a_rope_equal_probabilities_favor_no_method():
     """Tasks without a difference: each draw gives both methods the same probability."""
     same = {task: [1.0, 2.0] for task in "xyz"}
     assert rope_probabilities(same, same, 0) == (0.5, 0, 0.5)
+
+
+def test_rounding_does_not_make_constant_differences_vary():
+    assert rope_probabilities([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], 0.1) == (0.0, 1.0, 0.0)
+    assert rope_probabilities([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], 0.09) == (0.0, 0.0, 1.0)
+    assert rope_probabilities([0.2, 0.3, 0.4], [0.1, 0.2, 0.3], 0.09) == (1.0, 0.0, 0.0)

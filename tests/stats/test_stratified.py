@@ -481,3 +481,24 @@ def test_ranks_of_tasks_share_a_null_distribution():
     stratified_steel_dwass({t: {"a": [7, 1], "b": [2, 8]} for t in "xy"}, method="exact")
     assert exact_maxima.cache_info().misses == before
     assert first.method == "exact"
+
+
+def test_effect_sizes_allow_for_unequal_numbers_of_seeds():
+    """A task counts by m n / (m + n + 1); its variance is at most (1 - delta^2) / min(m, n)."""
+    rng = np.random.default_rng(1)
+    sizes = {"x": (2, 50), "y": (50, 2)}
+    scores = {
+        task: {"a": rng.normal(size=m), "b": rng.normal(size=n)} for task, (m, n) in sizes.items()
+    }
+    found = stratified_steel_dwass(scores).effect_sizes().iloc[0]
+    delta, z2 = found["delta"], 1.959964**2
+    middle, half = 4 * delta, math.sqrt(z2 * (4 * (1 - delta**2) + z2))  # two tasks of two seeds
+    assert found["low"] == pytest.approx(max(-1, (middle - half) / (4 + z2)))
+    assert found["high"] == pytest.approx(min(1, (middle + half) / (4 + z2)))
+
+
+def test_the_smallest_p_is_rounded_down():
+    scores = {task: {"a": [1.0, 2.0], "b": [3.0, 4.0]} for task in "xy"}
+    result = stratified_steel_dwass(scores)
+    assert result.attainable_pvalue == pytest.approx(0.0556, abs=1e-4)
+    assert "without ties: at least .055. p < .05 needs" in str(result)

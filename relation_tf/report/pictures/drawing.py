@@ -348,7 +348,7 @@ def signed(value: float, digits: int = 2) -> str:
     """
     if math.isnan(value):
         return "–"
-    return f"{value:+z.{digits}f}".replace("-", "−").replace("inf", "∞")
+    return f"{value:+z,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:

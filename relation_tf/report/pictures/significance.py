@@ -36,6 +36,7 @@ def differences(
     name: str = "differences",
     unit: str = "",
     ends: tuple[str, str] = ("bold name higher", "row higher"),
+    positive: str = "second minus first",
     margins: Mapping[str, float] = MappingProxyType({}),
     digits: Mapping[str, int] = MappingProxyType({}),
 ) -> Picture | None:
@@ -53,6 +54,7 @@ def differences(
         name: Name of the picture's file.
         unit: Unit of the differences.
         ends: Words at the negative and at the positive end of the axis.
+        positive: When a difference is positive, in the words of the alternative text.
         margins: Largest loss that does not matter by task, drawn as a dashed line.
         digits: Decimals in the alternative text by task, by default one.
 
@@ -85,7 +87,7 @@ def differences(
         panels.append(
             Panel(
                 task,
-                _words(task, table, unit, digits.get(task, 1)),
+                _words(task, table, unit, positive, digits.get(task, 1)),
                 partial(_draw_pairs, *shown),
                 task=task,
             )
@@ -130,7 +132,7 @@ def _left_out(table: pd.DataFrame, drawn: pd.DataFrame) -> str:
     return f"the {len(drawn)} largest of {len(table):,} differences"
 
 
-def _words(task: str, table: pd.DataFrame, unit: str, digits: int) -> str:
+def _words(task: str, table: pd.DataFrame, unit: str, positive: str, digits: int) -> str:
     named = _differing(table) if len(table) > _MANY else table
     differing = len(named)
     named = _most_different(named)
@@ -146,7 +148,7 @@ def _words(task: str, table: pd.DataFrame, unit: str, digits: int) -> str:
     if others:
         words.append(f"the intervals of the other {others:,} include 0")
     where = f" in {unit}" if unit else ""
-    return f"{task}, difference of each pair{where}, second minus first: {', '.join(words)}."
+    return f"{task}, difference of each pair{where}, {positive}: {', '.join(words)}."
 
 
 def _draw_pairs(

@@ -31,6 +31,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.context import ReportContext
 from relation_tf.report.definitions import caption, definitions
 from relation_tf.report.families import of_family
+from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.reliability import collapsed_note
 from relation_tf.report.runs import scored_on
@@ -43,6 +44,8 @@ from relation_tf.report.verdicts import (
 )
 from relation_tf.stats import PairwiseResult, StratifiedResult
 from relation_tf.stats.presentation import capital, count
+
+_POSITIVE = "positive if the second is better"  # the sign of a difference in both figures
 
 
 @register_section("answer")
@@ -105,11 +108,12 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
         name="answer",
         unit=context.scores.unit,
         ends=("worse", "better"),
+        positive=_POSITIVE,
         margins={title: float(mean["margin"].iloc[0])},
         digits={title: context.scores.digits(context.scores.main_tasks[0])},
     )
     margin = "; dashed line: the margin" if context.scores.margin else ""
-    what = f"Difference from {verdicts.reference}{context.scores.in_unit}"
+    what = f"Difference from {verdicts.reference}{context.scores.in_unit}, positive: better,"
     return figure_with_note(picture, f"{what} with its interval{margin}.")
 
 
@@ -135,11 +139,13 @@ def _best_figure(context: ReportContext) -> list[Block]:
     ends = ("worse", "better")
     picture = differences(
         {title: table}, context.styles, name="answer", unit=scores.unit, ends=ends,
+        positive=_POSITIVE,
         digits={title: scores.digits(scores.main_tasks[0])},
     )  # fmt: skip
     which = "the control" if scores.control else "the method with the best mean"
     note = (
-        f"{capital(estimand)}{scores.in_unit} from {best}, {which}, with simultaneous intervals"
+        f"{capital(estimand)}{scores.in_unit} from {best}, {which}, positive: better, with "
+        f"simultaneous intervals"
         f"{'' if finite.all() else '; an interval without an end is infinite'}."
     )
     return figure_with_note(picture, note)
@@ -286,12 +292,8 @@ def _verdict(row: Any) -> Cell:
 
 def _difference(row: Any, scores: Scores, task: str) -> Cell:
     digits = scores.digits(task) + 1
-    low, high = (
-        f"{value:z.{digits}f}".replace("-", "−").replace("inf", "∞")
-        for value in (row.low, row.high)
-    )
-    difference = f"{row.difference:+z.{digits}f}".replace("-", "−")
-    return Cell(difference, notes=[f"{low} to {high}"], paper_note=f"{low} to {high}")
+    ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
+    return Cell(signed(row.difference, digits), notes=[ends], paper_note=ends)
 
 
 def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
@@ -411,7 +413,7 @@ def _standing_table(context: ReportContext) -> Table | None:
         lost, _ = collapsed_note(context.collapsed_of.get(name, 0))
         cells: list[Cell | str] = [
             name,
-            *([Cell(f"{row.mean:z.{digits}f}", notes=lost)] if means else []),
+            *([Cell(number(row.mean, digits), notes=lost)] if means else []),
         ]
         cells.append(f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}")
         rows.append(Row([*cells, *(show(name) for show in costs.values())], [name]))

@@ -13,7 +13,7 @@ from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph,
 from relation_tf.report.capabilities import AT_CHANCE, SOLVED, Capabilities, capabilities
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.learned import NEEDED
+from relation_tf.report.learned import NEEDED, perfect_score
 from relation_tf.report.pictures.capabilities import (
     MARKS,
     depth_picture,
@@ -23,7 +23,6 @@ from relation_tf.report.pictures.capabilities import (
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
-from relation_tf.stats import Estimate
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
@@ -139,9 +138,9 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
         own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
         if amount is None or len(own) < 2:
             continue
-        scores = _intervals(context, task)
+        intervals = _intervals(context, task)
         points = [
-            Point(row.method, [row.state_kib], row.score, scores[row.method].high - row.score)
+            Point(row.method, [row.state_kib], row.score, intervals[row.method])
             for row in rows_of(own)
         ]
         noun, number = amount
@@ -153,12 +152,16 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
     return score_picture("score-state", title, panels, context.styles)
 
 
-def _intervals(context: ReportContext, task: str) -> Mapping[str, Estimate]:
-    lost = collapsed_networks(context.scores, context.collapsed)
-    return {
+def _intervals(context: ReportContext, task: str) -> Mapping[str, float]:
+    """Return half of the 95 % interval of each method's mean, in points."""
+    scores = context.scores
+    lost = collapsed_networks(scores, context.collapsed)
+    points = 100 / (scores.factor(task) * perfect_score(scores, task))
+    means = {
         name: mean_of([own], collapsed=(task, name) in lost)
-        for name, own in context.scores.by_network[task].items()
+        for name, own in scores.by_network[task].items()
     }
+    return {name: points * (found.high - found.value) for name, found in means.items()}
 
 
 def _figures(pictures: Sequence[Picture | None]) -> Iterator[Block]:

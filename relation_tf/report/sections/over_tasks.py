@@ -83,7 +83,11 @@ def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
 def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
     yield _sign(several)
     if isinstance(several.result, StratifiedResult):
-        yield "Effect: mean Cliff's delta over tasks, with a nominal 95 % interval."
+        yield (
+            "Effect: mean Cliff's delta over tasks, with a nominal 95 % interval for each pair. It "
+            "is not corrected for the number of pairs, so it can exclude 0 where p is not "
+            "significant."
+        )
     best = getattr(several.result, "attainable_pvalue", 0.0)  # plugins may not know it
     if best:
         yield (

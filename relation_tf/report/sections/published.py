@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +30,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
 from relation_tf.report.published import (
     MILLISECONDS,
@@ -45,6 +45,7 @@ from relation_tf.report.published import (
 )
 from relation_tf.stats import PublishedTable
 from relation_tf.stats.design import format_level
+from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.metrics import find_metric
 
 _Names = tuple[str, ...]
@@ -133,20 +134,15 @@ def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
     return Table("Table: published figures", columns, rows, paper=paper)
 
 
-def _minus(number: str) -> str:
-    """Return a number with a typographic minus."""
-    return re.sub(r"^-(?=\d)", "−", number)
-
-
 def _published(mean: float, sd: float, digits: int) -> str:
     """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
-    shown = _minus(number(mean, digits))
+    shown = number(mean, digits)
     return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, decimals(sd)))}"
 
 
 def _spread(mean: float, sd: float, digits: int, timed: bool) -> str:
     """Return our mean and SD."""
-    shown = _minus(number(mean, digits))
+    shown = number(mean, digits)
     return shown if math.isnan(sd) else f"{shown} ± {_deviation(sd, digits, timed)}"
 
 
@@ -160,7 +156,7 @@ def _difference(difference: float, published_sd: float, digits: int, timed: bool
     if timed:
         finest = digits if math.isnan(published_sd) else max(digits, decimals(published_sd))
         digits = min(three_digits(difference), finest)
-    return _minus(f"{difference:+z,.{digits}f}")
+    return signed(difference, digits)
 
 
 def _claims(found: PublishedTable) -> Folded:
@@ -216,14 +212,34 @@ class Layout(Section):
         blocks: list[Block] = []
         for place, measure in enumerate(layout.measures, start=1):
             title = f"score{unit}" if measure == SCORE else measure
+            columns, rows = _grid(measure, layout, context, results)
+            legend = "; ".join(_legend(rows, context))
             table = Table(
                 f"Table: {title}, in the paper's layout",
-                *_grid(measure, layout, context, results),
+                columns,
+                rows,
                 "scores",
-                Paper(f"layout-{place}", title.capitalize()),
+                Paper(f"layout-{place}", title.capitalize(), f": {legend}."),
             )
-            blocks += [Heading(title.capitalize()), table]
+            note = Paragraph(f"{capital(legend)}.", "note")
+            blocks += [Heading(title.capitalize()), table, note]
         return blocks
+
+
+def _legend(rows: Sequence[Row], context: ReportContext) -> Iterator[str]:
+    """Yield what the marks of the cells mean."""
+    cells = [cell for row in rows for cell in row.cells if isinstance(cell, Cell)]
+    deviation = " ± standard deviation" if any(cell.deviation for cell in cells) else ""
+    yield f"mean{deviation} over {count(context.scores.seeds, 'seed')}"
+    if any(cell.bold for cell in cells):
+        yield "bold: best of a task"
+    if any(cell.letters for cell in cells):
+        yield (
+            "methods that share a letter on a task do not differ significantly "
+            f"({context.test}, {context.level})"
+        )
+    if any(cell.notes for cell in cells):
+        yield "in parentheses: the paper's value"
 
 
 def _grid(
@@ -301,7 +317,7 @@ def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | N
     if math.isnan(row.mean):
         return None
     deviation = "" if math.isnan(row.sd) else _deviation(row.sd, row.digits, timed)
-    text = _minus(f"{row.mean:z,.{row.digits}f}")
+    text = number(row.mean, row.digits)
     cell = Cell(text, bool(row.best), str(row.letters), deviation)
     if figure is None:
         return cell

@@ -74,13 +74,22 @@ def _within(context: ReportContext) -> str:
 
 def _letters(context: ReportContext) -> str:
     """Return what letters and columns without letters mean, without the test."""
-    without = "a column without letters has no significant difference"
+    elsewhere = _averages_elsewhere(context)
+    column = "another column" if elsewhere else "a column"
+    without = f"{column} without letters has no significant difference"
     if context.too_many_groups:
         without += f", or {_no_letters(context)}"
+    if elsewhere:
+        without += "; an average has no letters (see the test over tasks)"
     return (
         f"methods{_within(context)} that share a letter in a column do not differ significantly; "
         f"{without}"
     )
+
+
+def _averages_elsewhere(context: ReportContext) -> bool:
+    """Return True if the averages have no letters, because a test over tasks takes their place."""
+    return bool(context.scores.averages) and all(part.several for part in context.parts.values())
 
 
 def _no_letters(context: ReportContext) -> str:
@@ -102,19 +111,17 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     yield f"{both}."
     yield from _uncounted(context)
     test = f"({context.test}, {context.level})"
-    tested = scores.averages and all(part.several for part in context.parts.values())
-    elsewhere = ". For the average, see the test over tasks." if tested else "."
     if _lettered(context):
         yield " "
         yield Span("a b", "superscript")
-        yield f": {_letters(context)} {test}"
-        yield elsewhere
+        yield f": {_letters(context)} {test}."
     elif context.too_many_groups:
         yield f" No letters: {_no_letters(context)}."
     elif context.tested and scores.control is None:
-        where = "on any single task" if tested else "in any column"
-        yield f" No difference{_within(context)} {where} is significant {test}"
-        yield elsewhere
+        elsewhere = _averages_elsewhere(context)
+        where = "on any single task" if elsewhere else "in any column"
+        yield f" No difference{_within(context)} {where} is significant {test}."
+        yield " For the average, see the test over tasks." if elsewhere else ""
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
     if not context.collapsed.empty:

@@ -207,7 +207,7 @@ def _table(
 
 
 def _score(score: Estimate, digits: int) -> Cell:
-    mean, low, high = (f"{value:z.{digits}f}".replace("-", "−") for value in score)
+    mean, low, high = (number(value, digits) for value in score)
     ends = "" if pd.isna(score.low) else f"{low} to {high}"
     return Cell(mean, notes=[ends] if ends else [], paper_note=ends)
 

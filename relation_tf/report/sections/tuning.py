@@ -15,7 +15,7 @@ from relation_tf.config.sweep import Sweep
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import Block, Cell, Column, Paragraph, Row, Section, Table
+from relation_tf.report.blocks import Block, Cell, Column, Paragraph, Row, Section, Table, number
 from relation_tf.report.context import ReportContext
 from relation_tf.tasks.metrics import find_metric
 
@@ -92,7 +92,7 @@ def _rows(
     rows: dict[tuple[str, ...], list[Cell | str]] = {}
     for settings, mean in zip(suite.sweep.combinations(), means[task, method], strict=True):
         others = tuple(str(value) for key, value in settings.items() if key != across)
-        shown = "" if pd.isna(mean) else f"{factor * mean:z.{digits}f}".replace("-", "−")
+        shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
     return [Row(cells, [method]) for cells in rows.values()]
 

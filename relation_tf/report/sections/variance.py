@@ -45,7 +45,7 @@ class Variance(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return a table of the standard errors of each task, and the tasks that it leaves out."""
         found = self.tables(context)
-        left_out = [*_left_out(context)]
+        left_out = [*_left_out(context), *_not_finite(context)]
         if "variance" not in found:
             return left_out
         columns = [Column("Task", "head"), Column("Evaluation rows", "number")]
@@ -134,6 +134,21 @@ def _left_out(context: ReportContext) -> Iterator[Paragraph]:
         )
 
 
+def _not_finite(context: ReportContext) -> Iterator[Paragraph]:
+    """Yield a note on the methods that are left out because of outputs that are not finite."""
+    found = [
+        f"{method} on {own.name}"
+        for own in context.predicted_rows.sets
+        for method, runs in own.runs.items()
+        if not _is_finite(runs)
+    ]
+    if found:
+        yield Paragraph(
+            f"Left out, because outputs of at least one seed are not finite: {in_words(found)}.",
+            "warning",
+        )
+
+
 def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
     """Yield the standard errors of each method with finite outputs."""
     metrics = [
@@ -171,10 +186,14 @@ def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]
     """
     found = {}
     for method, runs in own.runs.items():
-        finite = [run for run in runs.values() if np.isfinite(run[1]).all()]
-        if not finite or not all(np.array_equal(run[0], finite[0][0]) for run in finite):
-            continue
-        if len(finite[0][0]) > 1:
-            predictions = np.array([own.predictions(outputs) for _, outputs in finite])
-            found[method] = own.words(finite[0][0]), predictions
+        labels = next(iter(runs.values()))[0]
+        same = all(np.array_equal(given, labels) for given, _ in runs.values())
+        if same and len(labels) > 1 and _is_finite(runs):
+            predictions = np.array([own.predictions(outputs) for _, outputs in runs.values()])
+            found[method] = own.words(labels), predictions
     return found
+
+
+def _is_finite(runs: Mapping[int, tuple[NDArray[Any], NDArray[np.float64]]]) -> bool:
+    """Return True if the outputs of all seeds are finite."""
+    return all(np.isfinite(outputs).all() for _, outputs in runs.values())
