@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from relation_tf.errors import SuiteError, UnknownNameError, join_names
 
 T = TypeVar("T")
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -115,7 +112,12 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self) -> None:
         while self._builtin:
-            importlib.import_module(self._builtin.pop(0))
+            module = self._builtin.pop(0)
+            try:
+                importlib.import_module(module)
+            except BaseException:  # an interrupt: the next look-up imports it again
+                self._builtin.insert(0, module)
+                raise
 
 
 def _decorator(registry: Registry[T], name: str, make: Callable[[Any], T]) -> Callable[[Any], Any]:
@@ -164,8 +166,8 @@ class Mechanism:
     positions: Positions | None = "sine"
     size: str | None = "units"
     input_type: Literal["tokens", "text"] = "tokens"
-    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    block_options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    block_options: Mapping[str, Any] = field(default_factory=dict)
     pretrainable: bool = False
 
     def __post_init__(self) -> None:
@@ -424,14 +426,13 @@ class DataSource:
 
     Attributes:
         find: The function that finds the text of a task.
-        reads_data: If False, the folder `--data` is not used.
+        reads: Folders of the user that it reads, of `--data` and `--tfds`.
         tasks: Names of the only tasks that it has; empty if it may have any task.
-        artificial: If True, its text is generated: scores do not count as scores of GLUE, and the
-            leaderboard cannot score its predictions.
+        artificial: If True, its text is generated: its scores and predictions are none of GLUE's.
     """
 
     find: Callable[[Any, Any], Any]
-    reads_data: bool = True
+    reads: Collection[str] = ("data", "tfds")
     tasks: Sequence[str] = ()
     artificial: bool = False
 
@@ -452,9 +453,8 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     Example:
         >>> @register_source("mirror")  # doctest: +SKIP
         ... def find(dataset, folders):
-        ...     from pathlib import Path
         ...     from relation_tf.tasks import search
-        ...     return search(dataset, "mirror", [Path("/mirror")])
+        ...     return search(dataset, "mirror", [folders.data / "mirror"])
     """
     return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 

@@ -327,7 +327,7 @@ def _notes(trainer: SuiteTrainer) -> Iterator[str]:
     """Yield messages about the data, once per task."""
     name, skipped = trainer.task.task.name, trainer.task.skipped
     if skipped:
-        yield f"{name}: {len(skipped)} malformed lines skipped, the first: {skipped[0]}"
+        yield f"{name}: {len(skipped)} malformed rows skipped, the first: {skipped[0]}"
     yield from (f"{name}: {note}" for note in trainer.task.notes)
     if trainer.vectors is not None:
         yield f"{name}: GloVe: {trainer.vectors}"

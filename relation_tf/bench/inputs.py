@@ -44,6 +44,11 @@ def check_test_sets(
     """
     loaded = load_suite(suite, settings, plugins)
     names = dict.fromkeys(run.task for run in select(loaded, tasks, None, None))
+    if not any(loaded.find_task(name).answered for name in names):
+        raise SuiteError(
+            "--fill-missing: none of the requested tasks is one of the GLUE leaderboard. "
+            f"Received: {join_names(names)}"
+        )
     sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
     wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
     if wrong:
@@ -55,22 +60,21 @@ def check_test_sets(
         )
 
 
-def check_folders(suite: Suite, data: Path | None, tfds_folder: Path | None) -> None:
+def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path | None) -> None:
     """Check that the data source of a suite reads the given folders.
 
     Raises:
-        SuiteError: If it does not read one of them.
+        SuiteError: If it does not read one of them, or all tasks are generated.
     """
-    source = SOURCES[suite.source]
-    for flag, folder, is_read, what in (
-        ("--data", data, source.reads_data, "folder of files"),
-        ("--tfds", tfds_folder, not source.artificial, "TFDS datasets"),
+    has, reads = f"source = {suite.source!r}, which reads", SOURCES[suite.source].reads
+    if all(task.generated for task in suite.learned()):
+        has, reads = "only generated tasks, which read", ()
+    for name, folder, what in (
+        ("data", data, "folder of files"),
+        ("tfds", tfds_folder, "TFDS datasets"),
     ):
-        if folder is not None and not is_read:
-            raise SuiteError(
-                f"suite {suite.name} has source = {suite.source!r}, which reads no {what}. "
-                f"Received: {flag} {folder}"
-            )
+        if folder is not None and name not in reads:
+            raise SuiteError(f"suite {suite.name} has {has} no {what}. Received: --{name} {folder}")
 
 
 def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:

@@ -367,13 +367,15 @@ def by_proportion(
 
 
 def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
-    """Return the groups to time: at least one of each task and method, as few as possible."""
+    """Return the groups to time: as few as connect all tasks and methods that groups connect."""
     chosen: list[GroupKey] = []
+    parts: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for task, method in groups:
-        new_task = task not in {each[0] for each in chosen}
-        new_method = method not in {each[1] for each in chosen}
-        if new_task or new_method:
+        own, other = (parts.setdefault(n, {n}) for n in (("task", task), ("method", method)))
+        if own is not other:
             chosen.append((task, method))
+            own |= other
+            parts |= dict.fromkeys(own, own)
     return chosen
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.checksums import damage_of_model, write_result
 from relation_tf.bench.groups import write_predictions
+from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL
 from relation_tf.bench.results import read_result, read_results
@@ -86,6 +87,7 @@ def predict_missing(
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     results = read_results(folder)
+    check_folders(results.suite, data, tfds_folder)
     for name, error in results.failures:
         lacking.setdefault(error, []).append(name)
     runs = [_FinishedRun.of(run) for run in results.runs]

@@ -195,8 +195,8 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
     for name, values in (("mechanisms", mechanisms), ("seeds", seeds)):
         if not values:
             raise OptionError(name, "must have one or more values. Received: none")
-    if min(seeds) < 0:
-        raise OptionError("seeds", f"must be 0 or more. Received: {min(seeds)}")
+    if wrong := [seed for seed in seeds if not 0 <= seed < 2**31]:
+        raise OptionError("seeds", f"must be 0 to {2**31 - 1:,}. Received: {wrong[0]}")
     if len({name.rpartition(":")[2] for name in mechanisms}) < len(mechanisms):
         raise OptionError(
             "mechanisms",

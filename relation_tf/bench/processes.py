@@ -118,9 +118,9 @@ class Worker(ABC):
                 return
             if event["event"] == "error":
                 raise SuiteError(event["error"])
-            if event["event"] == "start":
+            if event["event"] in ("start", "done", "failed"):
                 self.began = time.monotonic()
-            elif event["event"] in ("done", "failed"):
+            if event["event"] in ("done", "failed"):
                 self.left = self.left[1:]
             yield event
 

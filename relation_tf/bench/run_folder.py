@@ -32,6 +32,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
+from relation_tf.training.pretrained import SETTINGS
 
 if TYPE_CHECKING:
     from relation_tf.bench.pretraining import PretrainingRun
@@ -102,8 +103,10 @@ class RunFolder:
         """Check that a suite has all finished runs of the folder: reports would omit the others.
 
         Raises:
-            SuiteError: If a finished run is not in the suite.
+            SuiteError: If a finished run is not in the suite, or the runs are those of `pretrain`.
         """
+        if _is_there(self.path / SETTINGS):
+            raise SuiteError(f"{self.path}: contains runs of pretrain. Choose another --out")
         requested = {self.run(config) for config in suite.runs()}
         for result in sorted(self.path.glob("runs/*/*/*/result.json")):
             if result.parent not in requested:

@@ -359,7 +359,8 @@ def _open(
         lines += _foreword(request, folder, done, options, compared)
         return _Rounds(lines, len(request.chosen), pending, None)
     sequential = SequentialRuns(request.suite, looks, request.runs, folder, done)
-    lines += [*_notes(request, options), sequential.outlook().sentence]
+    lines += [*_notes(request, options), *_damaged(request, folder, done)]
+    lines.append(sequential.outlook().sentence)
     pending = sequential.start(lines.append)
     return _Rounds(lines, len(sequential.due()), pending, sequential)
 
@@ -471,6 +472,10 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
         yield "XLA is off: its operations are not deterministic"
 
 
+def _damaged(request: _Request, folder: RunFolder, done: Collection[RunKey]) -> list[str]:
+    return [f"{fault}: run again" for fault in folder.damaged(request.pending(done))]
+
+
 def _foreword(
     request: _Request,
     folder: RunFolder,
@@ -480,10 +485,12 @@ def _foreword(
 ) -> Iterator[str]:
     """Yield notes that are printed before the first run."""
     yield from _notes(request, options)
-    yield from (f"{fault}: run again" for fault in folder.damaged(request.pending(done)))
+    yield from _damaged(request, folder, done)
     if not compared:
         return
     # The report also contains runs that are finished already.
     reported = [*request.chosen, *(run for run in request.runs if run.key in done)]
-    methods = {config.method for config in reported}
-    yield from shown_by_design(request.suite, methods, len({config.seed for config in reported}))
+    methods, seeds, tasks = (
+        {getattr(config, key) for config in reported} for key in ("method", "seed", "task")
+    )
+    yield from shown_by_design(request.suite, methods, len(seeds), len(tasks))

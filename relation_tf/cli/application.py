@@ -110,3 +110,7 @@ def run_app() -> None:
         sys.exit(complain(error.on_command_line()))
     except (RelationError, SubmissionError) as error:
         sys.exit(complain(str(error)))
+    except OSError as error:  # such as a path without permission, or with too long a name
+        if error.filename is None:
+            raise
+        sys.exit(complain(f"{error.filename}: {error.strerror}"))

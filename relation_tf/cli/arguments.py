@@ -229,6 +229,8 @@ def check_importable(layer: str) -> None:
         SuiteError: If there is none.
     """
     module, colon, _ = layer.rpartition(":")
+    if colon and module == "__main__":
+        raise SuiteError(f"cannot import mechanism {layer!r}: move it to a module")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
         raise SuiteError(
             f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "

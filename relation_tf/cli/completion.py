@@ -73,7 +73,8 @@ def complete_in_sources(kind: str) -> Completion:
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         names: list[str] = []
         for source in _arguments(context, "sources"):
-            with suppress(RelationError):  # the command itself reports a wrong source
+            # The command itself reports a wrong source or option.
+            with suppress(RelationError, typer.BadParameter):
                 names += _names_in(Path(source), kind, context.params.get("columns"))
         return _continued(dict.fromkeys(names), incomplete)
 

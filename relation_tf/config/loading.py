@@ -80,16 +80,18 @@ def load_suite(
             "suite", str(suite), known, "a file must end in .toml", "relation-tf suites"
         )
     _replace(values, settings or {})
-    if settings and "method" in settings:
-        drop_judges(where, values, settings)
-    if plugins:
-        values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]
+    own = values.get("plugins", [])
+    if plugins and _are_names(own):
+        values["plugins"] = [*dict.fromkeys([*own, *plugins])]
     if folder is not None:
         with contextlib.suppress(OSError, ValueError):  # invalid file names
             published = folder / str(values.get("published"))
             if published.is_file():
                 values["published"] = str(published)
-    return make_suite(where, values, folder if search_suite_folder else None)
+    folder = folder if search_suite_folder else None
+    if settings and "method" in settings:
+        drop_judges(where, values, settings, folder)
+    return make_suite(where, values, folder)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -121,7 +123,8 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
     if "sweep" not in settings and isinstance(sweep, dict) and sweep.keys() & settings.keys():
         kept = {key: value for key, value in sweep.items() if key not in settings or key == "seeds"}
         values["sweep"] = kept if kept.keys() - {"seeds"} else None
-    for each in values.get("tuned") or ():
+    tuned = values.get("tuned")
+    for each in tuned if isinstance(tuned, list) else ():
         if isinstance(each, dict) and isinstance(each.get("settings"), dict):
             each["settings"] = {k: v for k, v in each["settings"].items() if k not in settings}
     overrides = values.get("overrides")
@@ -131,7 +134,9 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
                 own.pop(key, None)
 
 
-def drop_judges(where: str, values: dict[str, Any], given: Collection[str]) -> None:
+def drop_judges(
+    where: str, values: dict[str, Any], given: Collection[str], folder: Path | None = None
+) -> None:
     """Remove the reference and the control of a suite if they are not among its new methods.
 
     Without both, the margin does not apply either. With families, both are names of mechanisms and
@@ -141,6 +146,7 @@ def drop_judges(where: str, values: dict[str, Any], given: Collection[str]) -> N
         where: Name or file of the suite, for messages.
         values: Keys of the suite, changed in place.
         given: Keys that were given with the methods; they stay.
+        folder: As for `make_suite`.
 
     Raises:
         SuiteError: If the suite is invalid with these methods.
@@ -150,7 +156,7 @@ def drop_judges(where: str, values: dict[str, Any], given: Collection[str]) -> N
         return
     others = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
     overrides = _without_margins(values.get("overrides") or {})
-    unjudged = make_suite(where, {**values, **others, "overrides": overrides})
+    unjudged = make_suite(where, {**values, **others, "overrides": overrides}, folder)
     names = [str(method.name) for method in unjudged.methods()]
     values |= {key: None for key in judges if key not in given and values[key] not in names}
     if not any(values[key] for key in judges) and "margin" not in given:

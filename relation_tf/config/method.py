@@ -110,7 +110,7 @@ class Method(BaseModel):
 
     mechanism: str
     name: Name | None = None
-    units: Positive | list[Positive] = 64
+    units: Positive | Annotated[list[Positive], Field(min_length=1)] = 64
     options: Options = Field(default_factory=dict)
     grid: Annotated[
         dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(can_be_written)

@@ -47,6 +47,10 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     sys.path[:0] = [place for place in places if place not in sys.path]
     importlib.invalidate_caches()
     for module in modules:
+        if module.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
+            raise SuiteError(
+                f"plugin {module!r}: is the name of a module of Python. Give the file another name"
+            )
         if module in sys.modules:
             continue
         try:
@@ -59,6 +63,8 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
             else:
                 reason = _line(error)
             raise SuiteError(f"plugin {module!r} cannot be imported: {reason}") from error
+        if getattr(sys.modules[module], "__file__", None) is None:
+            raise SuiteError(f"plugin {module!r}: is a folder without __init__.py")
 
 
 def shaping_plugins(modules: Iterable[str]) -> list[str]:

@@ -375,6 +375,8 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
             longest = suite.setting(name, "max_length")
             expected = f"set for {name} with positions = 'learned'"
             yield "max_length", longest, [longest] if longest else [], expected
+        if suite.setting(name, "start_token") and suite.setting(name, "max_length") == 1:
+            yield "max_length", 1, [], f"2 or more for {name}, because start_token counts"
         monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
         yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
         if "split" in suite.vary and suite.setting(name, "validation_split") is None:
@@ -419,6 +421,11 @@ def _check_names(suite: Suite) -> None:
             )
         taken.add(name)
     members = [("group", str(name)) for group in suite.group for name in group.tasks]
+    for name in (each for group in suite.group for each in group.tasks):
+        if not isinstance(name, str):
+            raise ValueError(
+                f"key 'group': must be names of tasks; declare {name.name!r} as [[task]]"
+            )
     for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
         if (key, name) in groups:
             raise ValueError(f"key 'group': must be names of tasks. Received: {name!r:.80}")

@@ -116,7 +116,7 @@ def folder_of(data: str | Path | None) -> Path | None:
         return None
     folder = expand_home(data)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
-        raise DataError(f"{folder}: no such folder.")
+        raise DataError(f"{folder}: no such folder, or no permission to read it.")
     return folder
 
 
@@ -146,7 +146,7 @@ def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     return Missing(files.reason, searched, f"{files.obtain}, or {prepared.obtain}")
 
 
-@register_source("files")
+@register_source("files", reads=["data"])
 def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.hub is not None:
         return Missing(f"{dataset.hub.path} is no file: use source = 'datasets' or 'auto'")
@@ -158,7 +158,7 @@ def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     return replace(found, reason=f"needs --data DIR, a folder that contains {wanted}")
 
 
-@register_source("datasets")
+@register_source("datasets", reads=["data"])
 def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.hub is None and dataset.in_current_folder:
         files = _find_files(dataset, folders)
@@ -166,10 +166,10 @@ def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     return hub.find(dataset, folders)
 
 
-register_source("tfds", reads_data=False)(tfds.find)
+register_source("tfds", reads=["tfds"])(tfds.find)
 
 
-@register_source("miniglue", reads_data=False, tasks=[*datasets.GLUE], artificial=True)
+@register_source("miniglue", reads=(), tasks=[*datasets.GLUE], artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     folder = made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)
     return search(dataset, "miniglue", [folder])

@@ -237,7 +237,7 @@ def _described(task: EncodedTask) -> str:
     notes = [*task.notes, *_incomplete(task), *unscored(task.source)]
     notes = [f"note: {each}" for each in notes]
     if task.skipped:
-        notes.append(f"{len(task.skipped)} malformed lines skipped, the first: {task.skipped[0]}")
+        notes.append(f"{len(task.skipped)} malformed rows skipped, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
     blocks = [f"{block}\n" for block in examples(task)]
     return "\n".join([task.task.name, *table, *notes, "", *blocks])

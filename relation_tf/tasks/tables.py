@@ -259,9 +259,12 @@ def read_csv(
         try:
             return next(reader)
         except csv.Error as error:
+            more = ""
+            if skipped is not None and lines.number > start:
+                more = f"; lines {start:,} to {lines.number:,} are left out"
             raise DataError(
                 f"{path}:{start}: expected comma-separated fields (write a quote within quotes "
-                f"twice), found in line {lines.number}: {error}"
+                f"twice), found in line {lines.number}: {error}{more}"
             ) from error
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
@@ -349,6 +352,8 @@ class _Lines(Iterator[str]):
 
 
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
+    if not any(columns):
+        raise DataError(f"{path}:1: expected column names, found a blank line")
     for name, times in Counter(columns).most_common(1):
         if times > 1:
             raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")

@@ -63,7 +63,8 @@ def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
 
 def test_timed_cells_of_a_sparse_grid():
     cells = [("A", "x"), ("B", "y"), ("A", "y")]
-    assert _to_time(cells) == [("A", "x"), ("B", "y")]
+    assert _to_time(cells) == cells  # the third connects the others
+    assert _to_time([*cells, ("B", "x")]) == cells
     # Nothing ties the two: the missing one is still something between them.
     assert 1 < by_proportion({("A", "x"): 1.0, ("B", "y"): 4.0}, cells)["A", "y"] < 4
 
@@ -221,8 +222,9 @@ def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch, tmp_path):
     plan = SuitePlan(suite, 4, [], costs, 1.0, bytes=0, jobs=1, seeds=2)
     assert str(plan).endswith("\n2 methods x 2 seeds: Own test.")
     request = _Request(suite, [], suite.runs(), {})
-    *_, last = _foreword(request, RunFolder(tmp_path), set(), RunOptions())
-    assert last.endswith(" methods x 5 seeds: Own test.")
+    *_, own, over_tasks = _foreword(request, RunFolder(tmp_path), set(), RunOptions())
+    assert own.endswith(" methods x 5 seeds: Own test.")
+    assert over_tasks.startswith(f"4 methods x {len(suite.tasks)} tasks x 5 seeds: ")
 
 
 def test_a_broken_result_is_named(tmp_path):

@@ -458,7 +458,7 @@ def test_single_values_are_accepted(text_file, tmp_path):
         (["relatoin"], [1], {}, r"unknown mechanism 'relatoin'.*Did you mean 'relation'"),
         (["saved-model:x"], [1], {}, "mechanisms: must mix tokens. Received: saved-model:x"),
         ([], [1], {}, "mechanisms: must have one or more"),
-        (["relation"], [-1], {}, r"seeds: must be 0 or more\. Received: -1"),
+        (["relation"], [-1], {}, r"seeds: must be 0 to 2,147,483,647\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
         (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
         (["relation"], [1], {"objective": "next"}, "objective: must be 'masked' or 'causal'"),

@@ -287,3 +287,29 @@ def test_ctrl_c_waits_until_a_process_has_started():
         end.set()
         thread.join()
     assert started == [True]
+
+
+def test_the_time_of_a_run_begins_after_the_one_before(monkeypatch, tmp_path, suite):
+    """The end of a run is read, and the start of the next one is not there yet."""
+    clock = iter([0.0, 1.05, 1.1])
+    monkeypatch.setattr(processes.time, "monotonic", lambda: next(clock))
+
+    class Ready(Worker):
+        def _send(self, group):
+            pass
+
+        def kill(self):
+            pass
+
+        def check(self, configs, folder):
+            return None
+
+        def _received(self):
+            yield {"event": "done"}
+
+    worker = Ready()
+    runs = suite().runs()[:2]
+    worker.start(RunGroup(runs, tmp_path))
+    assert [*worker.events()] == [{"event": "done"}]
+    assert worker.left == runs[1:]
+    assert worker.end(run_timeout=1.0) is None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from relation_tf.bench import RunFolder
+from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_table
 
@@ -167,3 +168,9 @@ def test_tables(tmp_path):
     path = tmp_path / "history.csv"
     write_table(path, {"epoch": [1, 2], "loss": [0.1234567891, float("nan")]}, ",")
     assert path.read_bytes() == b"epoch,loss\n1,0.1234568\n2,nan\n"
+
+
+def test_a_suite_does_not_share_the_folder_of_encoders(tmp_path):
+    (tmp_path / "pretraining.json").write_text("{}")
+    with pytest.raises(SuiteError, match="contains runs of pretrain"):
+        RunFolder(tmp_path).check_runs(load_suite("demo"))

@@ -420,7 +420,7 @@ def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):
     failed = run_suite(one, tmp_path / "strict", data=data, quiet=True)
     assert "train.tsv:61: expected 4 fields" in failed.failures[0][1]
     results = run_suite(one, tmp_path / "out", data=data, skip_bad_lines=True)
-    assert "CoLA: 1 malformed lines skipped" in capsys.readouterr().out
+    assert "CoLA: 1 malformed rows skipped" in capsys.readouterr().out
     assert len(results.runs[0]["manifest"]["data"]["skipped_lines"]) == 1
 
 

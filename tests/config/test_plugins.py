@@ -12,6 +12,7 @@ from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plu
 from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS, TRACKERS, Registry
 
+FIGURE = 'method = "relation"\ntask = "RTE"\nmetric = "score"\nvalue = 50.0\n'
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
 
 
@@ -177,3 +178,38 @@ def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
 def test_names_that_cannot_name_files_are_refused(name):
     with pytest.raises(SuiteError, match=r"color: a name must be printable text without , / "):
         Registry("color").add(name, 1)
+
+
+def test_a_folder_without_init_is_refused(tmp_path):
+    (tmp_path / "plug_folder").mkdir()
+    (tmp_path / "plug_folder" / "plug_folder.py").write_text("")
+    with pytest.raises(SuiteError, match=r"'plug_folder': is a folder without __init__\.py"):
+        load_plugins(["plug_folder"])
+
+
+def test_new_methods_keep_plugins_and_figures_next_to_the_suite(tmp_path):
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "plug_empty.py").write_text("")
+    (folder / "mine.toml").write_text('source = "Mine"\n[[figure]]\n' + FIGURE)
+    (folder / "x.toml").write_text(
+        'reference = "relation-64"\npublished = "mine.toml"\n' + SUITE.format("plug_empty")
+    )
+    methods = [{"mechanism": "baseline"}, {"mechanism": "attention"}]
+    suite = load_suite(folder / "x.toml", {"method": methods})
+    assert suite.reference is None
+    assert suite.published == str(folder / "mine.toml")
+
+
+def test_an_interrupted_import_of_built_in_parts_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "plug_slow.py").write_text(
+        "from pathlib import Path\nif Path('interrupted').exists():\n    raise KeyboardInterrupt\n"
+    )
+    registry = Registry("thing", "plug_slow")
+    (tmp_path / "interrupted").touch()
+    with pytest.raises(KeyboardInterrupt):
+        len(registry)
+    (tmp_path / "interrupted").unlink()
+    assert len(registry) == 0
+    assert "plug_slow" in sys.modules

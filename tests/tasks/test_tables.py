@@ -164,3 +164,18 @@ def test_malformed_header_is_always_an_error(tmp_path):
         read(tmp_path, b'a,"b"c\n1,2\n', None, [])
     with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):
         read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)
+
+
+def test_skipped_lines_are_counted(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('label,text\n1,a\n1,"b\n1,c\n1,d" e\n1,f\n')
+    skipped = []
+    assert read_csv(path, skipped=skipped).columns["text"] == ["a", "f"]
+    assert skipped[0].endswith("; lines 3 to 5 are left out")
+
+
+def test_a_blank_first_line_is_named(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("\n\nlabel,text\n1,x\n")
+    with pytest.raises(DataError, match=r"x\.csv:1: expected column names, found a blank line"):
+        read_csv(path)
