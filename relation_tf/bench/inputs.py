@@ -47,7 +47,7 @@ def check_test_sets(
     if not any(loaded.find_task(name).answered for name in names):
         raise SuiteError(
             "--fill-missing: none of the requested tasks is one of the GLUE leaderboard. "
-            f"Received: {join_names(names)}"
+            f"Received: {join_names([*names])}"
         )
     sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
     wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]

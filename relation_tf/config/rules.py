@@ -421,10 +421,10 @@ def _check_names(suite: Suite) -> None:
             )
         taken.add(name)
     members = [("group", str(name)) for group in suite.group for name in group.tasks]
-    for name in (each for group in suite.group for each in group.tasks):
-        if not isinstance(name, str):
+    for each in (each for group in suite.group for each in group.tasks):
+        if not isinstance(each, str):
             raise ValueError(
-                f"key 'group': must be names of tasks; declare {name.name!r} as [[task]]"
+                f"key 'group': must be names of tasks; declare {each.name!r} as [[task]]"
             )
     for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
         if (key, name) in groups:

@@ -8,12 +8,11 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.masking import close_up, kept_before, to_float32
+from relation_tf.layers.masking import LOWEST, close_up, kept_before, to_float32
 from relation_tf.layers.slicing import part, tokens_at
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _BLOCK = 64  # largest window with blocks of a constant size
-_LOWEST = -1e30  # Maximum key without unmasked tokens.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -134,8 +133,8 @@ class AFTLocal(TokenMixer):
             count = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
             # Unmasked tokens are first.
             first = ops.arange(ops.shape(mask)[1], dtype="int32") < count
-            keys = ops.where(first[..., None], keys, 2 * _LOWEST)
-        peak = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True, initial=_LOWEST))
+            keys = ops.where(first[..., None], keys, 2 * LOWEST)
+        peak = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True, initial=LOWEST))
         weights = ops.exp(keys - peak)
         terms = ops.concatenate([weights, weights * values], axis=-1)
         return ops.pad(terms, ((0, 0), (0, 1), (0, 0)))

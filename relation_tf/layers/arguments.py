@@ -54,6 +54,13 @@ def positive_number(name: str, value: Any) -> float:
     return value
 
 
+def non_negative_number(name: str, value: Any) -> float:
+    """Return `value`, or raise if it is neither zero nor a positive number."""
+    if not (_is_number(value) and value >= 0):
+        raise ValueError(f"`{name}` must be a non-negative number. Received: {name}={value!r}")
+    return value
+
+
 def rate(name: str, value: Any) -> float:
     """Return `value`, or raise if it is not a number in [0, 1)."""
     if not (_is_number(value) and 0 <= value < 1):

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.dropout import dropout_mask
-from relation_tf.layers.masking import softmax, to_float32
+from relation_tf.layers.masking import LOWEST, softmax, to_float32
 from relation_tf.layers.slicing import join_chunks, part, split_tokens, transposed
 
 # Approximate maximum number of queries with weights in memory at a time.
@@ -90,7 +90,7 @@ def chunked_attention(
     others = []
     if mask is not None:
         zeros = ops.zeros_like(to_float32(keys[..., 0]))
-        others.append(ops.where(mask, zeros, -1e30)[:, None, :])
+        others.append(ops.where(mask, zeros, LOWEST)[:, None, :])
     if rate > 0:
         shape, dtype = (chunks.count, 2), seed_generator.state.dtype
         others.append(keras.random.randint(shape, 0, 2**31 - 1, dtype, seed=seed_generator))
@@ -231,7 +231,7 @@ class _Seed(keras.random.SeedGenerator):
 
 
 def _drawn(rate: float) -> float:
-    """Round a rate to 16 binary places, below one, as `_kept` needs it."""
+    """Round a rate to 16 binary places, below one, as `_dropout_mask` needs it."""
     return min(round(rate * 2**16), 2**16 - 1) / 2**16
 
 

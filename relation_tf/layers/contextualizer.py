@@ -148,7 +148,7 @@ class Contextualizer(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Return the refined context."""
-        x = zero_masked(x, boolean(mask))
+        x = zero_masked(x, boolean(mask, x))
         start, length = self._start(x), x.shape[1]
         if self.algorithm != "auto":
             context = self._refine(start, x, self.algorithm)

@@ -43,6 +43,18 @@ def seed_of_part(seed: int | None, part: int) -> int | None:
     return int(mixed >> 1)  # Keras's seeds are signed on some backends.
 
 
+def seed_of_copy(seed: int | None, copy: int) -> int | None:
+    """Return a seed for a copy of a layer, such as in another block; copy 0 has the layer's seed.
+
+    It differs from the seeds of all parts.
+
+    Example:
+        >>> seed_of_copy(3, 0), seed_of_copy(3, 1) == seed_of_part(3, 1)
+        (3, False)
+    """
+    return seed_of_part(seed, copy and 2**31 + copy)
+
+
 def second_seed(seed: int | None) -> int | None:
     """Return the seed of a second dropout inside a layer; it differs from those of all blocks."""
     return seed_of_part(seed, 2**32 - 1)

@@ -88,7 +88,7 @@ class FCSR(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Apply the two cells."""
-        mask = boolean(mask)
+        mask = boolean(mask, x)
         x = zero_masked(x, mask)
         left, right = contexts(x, mask, self.decay, self.window)
         c, c_hat = _cell(x, left, right, self.integration_kernel, self.integration_bias)

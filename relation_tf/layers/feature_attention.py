@@ -77,7 +77,7 @@ class FeatureAttention(WeightedLayer):
 
     def call(self, r: Any, mask: Any = None) -> Any:
         """Compute equation 9."""
-        r = zero_masked(r, boolean(mask))
+        r = zero_masked(r, boolean(mask, r))
         q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
         k = to_float32(ops.matmul(r, self.key_kernel))
         related = ops.relu(ops.matmul(ops.transpose(q, (0, 2, 1)), k))  # (batch, units, units)

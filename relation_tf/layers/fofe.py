@@ -74,7 +74,7 @@ class FOFE(BaseLayer):
 
     def call(self, x: Any, mask: Any = None) -> tuple[Any, Any]:
         """Return the left and right contexts."""
-        mask = boolean(mask)
+        mask = boolean(mask, x)
         return contexts(x, mask, self.decay, self.window)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> tuple[Any, Any]:

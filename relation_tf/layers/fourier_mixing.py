@@ -131,20 +131,20 @@ def _fast(real: Any, imaginary: Any, mask: Any, count: Any, place: Any) -> Any:
     # Last axis: tokens, the unmasked ones first.
     x = tuple(
         ops.pad(
-            ops.transpose(ops.cast(close_up(part, mask), "float32"), (0, 2, 1)),
+            ops.transpose(ops.cast(close_up(part, mask), real.dtype), (0, 2, 1)),
             ((0, 0), (0, 0), (0, missing)),
         )
         for part in (real, imaginary)
     )
     k = ops.arange(2 * length, dtype="int32")
     k = ops.minimum(k, 2 * length - k)[None, :]
-    cosine, sine = (part[:, None, :] for part in _turn(k * k, 2 * count, "float32"))
+    cosine, sine = (part[:, None, :] for part in _turn(k * k, 2 * count, real.dtype))
     chirp = cosine[..., :length], sine[..., :length]
     padded = tuple(ops.pad(part, ((0, 0), (0, 0), (0, length))) for part in _times(x, chirp))
     product = _times(ops.fft(padded), ops.fft((cosine, -sine)))
     # The inverse transform is that of the conjugate, conjugated.
     back = ops.fft((product[0], -product[1]))
-    size = ops.cast(2 * length, "float32")
+    size = ops.cast(2 * length, real.dtype)
     first, second = (ops.split(part, 2, axis=2)[0] for part in back)
     convolved = first / size, -second / size
     mixed = ops.transpose(_times(convolved, chirp)[0], (0, 2, 1))

@@ -61,7 +61,7 @@ class LearnedPositionEncoding(BaseLayer):
         """Add the vectors of the positions."""
         place = ops.minimum(ops.arange(ops.shape(x)[1], dtype="int32"), self.max_length - 1)
         x = x + ops.take(ops.cast(self.vectors, x.dtype), place, axis=0)
-        return zero_masked(x, boolean(mask))
+        return zero_masked(x, boolean(mask, x))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from relation_tf.layers.slicing import tokens_at
+
+LOWEST = float(np.float32(-1e30))
+"""A score of masked tokens, or a maximum over none: finite, and exact in float32."""
 
 
 def float32_or_wider(dtype: Any) -> str:
@@ -27,9 +31,22 @@ def softmax(x: Any) -> Any:
     return ops.ones_like(x) if x.shape[-1] == 1 else ops.softmax(x, axis=-1)
 
 
-def boolean(mask: Any) -> Any:
-    """Cast a mask to boolean; None stays None."""
-    return None if mask is None else ops.cast(mask, "bool")
+def boolean(mask: Any, x: Any, name: str = "mask") -> Any:
+    """Cast a mask of the tokens of `x` to boolean; None stays None.
+
+    Raises:
+        ValueError: If its shape is not `(batch, tokens)`; it would be broadcast to other tokens.
+    """
+    if mask is None:
+        return None
+    mask = ops.cast(mask, "bool")
+    tokens = x.shape[1]
+    if len(mask.shape) != 2 or (None not in (tokens, mask.shape[1]) and mask.shape[1] != tokens):
+        raise ValueError(
+            f"`{name}` must have shape (batch, tokens={tokens}). "
+            f"Received: {name}.shape={tuple(mask.shape)}"
+        )
+    return mask
 
 
 def zero_masked(x: Any, mask: Any) -> Any:
@@ -64,7 +81,7 @@ def masked_softmax(scores: Any, mask: Any) -> Any:
 
 def softmax_over(scores: Any, kept: Any) -> Any:
     """Compute softmax over the last axis in float32 or wider, with zero weight if not kept."""
-    weights = softmax(ops.where(kept, to_float32(scores), -1e30))
+    weights = softmax(ops.where(kept, to_float32(scores), LOWEST))
     return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
 
 

@@ -10,11 +10,9 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.chunked_recurrence import recurrence_step
-from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.masking import LOWEST, to_float32, zero_masked
 from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
-
-_LOWEST = -1e30  # Logarithm of the input gate of a masked token.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -141,7 +139,7 @@ class MLSTM(MatrixStateMixer):
         log_f = ops.log_sigmoid(_logits(value, self.f_kernel, self.f_offset))
         log_i = _logits(value, self.i_kernel, self.i_offset)
         if value_mask is not None:
-            log_i = ops.where(value_mask[..., None], log_i, _LOWEST)
+            log_i = ops.where(value_mask[..., None], log_i, LOWEST)
         keys = self.heads(zero_masked(keys, value_mask))
         return Terms(keys, values, zero_masked(log_f, value_mask), log_inputs=log_i)
 
@@ -164,13 +162,15 @@ class MLSTM(MatrixStateMixer):
         """Return the memory at zero."""
         width = self.units // self.num_heads
         memory = self.zeros(batch_size, self.num_heads, width, width + 1)
-        return memory, self.zeros(batch_size, 1, self.num_heads) + _LOWEST
+        return memory, self.zeros(batch_size, 1, self.num_heads) + LOWEST
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the memory."""
         memory, before = state
         terms = self.terms(x, mask)
+        # The maximum is float32 on PyTorch, also of float64.
         peaks = ops.maximum(terms.log_decays + before, terms.log_inputs)
+        peaks = ops.cast(peaks, before.dtype)
         keys, values, log_decays = _relative(terms, before, peaks)[:3]
         output, memory = recurrence_step(self.queries(x, mask), keys, values, log_decays, memory)
         return self.finish(_normalized(output, peaks), x, training=False), (memory, peaks)
@@ -205,7 +205,7 @@ def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:
 
     def double(span: Any, decays: Any, peaks: Any) -> Any:
         there = positions >= span
-        peaks_before = ops.where(there, ops.roll(peaks, span, axis=1), _LOWEST)
+        peaks_before = ops.where(there, ops.roll(peaks, span, axis=1), LOWEST)
         decays_before = ops.where(there, ops.roll(decays, span, axis=1), 0.0)
         return 2 * span, decays + decays_before, ops.maximum(peaks, decays + peaks_before)
 

@@ -55,7 +55,7 @@ class SegmentEncoding(BaseLayer):
     def call(self, x: Any, segment: int = 0, mask: Any = None) -> Any:
         """Add the vector of the segment."""
         x = x + ops.cast(self.vectors, x.dtype)[segment]
-        return zero_masked(x, boolean(mask))
+        return zero_masked(x, boolean(mask, x))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""

@@ -87,7 +87,7 @@ class ShortConvolution(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Compute the convolution."""
-        mask = boolean(mask)
+        mask = boolean(mask, x)
         y = short_convolution(zero_masked(x, mask), self.kernel, self.bias, mask)
         return zero_masked(self.activation(y), mask)
 

@@ -55,7 +55,7 @@ class SinePositionEncoding(BaseLayer):
         position = ops.cast(ops.arange(ops.shape(x)[1], dtype="int32"), "float32")
         encoding = ops.sin(position[:, None] * rate + phase)  # (tokens, width)
         x = x + ops.cast(encoding, x.dtype)
-        return zero_masked(x, boolean(mask))
+        return zero_masked(x, boolean(mask, x))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from relation_tf.layers.masking import to_float32
+from relation_tf.layers.masking import LOWEST, to_float32
 from relation_tf.layers.slicing import part
 
 _BLOCK = 32
-_LOWEST = -1e30  # Peak without unmasked tokens.
 
 
 class SoftmaxSums(NamedTuple):
@@ -43,19 +42,20 @@ def single_sums(keys: Any, values: Any, mask: Any) -> SoftmaxSums:
     peak = ops.stop_gradient(keys)  # A mean does not depend on the peak.
     weight = ops.exp(keys - peak)
     if mask is not None:
-        peak = ops.where(mask[..., None], peak, _LOWEST)
+        peak = ops.where(mask[..., None], peak, LOWEST)
         weight = weight * ops.cast(mask, weight.dtype)[..., None]
     return SoftmaxSums(peak, weight, weight * values)
 
 
 def no_sums(zeros: Any) -> SoftmaxSums:
     """Return the sums over no tokens, with the shape of `zeros`."""
-    return SoftmaxSums(zeros + _LOWEST, zeros, zeros)
+    return SoftmaxSums(zeros + LOWEST, zeros, zeros)
 
 
 def merged(one: SoftmaxSums, other: SoftmaxSums) -> SoftmaxSums:
     """Return the sums over the tokens of both."""
-    peak = ops.maximum(one.peak, other.peak)
+    # The maximum is float32 on PyTorch, also of float64.
+    peak = ops.cast(ops.maximum(one.peak, other.peak), one.peak.dtype)
     scale, other_scale = ops.exp(one.peak - peak), ops.exp(other.peak - peak)
     return SoftmaxSums(
         peak,
@@ -90,7 +90,7 @@ def _in_blocks(sums: SoftmaxSums, padding: Any) -> SoftmaxSums:
     around = ((0, 0), (0, padding), (0, 0))
     padded = (
         ops.pad(x, around, constant_values=fill)
-        for x, fill in zip(sums, (_LOWEST, 0.0, 0.0), strict=True)
+        for x, fill in zip(sums, (LOWEST, 0.0, 0.0), strict=True)
     )
     return SoftmaxSums(*(ops.reshape(x, (-1, _BLOCK, sums.peak.shape[2])) for x in padded))
 
@@ -122,7 +122,7 @@ def _later(sums: SoftmaxSums, steps: Any) -> SoftmaxSums:
     there = (ops.arange(ops.shape(sums.peak)[1], dtype="int32") >= steps)[:, None]
     shifted = SoftmaxSums(*(ops.roll(x, steps, axis=1) for x in sums))
     return SoftmaxSums(
-        ops.where(there, shifted.peak, _LOWEST),
+        ops.where(there, shifted.peak, LOWEST),
         ops.where(there, shifted.weight, 0.0),
         ops.where(there, shifted.total, 0.0),
     )

@@ -168,10 +168,11 @@ class TokenMixer(WeightedLayer):
             Tensor of shape `(batch, queries, units)`.
         """
         # __call__ passes an explicit query_mask as `mask`; query_mask is then the attached mask.
-        query_mask = boolean(query_mask if mask is None else mask)
+        query_mask = boolean(query_mask if mask is None else mask, query, "query_mask")
         shared = value is None and value_mask is None
-        value_mask = query_mask if shared else boolean(value_mask)
-        value = zero_masked(query if value is None else value, value_mask)
+        value = query if value is None else value
+        value_mask = query_mask if shared else boolean(value_mask, value, "value_mask")
+        value = zero_masked(value, value_mask)
         query = value if shared else zero_masked(query, query_mask)
         output = self.mix_masked(query, value, query_mask, value_mask, bool(training))
         output = ops.cast(self.project_output(output, bool(training)), self.compute_dtype)

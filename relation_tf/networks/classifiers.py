@@ -221,16 +221,17 @@ class TextEncoder:
             self.positions, self.segments = self._positions(), self._segments()
             self.convolution = self._convolution()
             self.head = self._head()
+        else:
+            config.refuse_settings_of_tokens()
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)
         self.common: TextEncoder | None = None
         if config.feature_projection:
-            own = replace(config, feature_projection=False)
             self.common = TextEncoder(
                 mechanism,
                 vocabulary_size,
-                own,
+                replace(config, feature_projection=False),
                 prefix=f"{prefix}common_",
                 embedding=getattr(self, "embedding", None),
             )

@@ -7,7 +7,13 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relation_tf.errors import UnknownNameError
-from relation_tf.layers.arguments import one_of, positive_integer, true_or_false
+from relation_tf.layers.arguments import (
+    non_negative_number,
+    one_of,
+    positive_integer,
+    rate,
+    true_or_false,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -87,6 +93,12 @@ class NetworkConfig:
     reversal_weight: float = 1.0
 
     def __post_init__(self) -> None:
+        positive_integer("embedding_dim", self.embedding_dim)
+        positive_integer("units", self.units)
+        rate("dropout", self.dropout)
+        non_negative_number("reversal_weight", self.reversal_weight)
+        if self.hidden_units is not None:
+            positive_integer("hidden_units", self.hidden_units)
         true_or_false("segments", self.segments)
         true_or_false("feature_projection", self.feature_projection)
         one_of("compute", self.compute, get_args(Compute))
@@ -113,6 +125,13 @@ class NetworkConfig:
                 "`feature_projection` must be False with contextual embeddings. "
                 f"Received: feature_projection=True, contextual={self.contextual.name!r}"
             )
+
+    def refuse_settings_of_tokens(self) -> None:
+        """Raise a ValueError for settings that a mechanism that reads text would ignore."""
+        for name in ("embeddings", "positions", "segments", "short_convolution"):
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                raise ValueError(f"`{name}` must not be set for a mechanism that reads text.")
 
 
 def configured(config: NetworkConfig | None, changes: Mapping[str, Any]) -> NetworkConfig:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, rate
+from relation_tf.layers.arguments import positive_integer, rate, seed_or_none
 from relation_tf.layers.masking import masked_mean, zero_masked
 from relation_tf.networks.sentence_encoder import SentenceEncoder
 
@@ -78,9 +78,9 @@ class DeepAveragingNetwork(SentenceEncoder):
         self.num_layers = positive_integer("num_layers", num_layers)
         self.activation = keras.activations.get(activation)
         self.word_dropout = rate("word_dropout", word_dropout)
-        self.seed = seed
+        self.seed = seed_or_none("seed", seed)
         if word_dropout > 0:
-            self.seed_generator = keras.random.SeedGenerator(seed)
+            self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def build_encoder(self, width: int) -> None:
         """Create the Dense layers."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, rate
+from relation_tf.layers.arguments import positive_integer, rate, seed_or_none
 from relation_tf.layers.base import built_child, constructor_arguments
 from relation_tf.layers.masking import float32_or_wider, zero_masked
 
@@ -63,8 +63,10 @@ class EncoderDecoder(keras.Model):
         self.target_vocabulary = positive_integer("target_vocabulary", target_vocabulary)
         self.units = positive_integer("units", units)
         self.dropout = rate("dropout", dropout)
-        self.seed = seed
-        self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
+        self.seed = seed_or_none("seed", seed)
+        self.drop = keras.layers.Dropout(
+            dropout, seed=self.seed, dtype=self.dtype_policy, name="drop"
+        )
 
     def build(self, input_shape: Any = None) -> None:
         """Create the weights; they do not depend on the input shapes."""

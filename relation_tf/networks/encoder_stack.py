@@ -12,6 +12,7 @@ from keras import ops
 from relation_tf.layers.arguments import one_of, positive_integer, rate, seed_or_none, width_of
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps, step_mask
+from relation_tf.layers.dropout import seed_of_part
 from relation_tf.layers.masking import boolean, zero_masked
 from relation_tf.networks.mixing import MixerFactory, mix_all
 from relation_tf.networks.safe_mode import refuse_imports
@@ -132,7 +133,7 @@ class Encoder(BaseLayer):
             self.norm,
             self.dropout,
             self.activation,
-            seed=None if self.seed is None else self.seed + i,
+            seed=seed_of_part(self.seed, 2 * i),
             dtype=self.dtype_policy,
             name=f"block_{i}",
         )
@@ -153,7 +154,7 @@ class Encoder(BaseLayer):
         Returns:
             Tensor of shape `(batch, tokens, units)`, zero at masked tokens.
         """
-        mask = boolean(mask)
+        mask = boolean(mask, x)
         x = self._enter(x, mask)
         for block, seen in zip(self.blocks, source or [None] * self.num_layers, strict=True):
             x = block(x, mask=mask, training=training, source=seen)

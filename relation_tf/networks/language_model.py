@@ -38,8 +38,8 @@ class LanguageModel(keras.Model):
     Call arguments:
         ids: Integers, `(batch, tokens)`, 0 for padding.
         at: Integers, `(batch, places)`: positions of the tokens to predict, from -tokens (the
-            first) to tokens - 1. Default: all tokens, for which the logits cost more than the
-            encoder.
+            first) to tokens - 1; the logits of others are NaN. Default: all tokens, for which the
+            logits cost more than the encoder.
 
     Returns:
         float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`;
@@ -82,7 +82,8 @@ class LanguageModel(keras.Model):
             raise ValueError("`encoder` must have fixed `units`. Received: units=None")
         self.encoder = encoder
         self.vocabulary_size = positive_integer("vocabulary_size", vocabulary_size)
-        self.embedding_dim = positive_integer("embedding_dim", embedding_dim or encoder.units)
+        width = encoder.units if embedding_dim is None else embedding_dim
+        self.embedding_dim = positive_integer("embedding_dim", width)
         # Initial logits have unit variance, because the encoder's outputs are normalized.
         self.embedding = keras.layers.Embedding(
             self.vocabulary_size + (objective == "masked"),
@@ -126,11 +127,16 @@ class LanguageModel(keras.Model):
         hidden = ops.reshape(hidden, (-1, self.encoder.units))
         places = tokens
         if at is not None:
-            at = ops.mod(ops.cast(at, "int32"), tokens)
+            at = ops.cast(at, "int32")
             places = ops.shape(at)[1]
             start = ops.arange(batch, dtype="int32") * tokens
-            hidden = ops.take(hidden, ops.reshape(at + start[:, None], (-1,)), axis=0)
-        return ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
+            rows = ops.mod(at, tokens) + start[:, None]
+            hidden = ops.take(hidden, ops.reshape(rows, (-1,)), axis=0)
+        logits = ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
+        if at is None:
+            return logits
+        there = ops.logical_and(at >= -tokens, at < tokens)
+        return ops.where(there[..., None], logits, float("nan"))
 
     def _logits(self, hidden: Any) -> Any:
         """Return logits `(rows, vocabulary_size)` of outputs `(rows, units)`, cast to float32."""
@@ -151,6 +157,7 @@ class LanguageModel(keras.Model):
         Raises:
             ValueError: If the objective is not `"causal"`, or the mechanism has no `step`.
         """
+        max_length = positive_integer("max_length", max_length)
         table = self.positions(ops.zeros((1, max_length, self.embedding_dim), self.compute_dtype))
         beyond = ops.full((1, self.embedding_dim), float("nan"), self.compute_dtype)
         table = ops.concatenate([table[0], beyond], axis=0)

@@ -273,19 +273,34 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
-def heads_of(mechanism: str, options: Mapping[str, Any]) -> int:
-    """Return the number of heads of a mechanism; an encoder sets that of the mechanism inside it.
+def width_step(mechanism: Any, options: Mapping[str, Any]) -> int:
+    """Return a divisor of all valid widths: the number of heads.
+
+    An encoder sets the heads of the mechanism inside it. Two directions that are concatenated have
+    half of the width each.
+
+    Args:
+        mechanism: Name, or a layer's class.
+        options: Its options.
 
     Example:
-        >>> heads_of("encoder", {"mechanism": "multi-head-attention"})
+        >>> width_step("encoder", {"mechanism": "multi-head-attention"})
         4
+        >>> width_step("two-directions", {"mechanism": "min-gru", "merge": "concatenate"})
+        2
     """
-    entry = find_mechanism(mechanism) if mechanism in MECHANISMS else None
-    own = {**(entry.options if entry else {}), **options}
-    if own.get("num_heads") is not None:
-        return int(own["num_heads"])
-    inside = _inside(mechanism, options)
-    return heads_of(str(inside["mechanism"]), _table(inside.get("options"))) if inside else 1
+    inside: Mapping[str, Any] = {}
+    if isinstance(mechanism, str):
+        inside = _inside(mechanism, options)
+        heads = MECHANISMS[mechanism].options.get("num_heads") if mechanism in MECHANISMS else None
+    else:
+        declared = inspect.signature(mechanism).parameters.get("num_heads")
+        heads = None if declared is None else declared.default
+    heads = options.get("num_heads") or heads
+    parts = 2 if inside.get("merge") == "concatenate" else 1
+    if isinstance(heads, int) or not inside:
+        return parts * (heads or 1)
+    return parts * width_step(inside["mechanism"], _table(inside.get("options")))
 
 
 def _inside(mechanism: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import true_or_false
-from relation_tf.layers.dropout import seed_of_part
+from relation_tf.layers.dropout import seed_of_copy, seed_of_part
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.mechanisms import (
     accepts,
@@ -63,7 +63,14 @@ def refuse_options(mechanism: Any, options: Mapping[str, Any] | None) -> None:
 
 def copy_of(template: Any, **changes: Any) -> Any:
     """Return a copy of a layer with a changed configuration and new weights."""
-    return type(template).from_config({**template.get_config(), **changes})
+    return type(template).from_config({**_unshared(template.get_config()), **changes})
+
+
+def _unshared(config: Any) -> Any:
+    """Return a configuration without Keras's ids of shared objects: copies share no layer."""
+    if isinstance(config, Mapping):
+        return {k: _unshared(value) for k, value in config.items() if k != "shared_object_id"}
+    return type(config)(map(_unshared, config)) if isinstance(config, list | tuple) else config
 
 
 def mix_all(layer: Any, x: Any, mask: Any) -> Any:
@@ -121,6 +128,12 @@ class MixerFactory:
     def __post_init__(self) -> None:
         true_or_false("causal", self.causal)
         entry_of(self.mechanism)
+        own = (self.options or {}).get("num_heads")
+        if None not in (own, self.num_heads) and own != self.num_heads:
+            raise ValueError(
+                "`num_heads` must not differ from options['num_heads']. "
+                f"Received: num_heads={self.num_heads}, options={dict(self.options or {})}"
+            )
         refuse_options(self.mechanism, self._options)
         if self.causal and is_layer(self.mechanism) and not self.is_causal:
             raise ValueError(
@@ -146,6 +159,7 @@ class MixerFactory:
         if is_layer(self.mechanism):
             config = self.mechanism.get_config()
             seeds = {"seed": _block_seed(config["seed"], i, seed)} if "seed" in config else {}
+            dtype = keras.saving.serialize_keras_object(dtype)
             return copy_of(self.mechanism, **seeds, name="mixer", dtype=dtype)
         entry = entry_of(self.mechanism)
         causal = {"causal": True} if self.causal else {}
@@ -173,5 +187,5 @@ class MixerFactory:
 
 def _block_seed(own: int | None, i: int, seed: int | None) -> int | None:
     """Return the mechanism's seed in block i, from its own or else that of the stack."""
-    # Part 0 of the stack's seed is that of the dropout after the mechanism of the first block.
-    return seed_of_part(seed, i + 1) if own is None else seed_of_part(own, i)
+    # Even parts of the stack's seed are those of the dropouts after the mechanisms.
+    return seed_of_part(seed, 2 * i + 1) if own is None else seed_of_copy(own, i)

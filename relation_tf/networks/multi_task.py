@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import one_of
+from relation_tf.layers.arguments import non_negative_number, one_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import NetworkConfig, Sharing, configured
@@ -94,6 +94,13 @@ def multi_task_networks(
         raise ValueError(
             f"`heads` must have one or more tasks, without repetition. Received: {names}"
         )
+    for head in heads:
+        if head.inputs not in (1, 2):
+            raise ValueError(
+                f"`inputs` must be 1 or 2 texts. Received: inputs={head.inputs!r} of {head.name!r}"
+            )
+    non_negative_number("adversary_weight", adversary_weight)
+    non_negative_number("orthogonality_weight", orthogonality_weight)
     config = configured(config, changes)
     if config.contextual is not None:
         raise ValueError(

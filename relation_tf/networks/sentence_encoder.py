@@ -77,7 +77,7 @@ class SentenceEncoder(WeightedLayer):
         Returns:
             Tensor of shape `(batch, width)`, or `(batch, tokens, width)`, zero at masked tokens.
         """
-        mask = boolean(mask)
+        mask = boolean(mask, x)
         y = self.encode(zero_masked(x, mask), mask, bool(training))
         return zero_masked(y, mask) if self.return_sequences else y
 

@@ -13,7 +13,7 @@ import keras
 
 from relation_tf.networks.classifiers import pair_regressor, sequence_classifier
 from relation_tf.networks.config import NetworkConfig, configured
-from relation_tf.networks.mechanisms import heads_of
+from relation_tf.networks.mechanisms import width_step
 
 _LARGEST = 1 << 20
 
@@ -163,9 +163,5 @@ def _sized(sized_by: str, value: int, options: Mapping[str, Any] | None) -> dict
 
 
 def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) -> int:
-    """Return the step between valid sizes: the width must be divisible by the number of heads."""
-    if sized_by not in ("units", "width"):
-        return 1
-    if not isinstance(mechanism, str):
-        return int((options or {}).get("num_heads", 1))
-    return heads_of(mechanism, options or {})
+    """Return the step between valid sizes, see `width_step`."""
+    return width_step(mechanism, options or {}) if sized_by in ("units", "width") else 1

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers import LearnedPositionEncoding
+from relation_tf.layers.arguments import positive_integer
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.mixing import last_token
@@ -60,7 +61,15 @@ def token_classifier(
         `from_last_token`: the compression task of Poli et al. 2024 (MAD), arXiv 2403.17844. Its
         decoder has sine positions and two hidden layers with normalization.
     """
-    encoder = TextEncoder(mechanism, vocabulary_size, configured(config, changes))
+    config = configured(config, changes)
+    if config.feature_projection:
+        raise ValueError(
+            "`feature_projection` must be False for token classification. "
+            "Received: feature_projection=True"
+        )
+    if from_last_token is not None:
+        positive_integer("from_last_token", from_last_token)
+    encoder = TextEncoder(mechanism, vocabulary_size, config)
     if encoder.entry.input_type != "tokens":
         raise ValueError(
             f"`mechanism` must read tokens, not text. Received: mechanism={mechanism!r}"

@@ -10,6 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import BaseLayer, built_child
+from relation_tf.layers.dropout import seed_of_copy
 from relation_tf.layers.masking import masked_softmax, to_float32
 from relation_tf.layers.sine_position_encoding import SinePositionEncoding
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
@@ -337,7 +338,7 @@ def transformer_encoder_decoder(
     stack: dict[str, Any] = {"num_layers": num_layers, "units": units, "norm": norm}
     stack |= {"dropout": dropout, "dtype": dtype}
     stack |= {"feed_forward_units": feed_forward_units, "activation": activation}
-    seeds = [None if seed is None else seed + i * num_layers for i in range(3)]
+    seeds = [seed_of_copy(seed, i) for i in range(3)]
     encoder = Encoder(mechanism, options=options, seed=seeds[0], name="encoder", **stack)
     stack |= {"source_heads": source_heads, "seed": seeds[1], "name": "decoder"}
     return TransformerEncoderDecoder(

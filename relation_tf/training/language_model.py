@@ -35,7 +35,6 @@ from relation_tf.training.trainer import (
 
 _CLIP = 1.0  # global norm of the gradients, as in BERT
 _OF_MODEL = ("objective", "num_layers", "units", "embedding_dim", "dropout", "norm")
-_NOT_DECAYED = ["bias", "beta", "embeddings", "gamma"]
 
 
 class LanguageModelTrainer(Trainer):
@@ -53,7 +52,8 @@ class LanguageModelTrainer(Trainer):
         check_backend()
         start = time.perf_counter()
         self.mechanism, self.settings, self.text = mechanism, settings, text
-        super().__init__(self._build(0), pretraining_optimizer(settings))
+        model = self._build(0)
+        super().__init__(model, pretraining_optimizer(settings, model.trainable_variables))
         # One shape for all steps; the last held-out blocks may be fewer.
         self._train = trace(self._train_step, *self._spec(settings.batch_size))
         self._evaluate = trace(self._losses, *self._spec(None))
@@ -205,8 +205,14 @@ def build_model(
         return language_model(mechanism, vocabulary_size, **arguments)
 
 
-def pretraining_optimizer(settings: PretrainingSettings) -> keras.optimizers.Optimizer:
+def pretraining_optimizer(
+    settings: PretrainingSettings, variables: Sequence[Any] = ()
+) -> keras.optimizers.Optimizer:
     """Make the optimizer of a run, with its schedule, clipping and weight decay.
+
+    Args:
+        settings: Training settings.
+        variables: The weights. Vectors (biases, norms, gates) and embeddings are not decayed.
 
     Raises:
         SuiteError, UnknownNameError: For an unknown name, or an optimizer without these options.
@@ -221,5 +227,6 @@ def pretraining_optimizer(settings: PretrainingSettings) -> keras.optimizers.Opt
         weight_decay=settings.weight_decay or None,
     )
     if settings.weight_decay:
-        optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
+        kept = [each for each in variables if len(each.shape) < 2 or each.name == "embeddings"]
+        optimizer.exclude_from_weight_decay(kept, var_names=["bias"])
     return optimizer

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.layers.arguments import rate
 from relation_tf.optimizers import Adam, FCSRDecay, SumRows
 from relation_tf.registry import (
     OPTIMIZERS,
@@ -56,8 +57,7 @@ def warmup_cosine(
         steps_per_epoch: Steps per epoch.
         warmup: Share of the steps for warmup, in [0, 1).
     """
-    if not 0 <= warmup < 1:
-        raise ValueError(f"warmup must be in [0, 1). Received: {warmup!r}")
+    warmup = rate("warmup", warmup)
     steps = epochs * steps_per_epoch
     rising = int(warmup * steps)
     return keras.optimizers.schedules.CosineDecay(
@@ -123,8 +123,9 @@ def make_optimizer(
         embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
 
     Raises:
-        SuiteError, UnknownNameError: For an unknown name or wrong options, if the optimizer does
-            not support weight decay or row updates, or has an option that only `fit` supports.
+        SuiteError, UnknownNameError: For an unknown name or wrong options, or if the optimizer is
+            none of Keras, does not support weight decay or row updates, or has an option that only
+            `fit` supports.
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
     arguments = {"learning_rate": learning_rate}
@@ -132,10 +133,17 @@ def make_optimizer(
         arguments["weight_decay"] = weight_decay
     if embedding_updates != "dense":
         arguments["embedding_updates"] = embedding_updates
-    if name not in OPTIMIZERS:
-        factory = _with_summed_rows(factory)
     made = make_part(OPTIMIZERS.kind, name, factory, arguments, options)
+    if not isinstance(made, keras.optimizers.Optimizer):
+        raise SuiteError(
+            f"{OPTIMIZERS.kind} {name!r}: must return an optimizer of Keras. "
+            f"Received: {type(made).__name__}"
+        )
     _check_trainable(made, f"{OPTIMIZERS.kind} {name!r}")
+    if not isinstance(made, SumRows):
+        # A factory may be a function, so that its class is known only now.
+        cls: Any = type(made)
+        object.__setattr__(made, "__class__", _with_summed_rows(cls))
     return made
 
 
@@ -169,5 +177,5 @@ def _find(registry: Registry[Any], classes: Mapping[str, type], name: str) -> Ca
 
 
 @functools.cache
-def _with_summed_rows(cls: type) -> type:
+def _with_summed_rows(cls: type[Any]) -> type[Any]:
     return type(cls.__name__, (SumRows, cls), {})

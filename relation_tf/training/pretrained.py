@@ -66,7 +66,8 @@ class PretrainedEncoder:
     def network(self) -> dict[str, Any]:
         """Arguments of `sequence_classifier` and similar functions for a network for `fill`.
 
-        Contains only arguments that determine shapes; choose the others freely.
+        Contains the arguments that `fill` needs, and `dropout`, which can be changed. Other options
+        of the encoder must keep their defaults.
         """
         settings = self.settings
         return {

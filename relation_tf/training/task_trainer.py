@@ -264,7 +264,7 @@ class TaskTrainer(SuiteTrainer):
 
     def estimate(self) -> Estimate:
         """Measure steps of different widths, an evaluation, and what each run does once."""
-        batches = self.plan_epoch(self.config.seed, 1)
+        batches = self.plan_epoch(self.config.seed_of("order"), 1)
         self.prepare(batches)
         tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
         order = np.argsort(tokens, kind="stable")
@@ -281,7 +281,7 @@ class TaskTrainer(SuiteTrainer):
             part.predict(part.held_out)
         epoch = float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
         start = time.perf_counter()
-        self.reset(self.config.seed)
+        self.reset(self.config.seed_of("init"))
         self.predict()
         once = time.perf_counter() - start
         return Estimate(epoch, once, sum(map(_prediction_bytes, self.parts)))

@@ -520,3 +520,15 @@ def test_killed_again_and_again_ends_the_same(text_file, tmp_path):
             np.testing.assert_array_equal(a, b)
     manifests = [json.loads(path.read_text()) for path in killed.rglob("manifest.json")]
     assert any(manifest["resumed_after"] for manifest in manifests)
+
+
+@pytest.mark.parametrize("mechanism", ["gated-delta-net", "gmlp", "mlstm"])
+def test_weight_decay_is_for_matrices_only(text_file, mechanism):
+    trainer = compiled(text_file, mechanism, weight_decay=0.1)
+    decayed = [
+        each for each in trainer.model.trainable_variables
+        if trainer.optimizer._use_weight_decay(each)
+    ]  # fmt: skip
+    assert decayed
+    assert all(len(each.shape) > 1 for each in decayed)
+    assert not {each.name for each in decayed} & {"embeddings", "bias"}

@@ -31,3 +31,13 @@ def test_zero_tokens(algorithm: str) -> None:
     query, value = tokens(0, 2, 3, 4), np.zeros((2, 0, 4), "float32")
     output = array(FourierMixing(4, algorithm=algorithm)(query, value))
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
+
+
+@pytest.mark.tensorflow  # the transforms of PyTorch and JAX in Keras are float32
+def test_the_fast_transform_keeps_float64() -> None:
+    x = tokens(0, 2, 200, 4).astype("float64")
+    fast, direct = (
+        array(FourierMixing(4, algorithm=algorithm, dtype="float64")(x))
+        for algorithm in ("fft", "direct")
+    )
+    np.testing.assert_allclose(fast, direct, atol=1e-12)

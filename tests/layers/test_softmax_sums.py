@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import AFTSimple
+from relation_tf.layers import MLSTM, AFTSimple
 from tests.backends import array, close, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
@@ -57,3 +58,19 @@ def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
         expected, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
         close(output, expected)
         close(gradient, for_x)
+
+
+@pytest.mark.parametrize("layer_class", [AFTSimple, MLSTM])
+def test_steps_after_masked_tokens_are_finite_in_float64(layer_class: Any) -> None:
+    """On PyTorch the maximum is rounded to float32, also that of float64."""
+    layer = layer_class(4, causal=True, dtype="float64")
+    layer.build((None, None, 4))
+    x, mask = tokens(0, 1, 6, 4).astype("float64"), np.array([[False] * 3 + [True] * 3])
+    state = layer.initial_state(1)
+    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in state]
+    outputs = []
+    for i in range(6):
+        output, state = layer.step(x[:, i : i + 1], state, mask[:, i : i + 1])
+        outputs.append(array(output))
+        assert [keras.backend.standardize_dtype(part.dtype) for part in state] == dtypes
+    close(np.concatenate(outputs, axis=1), array(layer(x, query_mask=mask)))

@@ -10,6 +10,7 @@ import pytest
 
 from relation_tf.layers import Attention, Relation
 from relation_tf.networks import (
+    NetworkConfig,
     count_parameters,
     pair_classifier,
     pair_regressor,
@@ -475,6 +476,11 @@ def test_heads_are_as_wide_as_units_say() -> None:
             {"embeddings": np.zeros((20, 9))},
             r"= \(20, 100\)\. Received: embeddings\.shape=\(20, 9\)$",
         ),
+        ({"hidden_units": 0}, r"`hidden_units` must be a positive integer"),
+        ({"units": 0}, r"`units` must be a positive integer"),
+        ({"embedding_dim": 0}, r"`embedding_dim` must be a positive integer"),
+        ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\)"),
+        ({"reversal_weight": "a"}, r"`reversal_weight` must be a non-negative number"),
         ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
         ({"unitz": 3}, r"unknown network argument 'unitz'. Did you mean 'units'\?"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
@@ -484,6 +490,21 @@ def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:
     given = {"vocabulary_size": 20, "num_classes": 2, "hidden_units": 4} | arguments
     with pytest.raises(ValueError, match=message):
         sequence_classifier("relation", **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("positions", "sine"),
+        ("segments", True),
+        ("short_convolution", 3),
+        ("embeddings", np.eye(2)),
+    ],
+)
+def test_settings_of_tokens_are_refused_for_a_mechanism_of_text(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must not be set for a mechanism that reads"):
+        NetworkConfig(**{name: value}).refuse_settings_of_tokens()
+    NetworkConfig().refuse_settings_of_tokens()
 
 
 def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> None:

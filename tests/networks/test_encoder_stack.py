@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import AFTSimple, LinearAttention, Relation
+from relation_tf.layers import AFTSimple, LinearAttention, MinGRU, Relation, TwoDirections
 from relation_tf.networks.encoder_stack import Encoder, encoder, transformer
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
 from relation_tf.registry import MECHANISMS
@@ -218,6 +218,10 @@ def test_a_width_of_the_heads_of_a_transformer() -> None:
         ({"norm": "both"}, r"`norm` must be one of 'post', 'pre'\. Received: norm='both'$"),
         ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
         ({"num_layers": 0}, r"`num_layers` must be a positive .* num_layers=0$"),
+        (
+            {"mechanism": "multi-head-attention", "num_heads": 2, "options": {"num_heads": 4}},
+            r"`num_heads` must not differ from options\['num_heads'\]",
+        ),
         ({"feed_forward_units": 0}, r"Received: feed_forward_units=0$"),
         (
             {"mechanism": Relation(4), "num_heads": 2},
@@ -298,6 +302,34 @@ def test_a_template_is_saved_with_the_file(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        TwoDirections(MinGRU(4, causal=True), merge="sum"),
+        keras.layers.Bidirectional(keras.layers.GRU(2, return_sequences=True)),
+        Encoder("relation", units=4),
+    ],
+    ids=["two-directions", "keras", "encoder"],
+)
+def test_blocks_of_a_template_around_a_layer_share_nothing(tmp_path: Path, template: Any) -> None:
+    x = keras.Input((None, 4))
+    model = keras.Model(x, Encoder(template, num_layers=2, units=4)(x))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert len(again.weights) == len(model.weights)
+    close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
+
+
+def test_no_seed_occurs_twice_in_a_stack_of_stacks() -> None:
+    inner = {"mechanism": "aft-simple", "num_layers": 2, "seed": 5, "dropout": 0.1}
+    layer = Encoder("encoder", 3, units=4, options=inner, seed=7)
+    layer.build((None, None, 4))
+    blocks = [*layer.blocks, *(each for block in layer.blocks for each in block.mixer.blocks)]
+    seeds = [block.drop.seed for block in blocks]
+    seeds += [each.mixer.seed for block in layer.blocks for each in block.mixer.blocks]
+    assert len({*seeds}) == len(seeds) == 15
 
 
 CAUSAL = ["relation", "linear-attention", "attention"]

@@ -118,3 +118,20 @@ def test_invalid_arguments():
         LanguageModel(Encoder("relation"), WORDS)
     with pytest.raises(ValueError, match="`vocabulary_size` must be a positive integer"):
         language_model("relation", 0)
+
+
+def test_logits_of_positions_outside_are_nan():
+    model = language_model("relation", WORDS, units=4)
+    ids = np.array([[3, 4, 5]])
+    whole = array(model(ids))
+    found = array(model(ids, np.array([[-3, 2, 3, -4]])))
+    np.testing.assert_allclose(found[0, :2], whole[0, [0, 2]], rtol=1e-5)
+    assert np.isnan(found[0, 2:]).all()
+
+
+def test_states_and_widths_are_positive():
+    model = language_model("relation", WORDS, "causal", units=4)
+    with pytest.raises(ValueError, match="`max_length` must be a positive integer"):
+        model.initial_state(1, -1)
+    with pytest.raises(ValueError, match="`embedding_dim` must be a positive integer"):
+        language_model("relation", WORDS, embedding_dim=0)

@@ -219,6 +219,9 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
     ("arguments", "message"),
     [
         ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
+        ({"heads": [TaskHead("a", inputs=3)]}, "`inputs` must be 1 or 2 texts. Received: inputs=3"),
+        ({"adversary_weight": -1}, "`adversary_weight` must be a non-negative number"),
+        ({"orthogonality_weight": "x"}, "`orthogonality_weight` must be a non-negative number"),
         ({"heads": []}, "`heads` must have one or more tasks"),
         ({"heads": [TaskHead("a"), TaskHead("a")]}, r"without repetition. Received: \['a', 'a'\]"),
     ],

@@ -15,6 +15,7 @@ from relation_tf.networks import (
     sequence_classifier,
     size_step,
 )
+from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
 from relation_tf.networks.sizes import with_size
 from relation_tf.registry import MECHANISMS
 
@@ -75,6 +76,21 @@ def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
     default = {"mechanism": "multi-head-attention"}
     assert size_step("encoder", "units", default) == 4
     assert size_step("encoder", "units", inside | {"num_heads": 2}) == 2
+
+
+@pytest.mark.parametrize("inside", ["min-gru", "retention"])
+def test_concatenated_directions_have_half_of_the_width_each(inside: str) -> None:
+    options = {"mechanism": inside, "merge": "concatenate"}
+    match = match_parameters("two-directions", 5_000, options=options, network="plain")
+    assert match.value % 2 == 0
+    heads = {"mechanism": "retention", "merge": "concatenate", "options": {"num_heads": 4}}
+    nested = {"mechanism": "two-directions", "options": heads}
+    assert size_step("encoder", "units", nested) == 8
+
+
+def test_heads_of_a_class_divide_its_width() -> None:
+    assert size_step(MultiHeadSelfAttention, "units", None) == 4
+    assert size_step(MultiHeadSelfAttention, "units", {"num_heads": 3}) == 3
 
 
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:

@@ -110,5 +110,10 @@ def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
 
 @pytest.mark.parametrize("length", [0, 1.5])
 def test_an_invalid_length_of_the_last_token_is_refused(length: Any) -> None:
-    with pytest.raises(ValueError, match="`max_length` must be a positive integer"):
+    with pytest.raises(ValueError, match="`from_last_token` must be a positive integer"):
         token_classifier("attention", 12, 3, from_last_token=length, **SMALL)
+
+
+def test_feature_projection_is_refused() -> None:
+    with pytest.raises(ValueError, match="`feature_projection` must be False"):
+        token_classifier("attention", 12, 3, feature_projection=True, **SMALL)

@@ -11,7 +11,7 @@ import pytest
 
 from relation_tf import optimizers
 from relation_tf.errors import RelationError
-from relation_tf.registry import OPTIMIZERS, register_stopping_rule
+from relation_tf.registry import OPTIMIZERS, register_optimizer, register_stopping_rule
 from relation_tf.training.optimizing import _classes, make_optimizer, make_schedule
 from relation_tf.training.stopping import EarlyStopping, make_rule
 
@@ -36,6 +36,30 @@ def test_every_optimizer_sums_the_slices_of_a_token(name, options):
         found.append(variable.numpy())
     np.testing.assert_allclose(*found, rtol=1e-6)
     assert (found[0] != 1).any()
+
+
+@pytest.mark.parametrize(
+    "factory", [keras.optimizers.RMSprop, lambda **x: make_optimizer("SGD", **x)]
+)
+def test_registered_optimizers_sum_the_slices_of_a_token(factory, monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    register_optimizer("own")(factory)
+    ones = tf.IndexedSlices(tf.ones((3, 1)), tf.constant([1, 1, 1]), tf.constant([2, 1]))
+    steps = []
+    for gradient in (ones, tf.convert_to_tensor(ones)):
+        variable = keras.Variable(np.zeros((2, 1), "float32"))
+        make_optimizer("own", 0.1).apply([gradient], [variable])
+        steps.append(variable.numpy())
+    np.testing.assert_allclose(*steps, rtol=1e-6)
+
+
+def test_a_factory_that_returns_no_optimizer_is_named(monkeypatch):
+    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    register_optimizer("own")(lambda learning_rate: 3)
+    with pytest.raises(RelationError, match=r"optimizer 'own': must return an .* Received: int"):
+        make_optimizer("own", 0.1)
 
 
 def test_optimizer_arguments():
@@ -99,7 +123,11 @@ def test_schedules(name, options, rates):
         ),
         (
             lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": 2}),
-            r"warmup must be in \[0, 1\)\. Received: 2",
+            r"`warmup` must be a number in \[0, 1\)\. Received: warmup=2",
+        ),
+        (
+            lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": "a"}),
+            r"`warmup` must be a number in \[0, 1\)\. Received: warmup='a'",
         ),
         (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
         (
