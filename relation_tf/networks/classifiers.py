@@ -42,7 +42,7 @@ from relation_tf.layers import (
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
-from relation_tf.networks.config import NetworkConfig, configured
+from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
 from relation_tf.networks.feature_projection import projected_answer
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
@@ -222,7 +222,7 @@ class TextEncoder:
             self.convolution = self._convolution()
             self.head = self._head()
         else:
-            config.refuse_settings_of_tokens()
+            refuse_settings_of_tokens(config)
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)

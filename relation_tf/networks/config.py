@@ -126,13 +126,6 @@ class NetworkConfig:
                 f"Received: feature_projection=True, contextual={self.contextual.name!r}"
             )
 
-    def refuse_settings_of_tokens(self) -> None:
-        """Raise a ValueError for settings that a mechanism that reads text would ignore."""
-        for name in ("embeddings", "positions", "segments", "short_convolution"):
-            value = getattr(self, name)
-            if value is not None and value is not False:
-                raise ValueError(f"`{name}` must not be set for a mechanism that reads text.")
-
 
 def configured(config: NetworkConfig | None, changes: Mapping[str, Any]) -> NetworkConfig:
     """Return a copy of the configuration (default: `NetworkConfig()`) with changed fields.
@@ -146,3 +139,11 @@ def configured(config: NetworkConfig | None, changes: Mapping[str, Any]) -> Netw
         if name not in names:
             raise UnknownNameError("network argument", name, names)
     return replace(config or NetworkConfig(), **changes)
+
+
+def refuse_settings_of_tokens(config: NetworkConfig) -> None:
+    """Raise a ValueError for settings that a mechanism that reads text would ignore."""
+    for name in ("embeddings", "positions", "segments", "short_convolution"):
+        value = getattr(config, name)
+        if value is not None and value is not False:
+            raise ValueError(f"`{name}` must not be set for a mechanism that reads text.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import keras
 
 from relation_tf.errors import SuiteError, UnknownNameError
-from relation_tf.layers.arguments import rate
 from relation_tf.optimizers import Adam, FCSRDecay, SumRows
 from relation_tf.registry import (
     OPTIMIZERS,
@@ -57,7 +57,8 @@ def warmup_cosine(
         steps_per_epoch: Steps per epoch.
         warmup: Share of the steps for warmup, in [0, 1).
     """
-    warmup = rate("warmup", warmup)
+    if not isinstance(warmup, Real) or not 0 <= warmup < 1:
+        raise ValueError(f"warmup must be a number in [0, 1). Received: {warmup!r}")
     steps = epochs * steps_per_epoch
     rising = int(warmup * steps)
     return keras.optimizers.schedules.CosineDecay(

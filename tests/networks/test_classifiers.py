@@ -17,6 +17,7 @@ from relation_tf.networks import (
     sequence_classifier,
 )
 from relation_tf.networks.classifiers import TextEncoder
+from relation_tf.networks.config import refuse_settings_of_tokens
 from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
@@ -503,8 +504,8 @@ def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:
 )
 def test_settings_of_tokens_are_refused_for_a_mechanism_of_text(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"`{name}` must not be set for a mechanism that reads"):
-        NetworkConfig(**{name: value}).refuse_settings_of_tokens()
-    NetworkConfig().refuse_settings_of_tokens()
+        refuse_settings_of_tokens(NetworkConfig(**{name: value}))
+    refuse_settings_of_tokens(NetworkConfig())
 
 
 def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> None:

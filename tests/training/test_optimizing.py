@@ -123,11 +123,11 @@ def test_schedules(name, options, rates):
         ),
         (
             lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": 2}),
-            r"`warmup` must be a number in \[0, 1\)\. Received: warmup=2",
+            r"warmup must be a number in \[0, 1\)\. Received: 2",
         ),
         (
             lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": "a"}),
-            r"`warmup` must be a number in \[0, 1\)\. Received: warmup='a'",
+            r"warmup must be a number in \[0, 1\)\. Received: 'a'",
         ),
         (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
         (
