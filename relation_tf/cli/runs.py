@@ -122,7 +122,7 @@ def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
 @with_options(
     SuiteOptions,
     *("out", "tasks", "seeds", "settings"),
-    out="Folder of the runs. Default: runs/diagnose-NAME.",
+    out="Folder of the runs; SUITE is diagnose-NAME.",
 )
 def diagnose(
     layer: LayerName,
