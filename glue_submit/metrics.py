@@ -76,13 +76,7 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
         >>> compute(["accuracy", "matthews"], ["a", "b", "b"], ["a", "b", "a"])
         {'accuracy': 0.6666666666666666, 'matthews': 0.5}
     """
-    import numpy as np
-
-    # As objects, values of a list keep their types: NumPy would make text of None.
-    given, true = (
-        np.asarray(values, dtype=None if hasattr(values, "dtype") else object)
-        for values in (predictions, labels)
-    )
+    given, true = map(_array, (predictions, labels))
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
             "predictions and labels must have one column each. "
@@ -165,13 +159,22 @@ def _column(task: Task, values: Any, what: str) -> Column:
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
+def _array(values: Any) -> Column:
+    """Return an array; values of a list keep their types, because NumPy would make text of None."""
+    import numpy as np
+
+    if hasattr(values, "dtype"):
+        return np.asarray(values)
+    return np.asarray([each.item() if hasattr(each, "item") else each for each in values], object)
+
+
 def _words(name: str, values: Column) -> Column:
     import numpy as np
 
     if values.dtype == object:
-        wrong = [x for x in values.tolist() if not isinstance(x, str | bool | np.bool_ | Integral)]
+        wrong = [x for x in values.tolist() if not isinstance(x, str | bool | Integral)]
     else:
-        wrong = [] if values.dtype.kind in "USTiub" else values.tolist()  # "1.0" differs from "1"
+        wrong = [] if values.dtype.kind in "UTiub" else values.tolist()  # "1.0" differs from "1"
     if wrong:
         received = short(wrong[0])
         raise SubmissionError(f"{name}: labels must be words or integers. Received: {received}")
@@ -225,8 +228,12 @@ def _correlation(name: str) -> Callable[[Column, Column], float]:
         with warnings.catch_warnings():
             # SciPy warns about nearly constant scores; the value is still valid.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
-            scaled = (values / np.abs(values).max() for values in (predictions, labels))
-            return float(getattr(stats, name)(*scaled).statistic)
+            if name == "pearsonr":  # exact: the sum of large squares would be infinite
+                predictions, labels = (
+                    np.ldexp(values, -int(np.frexp(np.abs(values).max())[1]))
+                    for values in (predictions, labels)
+                )
+            return float(getattr(stats, name)(predictions, labels).statistic)
 
     return correlation
 

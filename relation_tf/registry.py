@@ -451,10 +451,10 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
         **declaration: Fields of `DataSource` other than `find`.
 
     Example:
-        >>> @register_source("mirror")  # doctest: +SKIP
+        >>> @register_source("mirror", reads=())  # doctest: +SKIP
         ... def find(dataset, folders):
         ...     from relation_tf.tasks import search
-        ...     return search(dataset, "mirror", [folders.data / "mirror"])
+        ...     return search(dataset, "mirror", [Path("/mirror")])
     """
     return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 

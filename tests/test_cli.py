@@ -490,7 +490,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "glue", "--set", 'source="files"', "--tfds", "."], "'files', which reads no TFDS"),
         (["run", "diagnostics-small", "--tasks", "count", "--fill-missing"],
          "none of the requested tasks is one of the GLUE leaderboard. Received: count"),
-        (["run", "demo", "--plugin", "random"], "'random': is the name of a module of Python."),
+        (["run", "demo", "--plugin", "sys"], "plugin 'sys': is a folder without __init__.py"),
         (["run", "demo", "--set", "start_token=true", "--set", "max_length=1"],
          "key 'max_length': must be 2 or more for CoLA, because start_token counts"),
         (["run", "demo", "--set", "tuned=5"], "key 'tuned'"),

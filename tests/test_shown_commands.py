@@ -37,6 +37,7 @@ LEFT_OUT = {
 _ONE = """--set epochs=1 --set 'method=[{mechanism="relation"}]'"""
 SMALLER = {
     "relation-tf run decode": "--seeds 1 --tasks decode-128 --methods decoder-relation",
+    "relation-tf run mine-speed": "--seeds 1 --tasks training-128",
     "relation-tf run mechanism-speed": (
         "--seeds 1 --tasks training-128 --methods attention,relation"
     ),

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import importlib.machinery
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
@@ -47,24 +48,37 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     sys.path[:0] = [place for place in places if place not in sys.path]
     importlib.invalidate_caches()
     for module in modules:
-        if module.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
-            raise SuiteError(
-                f"plugin {module!r}: is the name of a module of Python. Give the file another name"
-            )
-        if module in sys.modules:
-            continue
-        try:
-            with loading_quietly():
-                importlib.import_module(module)
-        except Exception as error:
-            name = getattr(error, "name", None)
-            if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{name}."):
-                reason = no_such_module(module)
-            else:
-                reason = _line(error)
-            raise SuiteError(f"plugin {module!r} cannot be imported: {reason}") from error
-        if getattr(sys.modules[module], "__file__", None) is None:
-            raise SuiteError(f"plugin {module!r}: is a folder without __init__.py")
+        if module not in sys.modules:
+            _import(module)
+        _check_source(module, places)
+
+
+def _import(module: str) -> None:
+    try:
+        with loading_quietly():
+            importlib.import_module(module)
+    except Exception as error:
+        name = getattr(error, "name", None)
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{name}."):
+            reason = no_such_module(module)
+        else:
+            reason = _line(error)
+        raise SuiteError(f"plugin {module!r} cannot be imported: {reason}") from error
+
+
+def _check_source(module: str, places: Sequence[str]) -> None:
+    """Check that a module has a file, and that no file of this name is left unread."""
+    source = getattr(sys.modules[module], "__file__", None)
+    if source is None and module != "__main__":
+        raise SuiteError(f"plugin {module!r}: is a folder without __init__.py, or built in")
+    top = module.partition(".")[0]
+    here = importlib.machinery.PathFinder.find_spec(top, [*places])
+    used = getattr(sys.modules[top], "__file__", None)
+    if here and here.origin and used and not Path(here.origin).samefile(used):
+        raise SuiteError(
+            f"plugin {module!r}: {here.origin} is not used, because {used} has the same name. "
+            "Rename it"
+        )
 
 
 def shaping_plugins(modules: Iterable[str]) -> list[str]:

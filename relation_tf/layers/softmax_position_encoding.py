@@ -9,7 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import width_of
 from relation_tf.layers.base import BaseLayer, cloned
-from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -64,7 +64,7 @@ class SoftmaxPositionEncoding(BaseLayer):
         if mask is None:
             kept = ops.ones((1, ops.shape(x)[1]), "bool")
         else:
-            kept = ops.cast(mask, "bool")
+            kept = boolean(mask, x)
             x = zero_masked(x, kept)
         return ops.cast(to_float32(x) * _weights(to_float32(self.slope), kept), x.dtype)
 

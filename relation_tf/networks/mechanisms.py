@@ -10,6 +10,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 from relation_tf.errors import (
@@ -290,17 +291,16 @@ def width_step(mechanism: Any, options: Mapping[str, Any]) -> int:
         2
     """
     inside: Mapping[str, Any] = {}
+    factory, declared = mechanism, options
     if isinstance(mechanism, str):
-        inside = _inside(mechanism, options)
-        heads = MECHANISMS[mechanism].options.get("num_heads") if mechanism in MECHANISMS else None
-    else:
-        declared = inspect.signature(mechanism).parameters.get("num_heads")
-        heads = None if declared is None else declared.default
-    heads = options.get("num_heads") or heads
+        inside, entry = _inside(mechanism, options), find_mechanism(mechanism)
+        factory, declared = factory_of(entry), {**entry.options, **options}
     parts = 2 if inside.get("merge") == "concatenate" else 1
-    if isinstance(heads, int) or not inside:
-        return parts * (heads or 1)
-    return parts * width_step(inside["mechanism"], _table(inside.get("options")))
+    default = inspect.signature(factory).parameters.get("num_heads")
+    for heads in (declared.get("num_heads"), default and default.default):
+        if isinstance(heads, Integral):
+            return parts * int(heads)
+    return parts * (width_step(inside["mechanism"], _table(inside.get("options"))) if inside else 1)
 
 
 def _inside(mechanism: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

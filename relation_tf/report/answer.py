@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from relation_tf.report.blocks import number
 from relation_tf.report.comparisons import all_pvalues, rows_of, winners
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
@@ -129,15 +130,15 @@ def tested_among(
     if not tested or min(tested) == declared:
         return
     fewest, most = min(tested), max(tested)
-    attainable, smallest = scores.procedure.attainable_pvalue, ""
+    attainable, larger = scores.procedure.attainable_pvalue, ""
     if attainable is not None:
         best = format_pvalue(attainable(declared, scores.seeds), scores.alpha)
-        smallest = f" (with {scores.seeds} seeds without ties {best} or more)"
-    number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    yield (
-        f"Tests include only the {number} of {declared} methods that have runs. With all "
-        f"{declared}, p is larger{smallest}."
-    )
+        larger = (
+            f" With all {declared}, p is larger (with {scores.seeds} seeds without ties {best} or "
+            "more)."
+        )
+    some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    yield f"Tests include only the {some} of {declared} methods that have runs.{larger}"
 
 
 def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
@@ -219,7 +220,7 @@ def _averages(scores: Scores) -> Iterator[str]:
             lower = name in scores.lower_is_better
             order = sorted(means, key=means.__getitem__, reverse=not lower)
             factor, digits = scores.factor(name), scores.digits(name)
-            ranked = [f"{method} {factor * means[method]:z.{digits}f}" for method in order]
+            ranked = [f"{method} {number(factor * means[method], digits)}" for method in order]
             if len(ranked) > _MOST_METHODS:
                 ranked = [*ranked[:3], f"{len(ranked) - 4} others", ranked[-1]]
             values = ", ".join(ranked)

@@ -52,5 +52,5 @@ def _shown(scores: Scores, task: str, rows: Sequence[Any]) -> tuple[str, str]:
         if points != factor:  # a metric that is not part of the score
             factor, digits = points, 1 if points == 100 else 3
         means.append(number(factor * row.mean, digits))
-        deviations.append(f"{factor * row.sd:z.{digits}f}")
+        deviations.append(number(factor * row.sd, digits))
     return " / ".join(means), " / ".join(deviations)

@@ -116,15 +116,25 @@ def _test(scores: Scores, task: str) -> PairwiseResult | None:
     }
     options |= {} if control is None else {"control": control}
     found = procedure.function(samples, **options)
+    check_level("test", found, scores)
     if isinstance(found, PairwiseResult):
-        if found.alpha != scores.alpha:
-            raise OptionError(
-                "test",
-                f"{procedure.title} must return a result at the level alpha = {scores.alpha:g}. "
-                f"Received: alpha = {found.alpha:g}",
-            )
         return found
     return _adapt(found, samples, procedure, **options)
+
+
+def check_level(option: str, found: Any, scores: Scores) -> None:
+    """Check that a test has used the level of the report, if its result names one.
+
+    Raises:
+        OptionError: If it has not.
+    """
+    level = getattr(found, "alpha", scores.alpha)
+    if level != scores.alpha:
+        raise OptionError(
+            option,
+            f"must return a result at the level alpha = {scores.alpha:g}. Received: alpha = "
+            f"{level:g}",
+        )
 
 
 def _adapt(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from shlex import quote as quote_words
@@ -295,8 +295,8 @@ def without_incomplete(before: Scores, scores: Scores) -> list[str]:
 
 def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Chosen) -> Scores:
     """Set the control or the reference; with families, one of each family."""
-    if not isinstance(chosen, str | Sequence):  # a name of a table, such as 64
-        chosen = str(chosen)
+    if not isinstance(chosen, str):  # names of a table can be numbers
+        chosen = [*map(str, chosen)] if isinstance(chosen, Iterable) else str(chosen)
     mechanisms = mechanisms_of(methods)
     known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if scores.families else ())]
     whole = not isinstance(chosen, str) or chosen in known

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import Procedure
-from relation_tf.report.comparisons import values_of_pairs
+from relation_tf.report.comparisons import check_level, values_of_pairs
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult
 from relation_tf.stats.presentation import name_pairs
@@ -77,6 +77,7 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     if "higher_is_better" in inspect.signature(procedure.function).parameters:
         options["higher_is_better"] = True  # the samples are turned
     found = procedure.function(samples, **options)
+    check_level("test_over_tasks", found, scores)
     pairs = (
         found.pairs()
         if hasattr(found, "pairs")

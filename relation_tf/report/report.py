@@ -22,7 +22,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import first_sentences
-from relation_tf.report.blocks import Table
+from relation_tf.report.blocks import Table, number
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
@@ -125,7 +125,7 @@ class Report:
         if scores.averages or tasks < 2 or table["mean"].isna().any():
             return []
         digits = scores.digits(scores.main_tasks[0])
-        means = {str(name): f"{mean:z.{digits}f}" for name, mean in table["mean"].items()}
+        means = {str(name): number(mean, digits) for name, mean in table["mean"].items()}
         return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
 
     @property
@@ -197,8 +197,8 @@ class Report:
         folder = expand_home(folder)
         self.check_files(folder)
         makers, files = self._files(), {}
-        for number, (name, make) in enumerate(makers.items()):
-            advance("files of the report", number, len(makers))
+        for done, (name, make) in enumerate(makers.items()):
+            advance("files of the report", done, len(makers))
             files[name] = make()
         with _writing(folder):
             earlier = _earlier(folder)

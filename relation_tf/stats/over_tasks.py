@@ -294,7 +294,7 @@ def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]])
     """Return the means of the scores as a table of tasks x methods."""
     if isinstance(table, Mapping):
         for task, methods in table.items():
-            if not isinstance(methods, Mapping | pd.DataFrame):
+            if not hasattr(methods, "items"):
                 raise TypeError(
                     "`table` must be {task: {method: scores}}. "
                     f"Received: {type(methods).__name__} for {task!r}"

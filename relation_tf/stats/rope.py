@@ -13,7 +13,7 @@ from relation_tf.stats.aggregates import TaskScores, finite, paired_tasks
 from relation_tf.stats.checks import check_count, check_number
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
-from relation_tf.stats.samples import FloatArray
+from relation_tf.stats.samples import TIE_RTOL, FloatArray
 from relation_tf.stats.spread import is_constant
 
 _PRIOR = 0.5  # weight of one task without a difference
@@ -120,7 +120,8 @@ def rope_probabilities(
 
 
 def _task_differences(first: Any, second: Any) -> FloatArray:
-    return np.array([b.mean() - a.mean() for a, b in paired_tasks(first, second)])
+    means = np.array([(a.mean(), b.mean()) for a, b in paired_tasks(first, second)])
+    return _subtracted(*means.T)
 
 
 def _differences(first: Any, second: Any) -> FloatArray:
@@ -129,7 +130,12 @@ def _differences(first: Any, second: Any) -> FloatArray:
         raise ValueError(
             f"both methods must have the same seeds. Received: {a.size} and {b.size} scores"
         )
-    return b - a
+    return _subtracted(a, b)
+
+
+def _subtracted(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return `b - a`; a difference by rounding is 0."""
+    return np.where(np.isclose(a, b, rtol=TIE_RTOL, atol=0), 0.0, b - a)
 
 
 def _of_one_task(differences: FloatArray, rope: float, correlation: float) -> RopeProbabilities:

@@ -260,7 +260,7 @@ def read_csv(
             return next(reader)
         except csv.Error as error:
             more = ""
-            if skipped is not None and lines.number > start:
+            if skipped is not None and columns is not None and lines.number > start:
                 more = f"; lines {start:,} to {lines.number:,} are left out"
             raise DataError(
                 f"{path}:{start}: expected comma-separated fields (write a quote within quotes "
@@ -353,7 +353,7 @@ class _Lines(Iterator[str]):
 
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
     if not any(columns):
-        raise DataError(f"{path}:1: expected column names, found a blank line")
+        raise DataError(f"{path}:1: expected column names, found none")
     for name, times in Counter(columns).most_common(1):
         if times > 1:
             raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")

@@ -166,3 +166,12 @@ def test_correlations_of_very_large_numbers_are_finite():
 def test_labels_of_mixed_columns_must_be_words(missing):
     with pytest.raises(SubmissionError, match="words or integers"):
         compute(["accuracy"], ["a", missing], ["a", "b"])
+
+
+def test_nearly_equal_numbers_keep_their_ranks():
+    close = [1.2697867137638703, 1.2697867137638705, 2.4125]
+    assert evaluate("STS-B", close, [1, 2, 3])["spearman"] == pytest.approx(1.0)
+
+
+def test_lists_of_scalars_are_accepted():
+    assert compute(["accuracy"], [np.array(1), np.int64(0)], [1, 1]) == {"accuracy": 0.5}

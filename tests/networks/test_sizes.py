@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 
 from relation_tf.config import load_suite
@@ -90,7 +91,14 @@ def test_concatenated_directions_have_half_of_the_width_each(inside: str) -> Non
 
 def test_heads_of_a_class_divide_its_width() -> None:
     assert size_step(MultiHeadSelfAttention, "units", None) == 4
-    assert size_step(MultiHeadSelfAttention, "units", {"num_heads": 3}) == 3
+    assert size_step(MultiHeadSelfAttention, "units", {"num_heads": np.int64(3)}) == 3
+    path = "relation_tf.networks.multi_head_attention:MultiHeadSelfAttention"
+    assert size_step(path, "units", None) == 4
+    assert size_step("encoder", "units", {"mechanism": path}) == 4
+
+    def needs_heads(units: int, num_heads: int) -> None: ...
+
+    assert size_step(needs_heads, "units", None) == 1
 
 
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:

@@ -313,5 +313,4 @@ def test_tests_without_a_smallest_p_also_name_missing_methods(answer):
         ),
         test="welch",
     )
-    said = "Tests include only the 3 of 4 methods that have runs. With all 4, p is larger."
-    assert said in sentences
+    assert "Tests include only the 3 of 4 methods that have runs." in sentences

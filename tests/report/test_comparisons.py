@@ -322,3 +322,5 @@ def test_a_control_can_be_a_number(table_of):
     table = table_of({"MR": {"64": [0.1, 0.2, 0.3], "128": [0.4, 0.5, 0.6]}})
     report = compare_sources(table.assign(method=table["method"].astype(int)), control=64)
     assert report.context.scores.control == "64"
+    for chosen in ([64], np.array(["64"]), pd.Index([64])):
+        assert compare_sources(table, control=chosen).context.scores.control == "64"

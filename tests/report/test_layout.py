@@ -138,6 +138,22 @@ def test_invalid_layout(layout, message):
         make_suite("it", {"name": "it", "tasks": ["CoLA"], "method": methods, "layout": layout})
 
 
+def test_letters_of_families_are_explained(suite_of, fabricate):
+    methods = [{"mechanism": name, "units": [8, 16]} for name in ("relation", "attention")]
+    layout = {"rows": ["units", "mechanism"], "columns": ["task"]}
+    suite = suite_of(tasks=["CoLA"], method=methods, layout=layout, families="units")
+
+    def score(config, *_):
+        ahead = config.mechanism == "relation" and config.units == 8
+        return (
+            None if (config.units, config.seed) == (16, 5) else 0.5 + ahead / 5 + config.seed / 99
+        )
+
+    page = make_report(fabricate(suite, score)).markdown()
+    assert "Mean ± standard deviation over at most 5 seeds; " in page
+    assert "methods of a family that share a letter on a task do not differ" in page
+
+
 def test_marks_of_the_cells_are_explained(suite_of, fabricate):
     layout = {"rows": ["initial_context"], "columns": ["num_steps"]}
     suite = suite_of(tasks=["MR"], method=[GRID], layout=layout)

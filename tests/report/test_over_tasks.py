@@ -267,3 +267,14 @@ def test_units_are_remarked_once(table_of):
     table = table_of({"A": near, "B": far, "C": near, "D": far, "E": near, "F": far})
     page = compare(table, control="a", test_over_tasks="wilcoxon-holm").markdown()
     assert page.count("the ranks of differences depend on the units") == 1
+
+
+def test_a_test_over_tasks_at_another_level_is_refused(noisy_table, monkeypatch):
+    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+
+    @register_procedure("half", compares="over-tasks", title="T", symbol="W")
+    def half(samples, alpha=0.05):
+        return stratified_steel_dwass(samples, alpha=0.5)
+
+    with pytest.raises(SuiteError, match=r"test_over_tasks: must return a result at the level"):
+        compare(noisy_table, test_over_tasks="half", lower_is_better="loss").markdown()

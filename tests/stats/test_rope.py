@@ -124,3 +124,5 @@ def test_rounding_does_not_make_constant_differences_vary():
     assert rope_probabilities([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], 0.1) == (0.0, 1.0, 0.0)
     assert rope_probabilities([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], 0.09) == (0.0, 0.0, 1.0)
     assert rope_probabilities([0.2, 0.3, 0.4], [0.1, 0.2, 0.3], 0.09) == (1.0, 0.0, 0.0)
+    assert rope_probabilities([0.1 + 0.2] * 3, [0.3] * 3, 0) == (0.5, 0.0, 0.5)
+    assert rope_probabilities([0.1 + 0.2, 0.3], [0.3, 0.3], 0) == (0.5, 0.0, 0.5)

@@ -162,6 +162,8 @@ def test_skipped_rows_do_not_change_line_numbers(tmp_path, reader, content, expe
 def test_malformed_header_is_always_an_error(tmp_path):
     with pytest.raises(DataError, match=r"train\.csv:1: expected comma-separated fields"):
         read(tmp_path, b'a,"b"c\n1,2\n', None, [])
+    with pytest.raises(DataError, match=r"after '\"'$"):  # nothing is left out
+        read(tmp_path, b'a,"b\nc"d\n1,2\n', None, [])
     with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):
         read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)
 
@@ -177,5 +179,5 @@ def test_skipped_lines_are_counted(tmp_path):
 def test_a_blank_first_line_is_named(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("\n\nlabel,text\n1,x\n")
-    with pytest.raises(DataError, match=r"x\.csv:1: expected column names, found a blank line"):
+    with pytest.raises(DataError, match=r"x\.csv:1: expected column names, found none"):
         read_csv(path)

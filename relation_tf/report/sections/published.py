@@ -43,6 +43,7 @@ from relation_tf.report.published import (
     printed_decimals,
     three_digits,
 )
+from relation_tf.report.sections.scores import of_a_family
 from relation_tf.stats import PublishedTable
 from relation_tf.stats.design import format_level
 from relation_tf.stats.presentation import capital, count
@@ -230,13 +231,15 @@ def _legend(rows: Sequence[Row], context: ReportContext) -> Iterator[str]:
     """Yield what the marks of the cells mean."""
     cells = [cell for row in rows for cell in row.cells if isinstance(cell, Cell)]
     deviation = " ± standard deviation" if any(cell.deviation for cell in cells) else ""
-    yield f"mean{deviation} over {count(context.scores.seeds, 'seed')}"
+    seeds = context.scores.seeds
+    most = "at most " if (context.summary["n"] < seeds).any() else ""
+    yield f"mean{deviation} over {most}{count(seeds, 'seed')}"
     if any(cell.bold for cell in cells):
         yield "bold: best of a task"
     if any(cell.letters for cell in cells):
         yield (
-            "methods that share a letter on a task do not differ significantly "
-            f"({context.test}, {context.level})"
+            f"methods{of_a_family(context)} that share a letter on a task do not differ "
+            f"significantly ({context.test}, {context.level})"
         )
     if any(cell.notes for cell in cells):
         yield "in parentheses: the paper's value"

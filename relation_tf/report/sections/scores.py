@@ -68,7 +68,8 @@ def _lettered(context: ReportContext) -> bool:
     return any(cell.letters for cell in context.cells.values())
 
 
-def _within(context: ReportContext) -> str:
+def of_a_family(context: ReportContext) -> str:
+    """Return " of a family" if letters compare the methods of a family only, else nothing."""
     return " of a family" if context.scores.families else ""
 
 
@@ -82,8 +83,8 @@ def _letters(context: ReportContext) -> str:
     if elsewhere:
         without += "; an average has no letters (see the test over tasks)"
     return (
-        f"methods{_within(context)} that share a letter in a column do not differ significantly; "
-        f"{without}"
+        f"methods{of_a_family(context)} that share a letter in a column do not differ "
+        f"significantly; {without}"
     )
 
 
@@ -120,7 +121,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     elif context.tested and scores.control is None:
         elsewhere = _averages_elsewhere(context)
         where = "on any single task" if elsewhere else "in any column"
-        yield f" No difference{_within(context)} {where} is significant {test}."
+        yield f" No difference{of_a_family(context)} {where} is significant {test}."
         yield " For the average, see the test over tasks." if elsewhere else ""
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
