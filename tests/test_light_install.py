@@ -72,7 +72,8 @@ def test_reports_need_no_keras(scored_folder, arguments, report):
         assert (scored_folder / report / name).is_file()
 
 
-@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_layers_and_networks_on_another_backend(tmp_path, backend):
     pytest.importorskip(backend, reason=f"pip install '.[{backend}]' brings the backend")
     hidden = OF_RUNS | {"jax", "torch"} - {backend}

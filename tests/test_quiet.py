@@ -16,7 +16,10 @@ USE = "import keras; keras.ops.ones(1)"
 
 @pytest.mark.parametrize(
     "first",
-    ["from relation_tf.layers import Relation", "from relation_tf.networks import check_layer"],
+    [
+        "from relation_tf.layers import Relation",
+        pytest.param("from relation_tf.networks import check_layer", marks=pytest.mark.slow),
+    ],
 )
 def test_the_package_starts_tensorflow_without_log_messages(first):
     environment = {key: value for key, value in os.environ.items() if "LOG_LEVEL" not in key}

@@ -27,7 +27,6 @@ PROCESS_WIDE = {
 }
 # What this machine or this test cannot do, and what stands for it.
 LEFT_OUT = {
-    "make": "make test is the tests",
     "pip": "installs: tests/test_release.py",
     "python": "a program of the reader's own; make test-all runs layers on each backend",
     "relation-tf download": "needs a network: tests/tasks/test_tfds.py",

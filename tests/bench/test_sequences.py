@@ -51,7 +51,9 @@ def network(suite):
     return make
 
 
-@pytest.mark.parametrize("method", [GRU, RELATION], ids=["gru", "relation"])
+@pytest.mark.parametrize(
+    "method", [pytest.param(GRU, marks=pytest.mark.slow), RELATION], ids=["gru", "relation"]
+)
 def test_written_text_equals_greedy_decoding(network, method):
     made, _ = network(method)
     (part,) = made.parts

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 from relation_tf.layers import (
     GMLP,
@@ -246,6 +247,16 @@ PLAIN = (
 )
 # One layer for each class that takes the masks: the mixers inherit `__call__` and `call`.
 EACH_BASE = tuple({case.layer.mix_masked: case for case in PLAIN}.values())
+
+
+def one_fast(cases: Iterable[Case]) -> list[Any]:
+    """Return the cases as parameters, slow except the last one of each class in `EACH_BASE`."""
+    cases = [*cases]
+    fast = {case.layer.mix_masked: number for number, case in enumerate(cases)}.values()
+    return [
+        pytest.param(case, marks=() if number in fast else pytest.mark.slow, id=str(case))
+        for number, case in enumerate(cases)
+    ]
 
 
 def tokens(seed: int, *shape: int) -> np.ndarray:

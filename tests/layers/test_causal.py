@@ -14,7 +14,7 @@ from keras import ops
 
 from relation_tf.layers import Attention, LinearAttention, Relation, causal_linear_attention
 from tests.backends import BACKEND, array, close, compiled, started, vjp
-from tests.layers.cases import CAUSAL, Case, poisoned, randomize, tokens
+from tests.layers.cases import CAUSAL, Case, one_fast, poisoned, randomize, tokens
 from tests.layers.test_attention_algorithms import shapes_of_a_step
 from tests.layers.test_properties import few
 
@@ -201,7 +201,7 @@ def test_steps_equal_the_full_call(case: Case) -> None:
     close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
 
 
-@all_cases
+@pytest.mark.parametrize("case", one_fast(CAUSAL))
 def test_a_compiled_loop_of_steps(case: Case) -> None:
     """Requires a state with constant shapes and dtypes."""
     layer, x = built(case), tokens(0, 2, 7, WIDTH)

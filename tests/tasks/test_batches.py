@@ -106,6 +106,7 @@ def test_evaluation_takes_all_rows_in_a_fixed_order():
 LIMITS = {"CoLA": 0.1, "SST-2": 0.1, "WNLI": 0.4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
 )

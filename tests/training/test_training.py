@@ -14,7 +14,9 @@ def outputs(trained):
     return {key: value.tobytes() for key, value in trained.predictions.items()}
 
 
-@pytest.mark.parametrize("name", ["CoLA", "STS-B", "MNLI"])
+@pytest.mark.parametrize(
+    "name", ["CoLA", *(pytest.param(name, marks=pytest.mark.slow) for name in ("STS-B", "MNLI"))]
+)
 def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
     first, config = network(name)
     alone = first.run(config.seed)
