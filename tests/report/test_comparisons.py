@@ -129,7 +129,7 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     assert letters["CoLA"].size == letters["RTE"].size == 4
     # The test over tasks replaces that of the mean.
     assert letters["mean of these tasks"].tolist() == [""]
-    assert "an average has no letters (see the test over tasks)" in report.markdown()
+    assert "an average has no letters: see the test over tasks" in report.markdown()
 
 
 def test_letters_need_a_significant_pair(suite_of, fabricate):

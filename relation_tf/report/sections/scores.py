@@ -74,17 +74,17 @@ def of_a_family(context: ReportContext) -> str:
 
 
 def _letters(context: ReportContext) -> str:
-    """Return what letters and columns without letters mean, without the test."""
+    """Return what letters and columns without letters mean."""
     elsewhere = _averages_elsewhere(context)
     column = "another column" if elsewhere else "a column"
     without = f"{column} without letters has no significant difference"
     if context.too_many_groups:
         without += f", or {_no_letters(context)}"
     if elsewhere:
-        without += "; an average has no letters (see the test over tasks)"
+        without += "; an average has no letters: see the test over tasks"
     return (
         f"methods{of_a_family(context)} that share a letter in a column do not differ "
-        f"significantly; {without}"
+        f"significantly ({context.test}, {context.level}); {without}"
     )
 
 
@@ -111,17 +111,17 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     both = "" if context.results is None else "; for a task with two metrics, the mean of both"
     yield f"{both}."
     yield from _uncounted(context)
-    test = f"({context.test}, {context.level})"
     if _lettered(context):
         yield " "
         yield Span("a b", "superscript")
-        yield f": {_letters(context)} {test}."
+        yield f": {_letters(context)}."
     elif context.too_many_groups:
         yield f" No letters: {_no_letters(context)}."
     elif context.tested and scores.control is None:
         elsewhere = _averages_elsewhere(context)
         where = "on any single task" if elsewhere else "in any column"
-        yield f" No difference{of_a_family(context)} {where} is significant {test}."
+        yield f" No difference{of_a_family(context)} {where} is significant "
+        yield f"({context.test}, {context.level})."
         yield " For the average, see the test over tasks." if elsewhere else ""
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
@@ -182,9 +182,7 @@ def _caption(context: ReportContext) -> str:
         f", {scores.times_100}" if scores.times_100 else "",
         "; bold: best mean",
         f" (lowest for {', '.join(lower)})." if lower else ".",
-        f" {capital(_letters(context))} ({context.test}, {context.level})."
-        if _lettered(context)
-        else "",
+        f" {capital(_letters(context))}." if _lettered(context) else "",
         f" {context.dagger}" if context.dagger else "",
         f" {context.generated_data}",
     ]
