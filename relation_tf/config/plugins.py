@@ -68,8 +68,9 @@ def _import(module: str) -> None:
 
 def _check_source(module: str, places: Sequence[str]) -> None:
     """Check that a module has a file, and that no file of this name is left unread."""
-    source = getattr(sys.modules[module], "__file__", None)
-    if source is None and module != "__main__":
+    if module == "__main__":  # a script or a notebook
+        return
+    if getattr(sys.modules[module], "__file__", None) is None:
         raise SuiteError(f"plugin {module!r}: is a folder without __init__.py, or built in")
     top = module.partition(".")[0]
     here = importlib.machinery.PathFinder.find_spec(top, [*places])

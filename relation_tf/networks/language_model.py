@@ -132,11 +132,9 @@ class LanguageModel(keras.Model):
             start = ops.arange(batch, dtype="int32") * tokens
             rows = ops.mod(at, tokens) + start[:, None]
             hidden = ops.take(hidden, ops.reshape(rows, (-1,)), axis=0)
-        logits = ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
-        if at is None:
-            return logits
-        there = ops.logical_and(at >= -tokens, at < tokens)
-        return ops.where(there[..., None], logits, float("nan"))
+            there = ops.reshape(ops.logical_and(at >= -tokens, at < tokens), (-1, 1))
+            hidden = ops.where(there, hidden, float("nan"))
+        return ops.reshape(self._logits(hidden), (batch, places, self.vocabulary_size))
 
     def _logits(self, hidden: Any) -> Any:
         """Return logits `(rows, vocabulary_size)` of outputs `(rows, units)`, cast to float32."""

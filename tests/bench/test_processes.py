@@ -292,7 +292,7 @@ def test_ctrl_c_waits_until_a_process_has_started():
 def test_the_time_of_a_run_begins_after_the_one_before(monkeypatch, tmp_path, suite):
     """The end of a run is read, and the start of the next one is not there yet."""
     clock = iter([0.0, 1.05, 1.1])
-    monkeypatch.setattr(processes.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(processes, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
 
     class Ready(Worker):
         def _send(self, group):

@@ -215,12 +215,13 @@ class Layout(Section):
             title = f"score{unit}" if measure == SCORE else measure
             columns, rows = _grid(measure, layout, context, results)
             legend = "; ".join(_legend(rows, context))
+            beside = "; in parentheses: the paper's value" if context.published else ""
             table = Table(
                 f"Table: {title}, in the paper's layout",
                 columns,
                 rows,
                 "scores",
-                Paper(f"layout-{place}", title.capitalize(), f": {legend}."),
+                Paper(f"layout-{place}", title.capitalize(), f": {legend}{beside}."),
             )
             note = Paragraph(f"{capital(legend)}.", "note")
             blocks += [Heading(title.capitalize()), table, note]
@@ -241,8 +242,6 @@ def _legend(rows: Sequence[Row], context: ReportContext) -> Iterator[str]:
             f"methods{of_a_family(context)} that share a letter on a task do not differ "
             f"significantly ({context.test}, {context.level})"
         )
-    if any(cell.notes for cell in cells):
-        yield "in parentheses: the paper's value"
 
 
 def _grid(
