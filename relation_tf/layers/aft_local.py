@@ -134,10 +134,12 @@ class AFTLocal(TokenMixer):
             # Unmasked tokens are first.
             first = ops.arange(ops.shape(mask)[1], dtype="int32") < count
             keys = ops.where(first[..., None], keys, 2 * LOWEST)
-        peak = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True, initial=LOWEST))
+        after = ((0, 0), (0, 1), (0, 0))
+        keys, values = ops.pad(keys, after, constant_values=2 * LOWEST), ops.pad(values, after)
+        # With `initial`, `ops.max` of Keras fails on a GPU on PyTorch.
+        peak = ops.stop_gradient(ops.maximum(ops.max(keys, axis=1, keepdims=True), LOWEST))
         weights = ops.exp(keys - peak)
-        terms = ops.concatenate([weights, weights * values], axis=-1)
-        return ops.pad(terms, ((0, 0), (0, 1), (0, 0)))
+        return ops.concatenate([weights, weights * values], axis=-1)
 
     def _sums(self, terms: Any) -> Any:
         """Sum the terms with their biases, for each token.
