@@ -1,14 +1,13 @@
-"""`python -m benchmarks.gpu FILE`: time, memory and error of every mechanism on a GPU.
+"""`python -m benchmarks.gpu FILE`: time and error of mechanisms on a GPU.
 
-`KERAS_BACKEND` selects JAX or PyTorch; TensorFlow is not needed.
+`KERAS_BACKEND` selects JAX or PyTorch; TensorFlow is not needed. The mechanisms are those of the
+suite `mechanism-speed`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import multiprocessing
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields
 from functools import cache
@@ -21,9 +20,10 @@ import typer
 from keras import ops
 
 from benchmarks.measured import tokens
-from benchmarks.steps import JaxStep, Step, forward_step, train_step
+from benchmarks.steps import forward_step, train_step
 from benchmarks.timing import in_turn, spread
 from relation_tf.config import load_suite
+from relation_tf.errors import UnknownNameError
 from relation_tf.networks.mechanisms import (
     factory_of,
     find_mechanism,
@@ -35,25 +35,30 @@ from relation_tf.networks.precision import dtype_policy
 
 _TOKENS, _WIDTH, _HEADS = 32_768, 512, 8
 _SHORT = 2_048  # length for errors
-# Products of float32 matrices, and the dtype of the layer.
+# Precision of float32 matrix products (JAX's names), and the dtype policy of the layer.
 _PRECISIONS = {
-    "float32": ("highest", "float32"),
-    "TF32": ("tensorfloat32", "float32"),
     "bfloat16": ("tensorfloat32", "mixed_bfloat16"),
+    "TF32": ("tensorfloat32", "float32"),
+    "float32": ("highest", "float32"),
 }
 _LENGTHS = {
     "bfloat16": (128, 512, 2_048, 8_192, 32_768),
     "TF32": (2_048,),
     "float32": (128, 2_048, 32_768),
 }
-_COLUMNS = [("torch", n) for n in _LENGTHS["bfloat16"]] + [("jax", n) for n in (128, 2_048, 32_768)]
+_COLUMNS = tuple(
+    (backend, length)
+    for backend, lengths in (("torch", _LENGTHS["bfloat16"]), ("jax", (128, 2_048, 32_768)))
+    for length in lengths
+)
 _PEER = "Keras MultiHeadAttention"
+_OUT_OF_MEMORY = ("out of memory", "RESOURCE_EXHAUSTED")
 _Key = tuple[str, str, int, str]  # backend, mechanism, length, precision
 
 
 @dataclass(frozen=True)
 class Case:
-    """Mechanism, texts of one length, and precision."""
+    """Mechanism, length of each sequence, and precision."""
 
     mechanism: str
     length: int
@@ -66,8 +71,7 @@ class Result:
 
     Attributes:
         seconds: Median; `low` and `high` are quartiles.
-        bytes: Memory for results in between, without the weights and tokens.
-        error: Error of the output relative to float32: norm of the difference over the norm.
+        error: Norm of the difference from the float32 output, relative to its norm.
         failed: Reason if there is no measurement.
     """
 
@@ -79,7 +83,6 @@ class Result:
     seconds: float | None = None
     low: float | None = None
     high: float | None = None
-    bytes: int | None = None
     error: float | None = None
     failed: str = ""
 
@@ -87,53 +90,34 @@ class Result:
 def main(
     file: Annotated[Path, typer.Argument(help="CSV file; measured cases are left out.")],
     only: Annotated[str, typer.Option(help="Mechanisms, separated by commas.")] = "",
-    lengths: Annotated[str, typer.Option(help="Lengths, separated by commas.")] = "",
-    jobs: Annotated[int, typer.Option(help="Processes, each with some mechanisms.")] = 1,
-    seconds: Annotated[float, typer.Option(help="Time limit of compilation.")] = 3600,
     show: Annotated[bool, typer.Option("--show", help="Print the table of FILE and exit.")] = False,
 ) -> None:
     """Measure on the first GPU: width 512, 8 heads where a mechanism has heads.
 
-    All processes compile first (JAX), then they measure in turn.
+    Safe to interrupt: run the same command again to resume.
     """
     if show:
+        if not file.exists():
+            raise typer.BadParameter(f"{file} does not exist.")
         typer.echo(table(file))
         return
-    names = only.split(",") if only else [*_mechanisms(), _PEER]
-    done = {case for case, _ in _rows(file)}
-    cases = [
-        case
-        for precision, all_lengths in _LENGTHS.items()
-        for name in names
-        for case in (Case(name, length, precision) for length in all_lengths)
-        if (keras.backend.backend(), *astuple(case)) not in done
-        and (not lengths or str(case.length) in lengths.split(","))
-    ]
-    spawn = multiprocessing.get_context("spawn")
-    compiled, turn = spawn.Barrier(jobs), spawn.Lock()
-    processes = [
-        spawn.Process(
-            target=_work,
-            args=(file, [c for c in cases if c.mechanism in names[job::jobs]], seconds),
-            kwargs={"compiled": compiled, "turn": turn},
-        )
-        for job in range(jobs)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    raise typer.Exit(int(any(process.exitcode for process in processes)))
+    backend, device = keras.backend.backend(), _device()
+    done = {key for key, row in _rows(file) if row["seconds"]}
+    for case in _cases(only):
+        if (backend, *astuple(case)) not in done:
+            result = Result(backend, device, *astuple(case), **_measure(case))
+            _append(file, result)
+            typer.echo(result)
 
 
 def table(file: Path) -> str:
     """Return a Markdown table of the milliseconds in bfloat16, and of the errors on PyTorch."""
     rows = dict(_rows(file))
+    titles = [f"{backend}, {length:,}" for backend, length in _COLUMNS]
     lines = [
-        "| mechanism | " + " | ".join(f"{backend}, {n:,}" for backend, n in _COLUMNS)
-        + " | error, TF32 | error, bfloat16 |",
+        f"| mechanism | {' | '.join(titles)} | error, TF32 | error, bfloat16 |",
         "| --- " + "| ---: " * (len(_COLUMNS) + 2) + "|",
-    ]  # fmt: skip
+    ]
     for name in dict.fromkeys(mechanism for _, mechanism, _, _ in rows):
         times = [_milliseconds(rows.get((b, name, n, "bfloat16"))) for b, n in _COLUMNS]
         errors = [_percent(rows.get(("torch", name, _SHORT, p))) for p in ("TF32", "bfloat16")]
@@ -142,52 +126,13 @@ def table(file: Path) -> str:
 
 
 def _milliseconds(row: Mapping[str, str] | None) -> str:
-    return f"{1000 * float(row['seconds']):.1f}" if row and row["seconds"] else ""
+    if row is None:
+        return ""
+    return row["failed"] or f"{1000 * float(row['seconds']):.1f}"
 
 
 def _percent(row: Mapping[str, str] | None) -> str:
-    return f"{100 * float(row['error']):.2f} %" if row and row["error"] else ""
-
-
-def _work(file: Path, cases: list[Case], seconds: float, compiled: Any, turn: Any) -> None:
-    """Compile the passes of some cases; when all processes have done so, measure them."""
-    try:
-        device, steps = _device(), _steps(cases, seconds)
-    except BaseException:
-        compiled.abort()  # the others stop, too
-        raise
-    compiled.wait()
-    for case, (error, step) in steps.items():
-        with turn:
-            measured = _measure(case, step, error)
-            result = Result(keras.backend.backend(), device, *astuple(case), **measured)
-            _append(file, result)
-            typer.echo(result)
-
-
-def _steps(cases: list[Case], seconds: float) -> dict[Case, tuple[float | None, Step | str]]:
-    """Return the error of each case, if measured, and its pass or the reason for none."""
-    steps: dict[Case, tuple[float | None, Step | str]] = {}
-    began = time.monotonic()
-    for case in cases:
-        if time.monotonic() - began > seconds:
-            typer.echo(f"not compiled in {seconds:.0f} s: {case}")
-            continue
-        layer = _layer(case)
-        try:
-            error = _error(case, layer) if case.length == _SHORT else None
-            steps[case] = error, _step(case, layer)
-        except Exception as reason:  # other cases may fit into the memory
-            steps[case] = None, _line(reason)
-    return steps
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-
-
-def _mechanisms() -> list[str]:
-    return [method.mechanism for method in load_suite("mechanism-speed").method]
+    return f"{100 * float(row['error']):.2g} %" if row and row["error"] else ""
 
 
 def _device() -> str:
@@ -195,13 +140,41 @@ def _device() -> str:
         import jax
 
         if (device := jax.devices()[0]).platform == "gpu":
-            return device.device_kind
+            return str(device.device_kind)
     if keras.backend.backend() == "torch":
         import torch
 
         if torch.cuda.is_available():
             return torch.cuda.get_device_name()
-    raise SystemExit("JAX or PyTorch must have a GPU. Set KERAS_BACKEND to one of them.")
+    raise typer.BadParameter("KERAS_BACKEND must be jax or torch, with a GPU. Found: no GPU")
+
+
+def _cases(only: str) -> list[Case]:
+    known = [*(method.mechanism for method in load_suite("mechanism-speed").method), _PEER]
+    names = only.split(",") if only else known
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(str(UnknownNameError("mechanism", name, known)))
+    return [
+        Case(name, length, precision)
+        for name in names
+        for precision, lengths in _LENGTHS.items()
+        for length in lengths
+    ]
+
+
+def _measure(case: Case) -> dict[str, Any]:
+    layer = _layer(case)
+    try:
+        with _matmul_precision(case.precision):
+            step = train_step(_call(case, layer), [_tokens(case.length)], layer.trainable_variables)
+            taken = spread(in_turn({"step": step}, seconds=2.0)["step"])
+            error = _error(case, layer) if case.length == _SHORT else None
+    except Exception as reason:
+        if not any(words in str(reason) for words in _OUT_OF_MEMORY):
+            raise
+        return {"failed": "out of memory"}
+    return {"seconds": taken.median, "low": taken.low, "high": taken.high, "error": error}
 
 
 def _layer(case: Case) -> Any:
@@ -219,38 +192,6 @@ def _layer(case: Case) -> Any:
         return layer
 
 
-def _step(case: Case, layer: Any) -> Step:
-    with _products(case.precision):
-        return train_step(_call(case, layer), [_tokens(case.length)], layer.trainable_variables)
-
-
-def _measure(case: Case, step: Step | str, error: float | None) -> dict[str, Any]:
-    if isinstance(step, str):
-        return {"failed": step}
-    try:
-        with _products(case.precision):
-            taken = spread(in_turn({"step": step}, seconds=2.0)["step"])
-            memory = _bytes(step)
-    except Exception as reason:
-        return {"failed": _line(reason)}
-    return {
-        "seconds": taken.median, "low": taken.low, "high": taken.high,
-        "bytes": memory, "error": error,
-    }  # fmt: skip
-
-
-def _error(case: Case, layer: Any) -> float:
-    reference = Case(case.mechanism, case.length, "float32")
-    exact, own = _output(reference, _layer(reference)), _output(case, layer)
-    return float(np.linalg.norm(own - exact) / np.linalg.norm(exact))
-
-
-def _output(case: Case, layer: Any) -> np.ndarray:
-    with _products(case.precision):
-        output = forward_step(_call(case, layer), [_tokens(case.length)])()
-    return ops.convert_to_numpy(ops.cast(output, "float32")).astype("float64")
-
-
 def _call(case: Case, layer: Any) -> Any:
     return (lambda x: layer(x, x)) if case.mechanism == _PEER else layer
 
@@ -260,9 +201,28 @@ def _tokens(length: int) -> Any:
     return ops.convert_to_tensor(tokens(_TOKENS // length, length, _WIDTH))
 
 
+def _error(case: Case, layer: Any) -> float | None:
+    if case.precision == "float32":
+        return None
+    exact = _exact(case.mechanism)
+    return float(np.linalg.norm(_output(case, layer) - exact) / np.linalg.norm(exact))
+
+
+@cache
+def _exact(mechanism: str) -> np.ndarray:
+    case = Case(mechanism, _SHORT, "float32")
+    return _output(case, _layer(case))
+
+
+def _output(case: Case, layer: Any) -> np.ndarray:
+    with _matmul_precision(case.precision):
+        output = forward_step(_call(case, layer), [_tokens(case.length)])()
+    return ops.convert_to_numpy(ops.cast(output, "float32")).astype("float64")
+
+
 @contextlib.contextmanager
-def _products(precision: str) -> Iterator[None]:
-    """Compute products of float32 matrices in float32 or TF32."""
+def _matmul_precision(precision: str) -> Iterator[None]:
+    """Set the precision of float32 matrix products."""
     products, _ = _PRECISIONS[precision]
     if keras.backend.backend() == "jax":
         import jax
@@ -280,17 +240,6 @@ def _products(precision: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _bytes(step: Step) -> int:
-    if isinstance(step, JaxStep):
-        return step.temporary_bytes
-    import torch
-
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    step()
-    return torch.cuda.max_memory_allocated() - before
-
-
 def _rows(file: Path) -> Iterator[tuple[_Key, dict[str, str]]]:
     if file.exists():
         with file.open(newline="", encoding="utf-8") as text:
@@ -304,7 +253,9 @@ def _append(file: Path, result: Result) -> None:
         writer = csv.DictWriter(text, [field.name for field in fields(Result)])
         if new:
             writer.writeheader()
-        writer.writerow(asdict(result))
+        writer.writerow(
+            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in asdict(result).items()}
+        )
 
 
 if __name__ == "__main__":

@@ -11,26 +11,6 @@ from keras import ops
 Step = Callable[[], Any]
 
 
-class JaxStep:
-    """Compiled function of some arguments; a call waits for the result."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        import jax
-
-        self._compiled = jax.jit(function).lower(*arguments).compile()
-        self._arguments = arguments
-
-    def __call__(self) -> Any:
-        import jax
-
-        return jax.block_until_ready(self._compiled(*self._arguments))
-
-    @property
-    def temporary_bytes(self) -> int:
-        """Memory for results in between."""
-        return self._compiled.memory_analysis().temp_size_in_bytes
-
-
 def train_step(
     function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[Any]
 ) -> Step:
@@ -98,8 +78,9 @@ def _train_jax(function: Any, inputs: Any, variables: Any) -> Step:
         with keras.StatelessScope(state_mapping=zip(variables, values, strict=True)):
             return _loss(function(*tensors))
 
+    step = jax.jit(jax.grad(loss, argnums=(0, 1)))
     real, values = [inputs[i] for i in places], [variable.value for variable in variables]
-    return JaxStep(jax.grad(loss, argnums=(0, 1)), real, values)
+    return lambda: jax.block_until_ready(step(real, values))
 
 
 def _train_torch(function: Any, inputs: Any, variables: Any) -> Step:
@@ -107,11 +88,9 @@ def _train_torch(function: Any, inputs: Any, variables: Any) -> Step:
 
     real = [x.requires_grad_() for x in _real(inputs)]
     sources = [*real, *(variable.value for variable in variables)]
-
-    def step() -> Any:
-        return torch.autograd.grad(_loss(function(*inputs)), sources, allow_unused=True)
-
-    return _waiting_torch(step)
+    return _synchronized(
+        lambda: torch.autograd.grad(_loss(function(*inputs)), sources, allow_unused=True)
+    )
 
 
 def _forward_tensorflow(function: Any, inputs: Any) -> Step:
@@ -121,7 +100,10 @@ def _forward_tensorflow(function: Any, inputs: Any) -> Step:
 
 
 def _forward_jax(function: Any, inputs: Any) -> Step:
-    return JaxStep(function, *inputs)
+    import jax
+
+    run = jax.jit(function)
+    return lambda: jax.block_until_ready(run(*inputs))
 
 
 def _forward_torch(function: Any, inputs: Any) -> Step:
@@ -131,18 +113,17 @@ def _forward_torch(function: Any, inputs: Any) -> Step:
         with torch.no_grad():
             return function(*inputs)
 
-    return _waiting_torch(step)
+    return _synchronized(step)
 
 
-def _waiting_torch(function: Step) -> Step:
+def _synchronized(function: Step) -> Step:
+    """Return a function that waits for the GPU, if PyTorch has one."""
     import torch
-
-    if not torch.cuda.is_available():
-        return function
 
     def step() -> Any:
         output = function()
-        torch.cuda.synchronize()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         return output
 
     return step

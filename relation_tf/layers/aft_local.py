@@ -136,7 +136,8 @@ class AFTLocal(TokenMixer):
             keys = ops.where(first[..., None], keys, 2 * LOWEST)
         after = ((0, 0), (0, 1), (0, 0))
         keys, values = ops.pad(keys, after, constant_values=2 * LOWEST), ops.pad(values, after)
-        # With `initial`, `ops.max` of Keras fails on a GPU on PyTorch.
+        # `ops.max(initial=...)` of Keras 3.15.1 creates a CPU tensor on PyTorch. The added row also
+        # allows zero tokens.
         peak = ops.stop_gradient(ops.maximum(ops.max(keys, axis=1, keepdims=True), LOWEST))
         weights = ops.exp(keys - peak)
         return ops.concatenate([weights, weights * values], axis=-1)

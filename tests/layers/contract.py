@@ -166,6 +166,7 @@ def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
     drawn = {"recurrent_initializer": "glorot_uniform"} if recurrent else {}
     exact, layer = case.make(), case.make(dtype=policy, **drawn)
     exact.build(SENTENCES.shape)
+    randomize(exact)
     layer.build(SENTENCES.shape)
     layer.set_weights(exact.get_weights())
     expected = run(exact)(SENTENCES, MASK)
