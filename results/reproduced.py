@@ -77,7 +77,7 @@ STUDIES = (
            "Yelp-full": ["Yelp Full is a sample of 900 training rows"]}),
     Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4",
           {"": ["vectors of width 100 trained on reviews", "patience 5 instead of 10",
-                "one seed"]}),
+                "two seeds"]}),
     Study("FCSR, Table 4, GloVe vectors", "fcsr-table4-glove", "fcsr-table4-glove",
           {"": _REVIEWS}),
     Study("FCSR, Table 4, word vectors", "fcsr-vectors", "fcsr-vectors",
