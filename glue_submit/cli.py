@@ -142,6 +142,11 @@ def main() -> None:
     except SubmissionError as error:
         typer.echo(f"glue-submit: {with_period(str(error))}", err=True)
         code = 2
+    except OSError as error:  # such as a path without permission, or with too long a name
+        if error.filename is None:
+            raise
+        typer.echo(f"glue-submit: {error.filename}: {error.strerror}", err=True)
+        code = 2
     except UsageError as error:
         typer.echo(f"glue-submit: {describe_usage_error(error)}", err=True)
         code = 2

@@ -81,8 +81,11 @@ def _check_not_empty(parameters: Sequence[Any], before: str, argument: str) -> N
         argument: The argument.
     """
     names = {name for each in parameters if each.metavar in _PATHS for name in each.opts}
+    with_value = {
+        name for each in parameters if not getattr(each, "is_flag", True) for name in each.opts
+    }
     option, equals, value = argument.partition("=")
-    if argument == "" and (before in names or not before.startswith("-")):
+    if argument == "" and (before in names or before not in with_value):
         name = before if before in names else "an argument"
         raise typer.BadParameter(f"{name} must not be empty.")
     if equals and not value and option in names:

@@ -26,6 +26,7 @@ from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.registry import TASKS
 from relation_tf.tasks import miniglue
+from tests.bench.finished_runs import write_finished
 from tests.programs import python
 
 SUITE = """
@@ -619,7 +620,19 @@ def test_folders_of_other_tasks(tmp_path, call):
     RunFolder(tmp_path / "demo").open(load_suite("demo"))
     code, _, err = call("submit", tmp_path / "demo")
     assert code == 2
-    assert "nothing to submit: there are no finished runs" in err
+    assert "nothing to submit: there are no finished runs on tasks of the GLUE" in err
+
+
+def test_runs_on_other_tasks_are_not_submitted(tmp_path, call):
+    suite = make_suite("here", tomllib.loads(SUITE.format(seeds=1, epochs=1)) | {
+        "tasks": ["MR", "RTE"], "method": [{"mechanism": "relation"}]})  # fmt: skip
+    folder = RunFolder(tmp_path)
+    folder.open(suite)
+    (run, _) = suite.runs()
+    write_finished(folder.start(run), run)
+    code, out, err = call("submit", tmp_path)
+    assert (code, out) == (2, "")
+    assert "nothing to submit: there are no finished runs on tasks of the GLUE" in err
 
 
 def test_filtered_run_lists_missing_predictions(tmp_path, call):
@@ -852,6 +865,12 @@ def test_options_are_those_of_the_settings_classes():
         (("compare", "s.csv", "--out="), "--out must not be empty."),
         (("compare", "s.csv", ""), "an argument must not be empty."),
         (("status", ""), "an argument must not be empty."),
+        (("status", "--json", ""), "an argument must not be empty."),
+        (("run", "demo", "--set", "epochs=5\nseeds=1"), "key 'epochs': must be an integer. "),
+        (("run", "demo", "--set", "a.b=1"), "a whole key, such as 'overrides={CoLA={epochs=20}}'."),
+        (("diagnose", "relation", "--option", "a.b=1"), "must set a whole key. Received: 'a.b=1'"),
+        (("tasks", "CoLA", "--suite", "diagnostics-small"),
+         "unknown task of suite diagnostics-small 'CoLA'. Must be one of majority, "),
         (("run", "demo", "--out", ""), "--out must not be empty."),
         (("run", "demo", "--out", "~nobody-here/x"), "~nobody-here/x: there is no such user."),
         (("report", "~nobody-here/x"), "~nobody-here/x: there is no such user."),

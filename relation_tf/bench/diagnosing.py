@@ -76,7 +76,7 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     reference = known[str(suite.reference)]
     changed = {"mechanism": mechanism, "options": dict(layer_options)}
     own = {**reference, "name": name, "options": {**reference["options"], **changed}}
-    if name in COMPARATORS and mechanism != name:
+    if name.lower() in COMPARATORS and mechanism != name:  # files may ignore case
         own["name"] = f"own-{name}"
     elif name in COMPARATORS and layer_options:
         own["name"] = f"{name}-changed"

@@ -115,10 +115,10 @@ class SuitePlan:
 
     def _longest(self, pending: Sequence[RunConfig], end: str = "most") -> tuple[float, float]:
         """Return the seconds for compiling and for the runs, of the job that ends last."""
-        jobs = [(0.0, 0.0)] * self.jobs
+        jobs = [(0.0, 0.0)] * min(self.jobs, max(1, len(pending)))
         for runs in group_runs(self.suite, pending, self.jobs):
             cost = self.costs[runs[0].task, runs[0].method]
-            first = min(range(self.jobs), key=lambda job: sum(jobs[job]))
+            first = min(range(len(jobs)), key=lambda job: sum(jobs[job]))
             compiling, running = jobs[first]
             compiling += cost.compiling * (1 if cost.compiled_once else len(runs))
             jobs[first] = compiling, running + getattr(cost, end) * len(runs)
@@ -393,14 +393,14 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
         try:
             trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+            wall, cpu = time.perf_counter(), time.process_time()
+            with interrupts_delayed():
+                found = trainer.estimate()  # writes a log into the folder if it compiles by XLA
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         except RelationError:
             raise
         except Exception as error:  # a custom layer may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
-    wall, cpu = time.perf_counter(), time.process_time()
-    with interrupts_delayed():
-        found = trainer.estimate()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
     # The processor waits for a GPU.
     cpu, wall = (0.0, 0.0) if uses_gpu() else (cpu, wall)

@@ -290,8 +290,10 @@ class _Process(Worker):
             self.connection.send(group)
 
     def _received(self) -> Iterator[Event | None]:
-        while self.connection.poll():
+        while True:
             try:
+                if not self.connection.poll():  # raises an error on Windows if the process ended
+                    return
                 event = self.connection.recv()
             except (EOFError, OSError):
                 self.ended = End(f"its process {self._how_it_ended()}", again=True)

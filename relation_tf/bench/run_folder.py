@@ -213,15 +213,12 @@ class RunFolder:
             SuiteError: Names the first key that differs and both values.
         """
         for key in sorted(requested.keys() | found.keys()):
-            # Runs that are not requested have no data digests; nor have runs of older versions.
+            # Runs that are not requested have no digests; nor have runs of older versions.
             if key == "source" and requested[key] == "auto":
                 continue
-            if (
-                key == "pretrained"
-                and requested["pretrained_digest"]
-                and found["pretrained_digest"]
-            ):
-                continue  # a moved folder has the same contents
+            # A moved folder has the same contents.
+            if key == "pretrained" and requested[key] and found["pretrained_digest"]:
+                continue
             own, other = requested.get(key), found.get(key)
             if own == other or (
                 key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (own, other)

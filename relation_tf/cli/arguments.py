@@ -198,15 +198,18 @@ def parse_settings(pairs: Iterable[str] | None, flag: str = "--set") -> dict[str
         if not equals or not key.strip():
             raise typer.BadParameter(f"{flag}: must be KEY=VALUE. Received: {pair!r}")
         if "." in key:
-            raise typer.BadParameter(
-                f"{flag}: must set a whole key, such as 'overrides={{CoLA={{epochs=20}}}}'. "
-                f"Received: {pair!r}"
-            )
-        try:
-            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except (ValueError, RecursionError):
-            settings[key.strip()] = value
+            example = ", such as 'overrides={CoLA={epochs=20}}'" if flag == "--set" else ""
+            raise typer.BadParameter(f"{flag}: must set a whole key{example}. Received: {pair!r}")
+        settings[key.strip()] = _value(value)
     return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
 
 
 def parse_selection(options: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from relation_tf.cli.arguments import (
     with_options,
 )
 from relation_tf.cli.completion import complete_suite, complete_task
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, UnknownNameError
 
 
 @command("relation-tf suites", "relation-tf suites my_suite.toml", "relation-tf suites --json")
@@ -96,6 +96,9 @@ def tasks(
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())
+            for name in names or ():
+                if name not in entries:
+                    raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
     if settings and suite is None:
         raise typer.BadParameter("--set: needs --suite SUITE")
     folders = made.data, made.tfds_folder

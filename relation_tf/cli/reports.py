@@ -243,8 +243,11 @@ def submit(
             f"{folder}: suite {results.suite.name} has no task of the GLUE leaderboard. Its tasks: "
             f"{', '.join(results.suite.tasks)}"
         )
-    if not results.runs:
-        raise SuiteError(f"{folder}: nothing to submit: there are no finished runs")
+    if not any(results.suite.find_task(run["task"]).answered for run in results.runs):
+        raise SuiteError(
+            f"{folder}: nothing to submit: there are no finished runs on tasks of the GLUE "
+            "leaderboard"
+        )
     if any(options.values()):
         import_from_here()
         typer.echo(str(predict_missing(folder, **options)))

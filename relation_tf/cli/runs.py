@@ -139,7 +139,9 @@ def diagnose(
     """
     with interrupts_delayed():
         from relation_tf.bench import diagnose as train
-        from relation_tf.report.capabilities import describe
+        from relation_tf.config.loading import select
+        from relation_tf.report.capabilities import LEVELS, describe
+        from relation_tf.report.sources import FAILS_CHECKS
 
     own = parse_settings(layer_options, "--option")
     options = parse_selection(options)
@@ -151,11 +153,14 @@ def diagnose(
         name = str(method.name)
         context = write_report(results).context
         _track_report(results, options["track"])
-        words = describe(context.scores, context.verdicts, name)
+        marked = f"{name} {FAILS_CHECKS}" if name in results.failing_layers else name
+        words = describe(context.scores, context.verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
         echo(f"{name} with its initial weights: {_measured(layer, method.units, own)}")
-    if results.failures:
-        print_failures(results.failures)
+        echo(LEVELS)
+    print_failures(results.failures)
+    chosen = select(results.suite, options["tasks"], None, options["seeds"])
+    if {name for name, _ in results.failures} & {*map(str, chosen)}:
         raise typer.Exit(1)
 
 

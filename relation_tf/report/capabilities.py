@@ -18,6 +18,12 @@ from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SOLVED, AT_CHANCE = 0.95, 0.10
 """Share of the distance from chance to a perfect score: at least, and at most."""
+LEVELS = (
+    "Share of the distance from chance (always the most frequent label) to a perfect score: "
+    f"solved, at least {SOLVED:.0%}; at chance, at most {AT_CHANCE:.0%}; succeeds, at least "
+    f"{NEEDED:.0%}."
+).replace("%", " %")
+"""Meaning of the levels."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,13 @@ class Capabilities:
             if names := [*own.loc[own["level"] == level, "task"]]:
                 said.append(f"{words} {in_words(names)}.")
         if self.reference is not None and method != self.reference:
-            judged = own[own["verdict"] != ""]
-            good = [*judged.loc[judged["verdict"].isin(FAVORABLE), "task"]]
-            worse = [*judged.loc[judged["verdict"] == "worse", "task"]]
-            if good:
-                said.append(f"Better or no worse than {self.reference} on {in_words(good)}.")
-            if worse:
-                said.append(f"Worse than {self.reference} on {in_words(worse)}.")
+            for verdicts, words in (
+                (FAVORABLE, "Better or no worse than"),
+                (("worse",), "Worse than"),
+                (("inconclusive",), "Inconclusive against"),
+            ):
+                if names := [*own.loc[own["verdict"].isin(verdicts), "task"]]:
+                    said.append(f"{words} {self.reference} on {in_words(names)}.")
         return [*said, *self._limits(own)]
 
     def _limits(self, own: pd.DataFrame) -> list[str]:
@@ -120,7 +126,7 @@ def capabilities(
     rows, further = [], []
     for name in scores.own_tasks:
         task = diagnostic_of(name)
-        if task is None:
+        if task is None or name in scores.lower_is_better:  # a user's table of the same name
             continue
         perfect = perfect_score(scores, name)
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))

@@ -41,8 +41,8 @@ def caveats(
 
     The third names judged methods of which at least half of the runs collapsed.
 
-    The last names tasks on which most runs of the reference were still improving when they reached
-    the limit on epochs: more training can change the verdicts.
+    The last names tasks on which most runs of a method were still improving when they reached the
+    limit on epochs: more training can change the verdicts.
 
     Args:
         verdicts: The verdicts.
@@ -55,7 +55,7 @@ def caveats(
         *_disagreement(verdicts, tests, scores),
         *_unstable(verdicts, scores, collapsed),
         *_mostly_collapsed(verdicts, scores, collapsed, runs),
-        *_undertrained(verdicts.reference, runs),
+        *_undertrained(runs),
     ]
 
 
@@ -180,16 +180,22 @@ def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame)
     return f" {' '.join(parts)} Train longer (--set epochs=N{patience}) to see whether they learn."
 
 
-def _undertrained(reference: str, runs: pd.DataFrame) -> Iterator[str]:
+def _undertrained(runs: pd.DataFrame) -> Iterator[str]:
     if "still_improving" not in runs:  # no runs, or from earlier versions
         return
-    own = runs[(runs["method"] == reference) & (runs["status"] == "done")]
+    own = runs[runs["status"] == "done"]
     # NaN in runs of earlier versions, which did not record it.
-    improving = own["still_improving"].eq(True).groupby(own["task"], sort=False).mean()
-    tasks = [str(task) for task, share in improving.items() if share > 0.5]
-    if tasks:
-        where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+    shares = own["still_improving"].eq(True).groupby([own["method"], own["task"]], sort=False)
+    most = shares.mean().loc[lambda share: share > 0.5]
+    named = []
+    for method, tasks in most.groupby(level="method", sort=False):
+        names = [str(task) for _, task in tasks.index]
+        where = in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} tasks"
+        named.append(f"{method} on {where}")
+    if left := len(named[_MOST_NAMES:]):
+        named[_MOST_NAMES:] = [count(left, "more method")]
+    if named:
         yield (
-            f"Most runs of {reference} on {where} were still improving when they reached the limit "
-            "on epochs. Longer training (--set epochs=N) can change the verdicts."
+            "Most runs were still improving when they reached the limit on epochs: "
+            f"{'; '.join(named)}. Longer training (--set epochs=N) can change the verdicts."
         )

@@ -459,6 +459,8 @@ class ReportContext:
     @cached_property
     def collapsed(self) -> pd.DataFrame:
         """Runs that learned nothing: task, method, seed and reason."""
+        if self.whole is not None:  # the reason can depend on methods of other families
+            return (runs := self.whole.collapsed)[runs["method"].isin(self.scores.methods)]
         return collapsed_runs(self.predicted_rows.sets, self._all_scores)
 
     @cached_property

@@ -62,5 +62,6 @@ def not_learned(scores: Scores, method: str) -> list[str]:
         for name in scores.own_tasks
         if name in means
         and diagnostic_of(name)
+        and name not in scores.lower_is_better  # a user's table of the same name
         and share_of(means[name] / perfect_score(scores, name), name) < NEEDED
     ]

@@ -86,7 +86,8 @@ def all_runs(results: Results) -> pd.DataFrame:
         status = "done" if run else "not done" if error is None else "failed"
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
         rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
-    return pd.DataFrame(rows)
+    columns = None if rows else ["task", "method", "seed", "status", "error"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def read_runs(folder: Path) -> pd.DataFrame:

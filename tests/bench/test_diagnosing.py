@@ -104,3 +104,7 @@ def test_a_diagnosis_describes_the_layer(tmp_path):
     assert "memorize-small" in words
     again = diagnose("relation", tmp_path / "runs", **small, quiet=True)
     assert again.scores["score"].tolist() == results.scores["score"].tolist()
+
+
+def test_names_that_differ_in_case_are_not_those_of_comparators():
+    assert str(diagnosis("my_layer:Attention", {}).methods()[0].name) == "own-Attention"

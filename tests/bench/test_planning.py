@@ -107,7 +107,7 @@ def test_hours_are_those_of_the_job_that_ends_last():
     assert seconds(3) == 44
     assert seconds(4) == 44  # one group is split
     assert seconds(6) == 24
-    assert seconds(12) == seconds(99) == 14
+    assert seconds(12) == seconds(99) == seconds(10**20) == 14
     assert seconds(2, {**costs, ("RTE", names[0]): Cost(50.0, 50.0, measured=True)}) == 200
 
 
@@ -265,6 +265,13 @@ def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert "timing relation-64 on WNLI" in capsys.readouterr().out
     assert "the smallest possible p of Steel-Dwass is " in str(plan)
+
+
+@pytest.mark.tensorflow
+def test_a_suite_with_xla_is_timed(tmp_path):
+    one = {"tasks": ["WNLI"], "methods": ["baseline-64"], "seeds": [1]}
+    plan = plan_suite("demo", tmp_path / "out", **one, settings={"xla": True}, quiet=True)
+    assert plan.costs["WNLI", "baseline-64"].measured
 
 
 @pytest.mark.tensorflow

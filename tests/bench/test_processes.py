@@ -313,3 +313,18 @@ def test_the_time_of_a_run_begins_after_the_one_before(monkeypatch, tmp_path, su
     assert [*worker.events()] == [{"event": "done"}]
     assert worker.left == runs[1:]
     assert worker.end(run_timeout=1.0) is None
+
+
+def test_a_pipe_that_cannot_be_polled_is_the_end_of_its_process(monkeypatch):
+    """As on Windows, where `poll` raises an error once the other end is closed."""
+
+    class Broken:
+        def poll(self):
+            raise BrokenPipeError
+
+    worker = processes._Process.__new__(processes._Process)
+    Worker.__init__(worker)
+    worker.connection = Broken()
+    monkeypatch.setattr(worker, "_how_it_ended", lambda: "ended with exit code 1")
+    assert list(worker._received()) == []
+    assert worker.ended == End("its process ended with exit code 1", again=True)

@@ -58,6 +58,20 @@ def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
     assert not folder.is_done(suite().runs()[-1])
 
 
+def test_a_run_that_is_not_requested_may_have_a_moved_encoder(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    config = suite().runs()[0]
+    known = {"pretrained": "there", "pretrained_digest": "a"}
+    write_json(folder.start(config.model_copy(update=known)) / "result.json", {})
+    assert folder.is_done(config.model_copy(update={"pretrained": "moved"}))
+    assert folder.is_done(config.model_copy(update={**known, "pretrained": "moved"}))
+    with pytest.raises(SuiteError, match="another pre-trained"):
+        folder.is_done(config.model_copy(update={**known, "pretrained_digest": "b"}))
+    with pytest.raises(SuiteError, match="pretrained = 'there', but now pretrained = None"):
+        folder.is_done(config)
+
+
 def test_a_run_that_is_not_requested_may_have_any_source(tmp_path, suite):
     folder = RunFolder(tmp_path)
     folder.open(suite())

@@ -137,6 +137,7 @@ def test_score(run, tmp_path):
             ": no predictions. Must have TASK.tsv or",
         ),
         (["check", "none.zip"], "none.zip: cannot be read: No such file or directory.\n"),
+        (["score", "x" * 300], "x: File name too long"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, message):

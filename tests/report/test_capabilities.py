@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
-from relation_tf.report.capabilities import _limit
+from relation_tf.report.capabilities import _limit, describe
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
 from relation_tf.report.pictures.drawing import styles
@@ -196,3 +196,28 @@ def test_scores_of_tables_in_fractions_are_in_points(table_of: Any) -> None:
     table = compare(table_of({"parity": samples, "loss": samples})).tables["capabilities"]
     assert table["score"].tolist() == pytest.approx([90.5, 81])
     assert table["chance"].tolist() == pytest.approx([50, 50], abs=3)
+
+
+def test_a_table_where_lower_is_better_is_no_diagnostic_task() -> None:
+    rows = [
+        ("sort", method, seed, seconds + seed / 10)
+        for method, seconds in {"A": 5, "B": 6}.items()
+        for seed in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    report = compare(table, reference="A", margin=0.5, lower_is_better=["sort"])
+    assert "capabilities" not in report.tables
+    assert report.context.verdicts is not None
+    assert report.context.verdicts.not_learned == []
+    assert [str(verdict) for verdict in report.tables["verdicts"]["verdict"]] == ["worse"]
+
+
+def test_inconclusive_verdicts_are_in_the_description() -> None:
+    rows = [
+        ("majority", method, seed, value + spread * seed)
+        for method, value, spread in (("A", 97, 0.1), ("B", 80, 8.0))
+        for seed in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    scores = compare(table, reference="A", margin=5.0).context
+    assert "Inconclusive against A on majority." in describe(scores.scores, scores.verdicts, "B")

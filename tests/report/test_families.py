@@ -54,6 +54,16 @@ def test_each_family_is_tested_as_if_alone(report, alone):
     assert report.tables["pvalues"]["significant"].all()
 
 
+def test_collapsed_runs_are_those_of_the_whole_report(report, monkeypatch):
+    columns = ["task", "method", "seed", "reason"]
+    runs = [("CoLA", f"relation-{units}", 1, "learned nothing") for units in (64, 128)]
+    lost = pd.DataFrame(runs, columns=columns)
+    monkeypatch.setitem(report.context.__dict__, "collapsed", lost)
+    for family in report.context.scores.families:
+        own = report.context._only(family).collapsed
+        assert own["method"].to_list() == [f"relation-{family.name.removeprefix('units ')}"]
+
+
 def test_letters_are_of_the_family(report, alone):
     letters = report.context.summary.set_index(["task", "method", "metric"])["letters"]
     for own in alone.values():

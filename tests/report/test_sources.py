@@ -777,3 +777,15 @@ def test_a_test_of_all_pairs_is_refused_for_a_suite_with_a_control(suite_of, fab
     message = r"there is a control, baseline\. Tests with a control: .*welch-control"
     with pytest.raises(SuiteError, match=message):
         compare(folder, test="welch")
+
+
+def test_runs_without_a_result_are_merged_with_a_report(suite_of, fabricate, tmp_path):
+    done = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 50, name="done"))
+    done.write(tmp_path / "report")
+    empty = fabricate(suite_of(), lambda *_: None, name="empty")
+    (empty / "runs").mkdir(exist_ok=True)
+    merged = compare(empty, tmp_path / "report", merge=True)
+    found, own = merged.context.scores, done.context.scores
+    for task in found.tasks:
+        assert found.samples(task) == own.samples(task)
+    assert merged.context.runs.empty

@@ -10,7 +10,7 @@ import pandas as pd
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph, Row, Section, Table
-from relation_tf.report.capabilities import AT_CHANCE, SOLVED, Capabilities, capabilities
+from relation_tf.report.capabilities import LEVELS, Capabilities, capabilities
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.learned import NEEDED, perfect_score
@@ -23,13 +23,10 @@ from relation_tf.report.pictures.capabilities import (
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
+from relation_tf.stats.presentation import count
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
-_LEVELS = (
-    "Shade: share of the distance from chance (always the most frequent label) to a perfect score. "
-    f"Solved: at least {SOLVED:.0%}; at chance: at most {AT_CHANCE:.0%}."
-).replace("%", " %")
 _STATES = (
     "KiB: size of the state of the causal form after the longest text of these tasks; attention "
     "keeps all tokens."
@@ -50,6 +47,8 @@ class CapabilityProfile(Section):
             return []
         others = [name for name in found.methods if name != found.reference]
         said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
+        if left := len(others) - len(said):
+            said.append(f"{count(left, 'more method')}: see capabilities.csv.")
         pictures = [
             depth_picture(_depths(found)),
             longer_picture(_longer(found), context.styles),
@@ -75,7 +74,7 @@ def _found(context: ReportContext) -> Capabilities | None:
 
 
 def _note(found: Capabilities) -> Iterator[str]:
-    yield _LEVELS
+    yield f"Shade: {LEVELS[0].lower()}{LEVELS[1:]}"
     if found.table["state_kib"].notna().any():
         yield _STATES
     if found.reference is None:
