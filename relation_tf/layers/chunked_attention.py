@@ -257,6 +257,8 @@ def _after(i: Any, *tensors: Any) -> Any:
     TensorFlow otherwise runs ten independent steps of a loop in parallel, with the weights of ten
     chunks in memory.
     """
+    if isinstance(i, int):  # on PyTorch, where a tensor would be copied from the GPU
+        return i
     for x in tensors:
         more = ops.any(x[:1, :1, :1] > float("inf"))  # Always False; compilers cannot know.
         i = i + ops.cast(more, "int32")

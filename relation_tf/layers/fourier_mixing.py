@@ -23,7 +23,8 @@ class FourierMixing(TokenMixer):
     `Y_r = Re(sum_j sum_k exp(-2 pi i (r j / n + h k / units)) X_jk)` for feature h, where n is the
     number of unmasked tokens of `value`, j counts them from 0, and r is the number of unmasked
     tokens before the query's position. X is `value`, or `value W_V` if its width is not `units`.
-    There are no other weights. Sums use float32 or wider. Time is `tokens * log(tokens)` with
+    There are no other weights. Sums use float32 or wider, but outputs grow with the number of
+    tokens and can exceed float16: use bfloat16. Time is `tokens * log(tokens)` with
     `algorithm="fft"`.
 
     The content of `query` has no effect, only its position. The layer has no causal form: each

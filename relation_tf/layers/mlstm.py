@@ -209,8 +209,12 @@ def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:
         decays_before = ops.where(there, ops.roll(decays, span, axis=1), 0.0)
         return 2 * span, decays + decays_before, ops.maximum(peaks, decays + peaks_before)
 
-    start = (1, log_decays, log_inputs)
-    return ops.while_loop(lambda span, *_: span < length, double, start)[2]
+    state = (1, log_decays, log_inputs)
+    if not isinstance(length, int):
+        return ops.while_loop(lambda span, *_: span < length, double, state)[2]
+    while state[0] < length:
+        state = double(*state)
+    return state[2]
 
 
 def _three_to_six(shape: tuple[int, ...], dtype: Any = None) -> Any:

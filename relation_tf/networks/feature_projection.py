@@ -77,18 +77,55 @@ class OrthogonalProjection(BaseLayer):
     def call(self, features: Sequence[Any]) -> Any:
         """Return `f_p` without its part in the direction of `f_c`."""
         main, common = (to_float32(each) for each in features)
-        # The projection does not depend on the length of f_c: features of any size have squares.
-        longest = ops.stop_gradient(ops.max(ops.abs(common), axis=-1, keepdims=True))
-        common = common / ops.where(longest > 0, longest, 1.0)
-        square = ops.sum(ops.square(common), axis=-1, keepdims=True)
-        # The square is at least 1 or 0. `maximum` would halve its gradient at 1 on JAX and PyTorch.
-        square = ops.where(square > 0, square, 1.0)
+        common, square = _scaled(common)
         share = ops.sum(main * common, axis=-1, keepdims=True) / square
         return ops.cast(main - share * common, features[0].dtype)
 
     def compute_output_shape(self, shapes: Sequence[Any]) -> Any:
         """Return the shape of `f_p`."""
         return shapes[0]
+
+
+def _scaled(x: Any) -> tuple[Any, Any]:
+    """Return features divided by the largest one, and the sum of their squares.
+
+    The caller's result must not depend on the length of the features. Features of any size then
+    have squares; the sum is 1 for zeros.
+    """
+    longest = ops.stop_gradient(ops.max(ops.abs(x), axis=-1, keepdims=True))
+    x = x / ops.where(longest > 0, longest, 1.0)
+    square = ops.sum(ops.square(x), axis=-1, keepdims=True)
+    # The square is at least 1 or 0. `maximum` would halve its gradient at 1 on JAX and PyTorch.
+    return x, ops.where(square > 0, square, 1.0)
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Direction(BaseLayer):
+    """Layer that divides features by their Euclidean norm; zeros stay zeros.
+
+    Keras's `UnitNormalization` has NaN gradients at zeros, and NaN outputs in float16.
+
+    Call arguments:
+        features: Tensor of shape `(batch, width)`.
+
+    Returns:
+        Tensor of shape `(batch, width)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.feature_projection import Direction
+        >>> [round(float(x), 1) for x in Direction()(np.array([[3.0, 4.0]]))[0]]
+        [0.6, 0.8]
+    """
+
+    def call(self, features: Any) -> Any:
+        """Return the features divided by their norm."""
+        scaled, square = _scaled(to_float32(features))
+        return ops.cast(scaled / ops.sqrt(square), features.dtype)
+
+    def compute_output_shape(self, shape: Any) -> Any:
+        """Return the shape of the features."""
+        return shape
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -125,7 +162,7 @@ def projected_answer(encoder: Any, texts: Sequence[Any], name: str, num_classes:
     answer = encoder.answer(name, num_classes)(encoder.before_output(projected))
     # Only the direction of f_c matters to the projection. With features of any length the reversed
     # gradient would increase the loss of the common classifier without limit.
-    direction = keras.layers.UnitNormalization(name=f"{name}_direction")(common)
+    direction = Direction(name=f"{name}_direction")(common)
     reversed_ = GradientReversal(encoder.config.reversal_weight, name=f"{name}_reversal")(direction)
     common_answer = encoder.answer(f"common_{name}", num_classes)(
         encoder.common.before_output(reversed_)

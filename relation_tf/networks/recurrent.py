@@ -26,7 +26,8 @@ class RecurrentNetwork(SentenceEncoder):
     Masked tokens are skipped at any position. The output is zero if all tokens are masked.
 
     Unmasked tokens are moved to the front before the first layer and back after the last layer,
-    because cuDNN, which Keras uses on a GPU, supports no other masks and no empty sequences.
+    because cuDNN, which Keras uses on a GPU on TensorFlow, supports no other masks and no empty
+    sequences. On JAX and PyTorch, Keras computes one token after the other if there is a mask.
 
     Args:
         units: Width of each direction.

@@ -17,7 +17,7 @@ from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.presentation import count, two_digits
-from relation_tf.stats.spread import unequal_spread
+from relation_tf.stats.spread import scaled_residuals, unequal_spread
 
 _MOST_NAMES = 4
 _COMPARABLE = ("better", "worse", "inconclusive")
@@ -57,6 +57,25 @@ def caveats(
         *_mostly_collapsed(verdicts, scores, collapsed, runs),
         *_undertrained(runs),
     ]
+
+
+def failed_winners(tests: Outcome | None, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on failed runs of methods that a test finds better.
+
+    Args:
+        tests: The test over tasks, or of the only task.
+        runs: As for `caveats`.
+    """
+    if tests is None or runs.empty:
+        return
+    failed = runs.loc[runs["status"] == "failed", "method"].value_counts()
+    better = [name for name in dict.fromkeys(tests.pairs["better"].dropna()) if name in failed]
+    if better:
+        named = in_words([f"{name} ({count(int(failed[name]), 'failed run')})" for name in better])
+        yield (
+            f"The test leaves out failed runs of {named}. A method whose runs fail can look better "
+            "than it is."
+        )
 
 
 def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> Iterator[str]:
@@ -117,7 +136,7 @@ def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator
     """Yield the pooled SD of the reference relative to another method if it is wide."""
     reference, networks = verdicts.reference, scores.by_network
     residuals = {
-        task: {name: np.subtract(own, np.mean(own)) for name, own in networks[task].items()}
+        task: {name: scaled_residuals(np.array(own)) for name, own in networks[task].items()}
         for task in verdicts.averaged
     }
     pooled = {

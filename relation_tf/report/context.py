@@ -19,7 +19,7 @@ from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import short_answer
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
-from relation_tf.report.caveats import caveats
+from relation_tf.report.caveats import caveats, failed_winners
 from relation_tf.report.cells import mean_cells
 from relation_tf.report.comparisons import (
     SCORE,
@@ -232,9 +232,9 @@ class ReportContext:
         if self.scores.families:
             own = {family: part.caveats for family, part in self.parts.items()}
             return [f"{capital(family)}: {said}" for family in own for said in own[family]]
+        tests = outcome_of(self.scores, self.several, self.comparisons, self.looks)
         if self.verdicts is None:
-            return []
-        tests = outcome_of(self.scores, self.several, self.comparisons)
+            return [*failed_winners(tests, self._known_runs)]
         return caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
 
     @cached_property

@@ -16,6 +16,7 @@ from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
+from relation_tf.stats.samples import dense_ranks
 from relation_tf.stats.sequential import UNDECIDED
 
 
@@ -182,7 +183,9 @@ def standings(scores: Scores) -> pd.DataFrame:
         dtype=float,
     ).dropna(axis="columns")
     signs = [-1 if scores.lower_is_better_on(network) else 1 for network in map(str, means)]
-    ranks = means.mul(signs).rank(ascending=False).mean(axis="columns")
+    # Means that differ by rounding are tied, as in the tests.
+    codes = means.mul(signs).apply(lambda own: pd.Series(dense_ranks(own.to_numpy()), own.index))
+    ranks = codes.rank(ascending=False).mean(axis="columns")
     alike = scores.alike and not scores.timed
     table = pd.DataFrame({"mean": means.mean(axis="columns") if alike else np.nan, "rank": ranks})
     table.attrs["tasks"] = [*means]

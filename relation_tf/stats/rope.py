@@ -154,6 +154,12 @@ def _of_one_task(differences: FloatArray, rope: float, correlation: float) -> Ro
     return RopeProbabilities(first, max(0.0, 1 - first - second), second)
 
 
+def _beyond(sums: FloatArray, limit: float) -> FloatArray:
+    """Return the sums minus a limit; 0 if they differ by rounding only."""
+    near = np.isclose(sums, limit, rtol=TIE_RTOL, atol=1e-12 * np.abs(sums).max())
+    return np.where(near, 0.0, sums - limit)
+
+
 def _signed_ranks(differences: FloatArray, rope: float, weights: FloatArray) -> RopeProbabilities:
     """Return the shares of draws in which each outcome is the most probable.
 
@@ -169,7 +175,7 @@ def _signed_ranks(differences: FloatArray, rope: float, weights: FloatArray) -> 
     values = np.array([0.0, *differences])
     sums = values[:, None] + values
     first, second = (
-        ((weights @ np.heaviside(side * sums - 2 * rope, 0.5)) * weights).sum(axis=1)
+        ((weights @ np.heaviside(_beyond(side * sums, 2 * rope), 0.5)) * weights).sum(axis=1)
         for side in (-1, 1)
     )
     if rope == 0:

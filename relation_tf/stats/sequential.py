@@ -266,8 +266,9 @@ def sequential_test(
     for task, own in tasks.items():
         ranked = rank_samples(own, higher_is_better=higher[task])
         notes += [note if task is None else f"{task}: {note}" for note in ranked.notes]
-        sign = 1 if higher[task] else -1
-        groups.append([sign * each[:, None] for each in ranked.codes.values()])
+        codes = [each[:, None] for each in ranked.codes.values()]
+        best = max(int(each.max()) for each in codes)
+        groups.append(codes if higher[task] else [best - each for each in codes])
     design = sequential_design(
         len(names),
         looks,

@@ -46,7 +46,20 @@ def error_of_sum(samples: Sequence[FloatArray]) -> tuple[float, float]:
     if not total:
         return 0.0, math.nan
     freedom = np.array([scores.size - 1 for scores in samples])
-    return math.sqrt(total), float(total**2 / (variances**2 / freedom).sum())
+    shares = variances / total  # squares of large variances would overflow
+    return math.sqrt(total), float(1 / (shares**2 / freedom).sum())
+
+
+def scaled_residuals(scores: FloatArray) -> FloatArray:
+    """Return differences from the mean, whose mean square is the variance; 0 for one score.
+
+    The spread of joined residuals then does not depend on the number of scores in each sample.
+
+    Example:
+        >>> scaled_residuals(np.array([1.0, 3.0])).round(3).tolist()
+        [-1.414, 1.414]
+    """
+    return (scores - scores.mean()) * math.sqrt(scores.size / max(1, scores.size - 1))
 
 
 class UnequalSpread(NamedTuple):

@@ -47,7 +47,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 from relation_tf.stats.shifts import differences_of, shift_interval
-from relation_tf.stats.spread import is_constant, unequal_spread
+from relation_tf.stats.spread import is_constant, scaled_residuals, unequal_spread
 from relation_tf.stats.stratified_null import (
     add_terms,
     choose_null,
@@ -460,7 +460,7 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
     for own in tasks.values():
         finite = {name: scores[np.isfinite(scores)] for name, scores in own.items()}
         residuals = {
-            name: 0 * scores if is_constant(scores) else scores - scores.mean()
+            name: 0 * scores if is_constant(scores) else scaled_residuals(scores)
             for name, scores in finite.items()
             if scores.size > 1  # one score has no spread
         }

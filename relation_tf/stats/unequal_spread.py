@@ -48,6 +48,7 @@ from relation_tf.stats.samples import (
 )
 
 _CHUNK = 20_000  # arrangements at once
+_MOST_LABELS = 2**22  # at once: scores times arrangements
 _MOST_SHIFTS = 2_000  # tested for an interval; of more, evenly spaced ones
 
 Labels = NDArray[np.int64]
@@ -281,13 +282,19 @@ def _null(ties: tuple[int, ...], second: int, permutations: int, seed: int) -> F
     """
     total = sum(ties)
     count = math.comb(total, second)
-    if count <= permutations:
-        labels = arrangements((total - second, second), np.arange(count)).astype(np.int64)
-    else:
-        one = np.repeat([0, 1], [total - second, second])
-        labels = np.random.default_rng(seed).permuted(np.tile(one, (permutations, 1)), axis=1)
-    chunks = (labels[start : start + _CHUNK] for start in range(0, len(labels), _CHUNK))
-    null = np.sort(np.abs(np.concatenate([_statistics(chunk, ties) for chunk in chunks])))
+    drawn = min(count, permutations)
+    step = max(1, min(_CHUNK, _MOST_LABELS // total))
+    rng = np.random.default_rng(seed)
+    one = np.repeat([0, 1], [total - second, second])
+    statistics = []
+    for start in range(0, drawn, step):
+        rows = np.arange(start, min(start + step, drawn))
+        if count <= permutations:
+            labels = arrangements((total - second, second), rows).astype(np.int64)
+        else:
+            labels = rng.permuted(np.tile(one, (rows.size, 1)), axis=1)
+        statistics.append(_statistics(labels, ties))
+    null = np.sort(np.abs(np.concatenate(statistics)))
     null.flags.writeable = False
     return null
 

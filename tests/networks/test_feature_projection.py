@@ -15,7 +15,11 @@ from relation_tf.networks import (
     sequence_classifier,
     training_branches,
 )
-from relation_tf.networks.feature_projection import GradientReversal, OrthogonalProjection
+from relation_tf.networks.feature_projection import (
+    Direction,
+    GradientReversal,
+    OrthogonalProjection,
+)
 from tests.backends import array, close, vjp
 
 IDS = np.array([[5, 8, 3, 0, 0], [7, 2, 0, 0, 0], [4, 4, 9, 1, 6]])
@@ -78,6 +82,23 @@ def test_common_features_of_zero_change_nothing_and_tiny_ones_are_not_zero():
     assert not gradients[1][0].any()
     close(output[1], naive_projection(main[1:2], common[1:2] * 1e25)[0])
     assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_direction_and_its_gradients():
+    x, _, weights = features()
+    x[0], x[1] = 0.0, 1e-25 * x[1]
+    output, (gradient,), _ = vjp(Direction(), [x], [], weights)
+    norms = np.linalg.norm(x.astype("float64"), axis=1, keepdims=True)
+    meant = x / np.where(norms > 0, norms, 1)
+    close(output, meant)
+    assert np.isfinite(gradient).all()
+    across = weights - (weights * meant).sum(axis=1, keepdims=True) * meant
+    close(gradient[2:], (across / np.where(norms > 0, norms, 1))[2:], 1e-4)
+
+
+def test_direction_in_float16():
+    x = np.array([[0, 0], [1e-4, 0], [300, 400]], "float16")
+    close(array(Direction(dtype="float16")(x)), np.array([[0, 0], [1, 0], [0.6, 0.8]]), 1e-3)
 
 
 def test_gradients_for_a_single_common_feature():

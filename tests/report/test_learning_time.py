@@ -121,3 +121,26 @@ def test_other_suites_have_no_time_to_target(suite_of, fabricate):
 def test_no_significant_difference_in_time(results):
     answer = answer_of(results(seeds=[1, 2]))
     assert "No two methods differ significantly in time to target on RTE." in answer
+
+
+def test_a_failed_run_did_not_reach_the_target(suite_of, fabricate):
+    suite = suite_of(tasks=["RTE"], stopping="accuracy_reached")
+
+    def change(config, files):
+        files["result"]["reached"] = True
+        files["result"]["seconds"]["input"] = 1.0
+        files["history"] |= {"running_accuracy": [0.5] * files["result"]["epochs"]}
+
+    def score(config, *_):
+        return None if (config.method, config.seed) == ("relation", 5) else 0.8
+
+    folder = fabricate(suite, score, change)
+    failed = folder / "runs" / "RTE" / "relation" / "seed-5"
+    failed.mkdir(parents=True)
+    (failed / "error.json").write_text('{"error": "time is over", "traceback": ""}')
+    table = learning_times(read_results(folder)).means.set_index("method")
+    assert (table.loc["relation", "n"], table.loc["relation", "reached"]) == (5, 4)
+    assert math.isnan(table.loc["relation", "ratio"])
+    assert (table.loc["linear", "n"], table.loc["linear", "reached"]) == (5, 5)
+    answer = answer_of(folder)
+    assert "relation in 4 of 5 seeds" in answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
@@ -144,3 +145,22 @@ def test_methods_without_scores_are_not_counted(table_of):
     table = table_of({"x": {"a": LOW, "b": MIDDLE, "c": HIGH}})
     scores = Scores(table, ["a", "b", "c", "d"], ["x"], 5)
     assert "better than both other methods" in leading(scores, None, compare_tasks(scores))
+
+
+def test_means_that_differ_by_rounding_share_a_rank():
+    rows = [("X", "a", seed, score) for seed, score in enumerate([0.1, 0.2, 0.3])]
+    rows += [("X", "b", seed, 0.2) for seed in range(3)]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    assert standings(compare(table).context.scores)["rank"].to_list() == [1.5, 1.5]
+
+
+def test_failed_runs_of_a_better_method_are_named():
+    rows = [("x", "a", seed, 80 + seed) for seed in range(10)]
+    rows += [("x", "b", seed, 90 + seed if seed < 5 else None) for seed in range(10)]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    assert compare(table, drop_failed=True).context.caveats == [
+        "The test leaves out failed runs of b (5 failed runs). A method whose runs fail can look "
+        "better than it is."
+    ]
+    assert compare(table[table["method"] != "b"].assign(method="c").pipe(
+        lambda other: pd.concat([table.iloc[:15], other]))).context.caveats == []  # fmt: skip

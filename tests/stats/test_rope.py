@@ -126,3 +126,10 @@ def test_rounding_does_not_make_constant_differences_vary():
     assert rope_probabilities([0.2, 0.3, 0.4], [0.1, 0.2, 0.3], 0.09) == (1.0, 0.0, 0.0)
     assert rope_probabilities([0.1 + 0.2] * 3, [0.3] * 3, 0) == (0.5, 0.0, 0.5)
     assert rope_probabilities([0.1 + 0.2, 0.3], [0.3, 0.3], 0) == (0.5, 0.0, 0.5)
+
+
+@pytest.mark.parametrize("pair", [(0.80, 0.81), (0.81, 0.82), (0.82, 0.81)])
+def test_rounding_does_not_decide_a_difference_equal_to_the_rope(pair):
+    first, second = ({name: [score] for name in "AB"} for score in pair)
+    found = rope_probabilities(first, second, 0.01)
+    assert tuple(found) == (0, 1, 0)

@@ -260,3 +260,9 @@ def test_separated_scores_are_significant_from_the_first_decisive_look_on(num_me
     decided = found[found["better"].notna()]
     first = None if decided.empty else decided["seeds"].min()
     assert first == design.first_decisive
+
+
+def test_many_scores_where_lower_is_better():
+    samples = {"a": range(150), "b": range(150, 300)}
+    found = sequential_test(samples, [150], higher_is_better=False)
+    assert found.pairs["better"].to_list() == ["a"]

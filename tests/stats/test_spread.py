@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
-from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
+from relation_tf.stats.spread import error_of_sum, is_constant, scaled_residuals, unequal_spread
 
 WIDE = np.array([0.1, 0.4, 0.5, 0.6, 0.9])
 
@@ -67,3 +67,17 @@ def test_welch_does_not_test_scores_that_differ_by_rounding():
     found = welch({"a": [0.1 + 0.2, 0.3, 0.3], "b": [0.4, 0.4, 0.4]})
     assert found.pvalue.loc["a", "b"] == 1
     assert "not tested" in found.notes[0]
+
+
+def test_error_of_large_scores():
+    error, freedom = error_of_sum([np.array([20.0, 21, 22]), np.array([25, 1e90, 30])])
+    assert error == pytest.approx(1e90 / 3)
+    assert freedom == pytest.approx(2)
+
+
+def test_joined_residuals_have_the_pooled_variance():
+    rng = np.random.default_rng(0)
+    own = [rng.normal(size=n) for n in (2, 2, 9)]
+    joined = np.concatenate([scaled_residuals(scores) for scores in own])
+    variances = [scores.var(ddof=1) for scores in own]
+    assert np.square(joined).sum() == pytest.approx(np.dot([2, 2, 9], variances))

@@ -331,3 +331,11 @@ def test_only_tests_with_an_asymptotic_p_say_so():
     assert "asymptotic" not in str(welch(samples))
     assert "Steel-Dwass, asymptotic p" in str(steel_dwass(samples, method="asymptotic"))
     assert "exact p" in str(brunner_munzel(samples))
+
+
+def test_random_arrangements_do_not_depend_on_the_chunks(monkeypatch):
+    null = unequal_spread._null.__wrapped__
+    whole = null((1,) * 30, 15, 500, 0)
+    monkeypatch.setattr(unequal_spread, "_MOST_LABELS", 100)
+    assert np.array_equal(null((1,) * 30, 15, 500, 0), whole)
+    assert np.array_equal(null((1, 2, 3), 2, 100, 0), null((1, 2, 3), 2, 15, 1))  # all 15

@@ -158,7 +158,7 @@ def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[
 
 
 def _times_of_runs(results: Results) -> pd.DataFrame:
-    """Return one row per finished run with a target.
+    """Return one row per run with a target; a failed run has no times.
 
     Columns: `task`, `method`, `seed`, `reached`, `epochs`, `seconds` (training and validation of
     all epochs, without compilation and the predictions at the end), `seconds_epoch` (mean per
@@ -179,6 +179,13 @@ def _times_of_runs(results: Results) -> pd.DataFrame:
                     "seconds_compilation": took["compilation"],
                 }
             )
+    # A failed run did not reach the target either.
+    errors, there = dict(results.failures), {(row["task"], row["method"]) for row in rows}
+    rows += [
+        {"task": run.task, "method": run.method, "seed": run.seed, "reached": False}
+        for run in results.requested
+        if str(run) in errors and (run.task, run.method) in there
+    ]
     return pd.DataFrame(rows)
 
 
