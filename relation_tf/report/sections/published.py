@@ -215,13 +215,13 @@ class Layout(Section):
             title = f"score{unit}" if measure == SCORE else measure
             columns, rows = _grid(measure, layout, context, results)
             legend = "; ".join(_legend(rows, context))
-            beside = "; in parentheses: the paper's value" if context.published else ""
+            paper_values = "; in parentheses: the paper's value" if context.published else ""
             table = Table(
                 f"Table: {title}, in the paper's layout",
                 columns,
                 rows,
                 "scores",
-                Paper(f"layout-{place}", title.capitalize(), f": {legend}{beside}."),
+                Paper(f"layout-{place}", title.capitalize(), f": {legend}{paper_values}."),
             )
             note = Paragraph(f"{capital(legend)}.", "note")
             blocks += [Heading(title.capitalize()), table, note]
