@@ -6,7 +6,6 @@ Keras and TensorFlow are imported when a session starts.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import sys
 from collections.abc import Callable
@@ -26,7 +25,7 @@ LOG = "tensorflow.log"
 
 _LEAST_ADDRESS_SPACE = 3000  # MiB on two cores; with less, TensorFlow aborts or does not end
 
-_peaks: list[int] = []  # peaks of the run before resets
+_device_peaks: list[int] = []  # peaks of the first GPU during the run, before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
 
 
@@ -124,12 +123,12 @@ def forget_peaks() -> Literal["run", "process"]:
     """Reset the peaks of memory; return `"process"` if the system cannot reset them."""
     import tensorflow as tf
 
+    _device_peaks.clear()
     if uses_gpu():
         tf.config.experimental.reset_memory_stats("GPU:0")
     try:
         _CLEAR_REFS.write_text("5", "utf-8")
         _memory("VmHWM")
-        _peaks.clear()
     except (OSError, ValueError):
         return "process"
     return "run"
@@ -144,12 +143,13 @@ def peaks() -> dict[str, int | None]:
     import tensorflow as tf
 
     try:
-        resident: int | None = max([_memory("VmHWM"), *_peaks])
+        resident: int | None = _memory("VmHWM")
     except (OSError, ValueError):
         resident = peak_memory()
     device = None
     if uses_gpu():
-        device = tf.config.experimental.get_memory_info("GPU:0")["peak"] // 2**20
+        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        device = max([peak, *_device_peaks]) // 2**20
     return {
         "peak_memory_mib": None if resident is None else resident // 2**20,
         "base_memory_mib": _base[0] // 2**20 if _base else None,
@@ -158,26 +158,31 @@ def peaks() -> dict[str, int | None]:
 
 
 def memory_of(compute: Callable[[], object]) -> int | None:
-    """Return the additional peak memory of a computation in bytes.
+    """Return the additional peak memory of a computation of TensorFlow in bytes.
 
-    Unused memory of the process is returned to the system first, so that the value does not depend
-    on earlier computations. Returns None on a GPU and on systems other than Linux with glibc.
+    TensorFlow's allocator counts it. Resident memory would be too small: TensorFlow keeps the
+    memory of earlier computations and uses it again.
 
     Args:
         compute: The computation. Run it once before: memory that it keeps is then not counted.
+
+    Returns:
+        Bytes on the first GPU or, without a GPU, the CPU; None if its allocator does not count.
     """
-    if uses_gpu():
-        return None
+    import tensorflow as tf
+
+    device = "GPU:0" if uses_gpu() else "CPU:0"
+    memory = tf.config.experimental.get_memory_info
     try:
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-        before = _memory("VmRSS")
-        _peaks.append(_memory("VmHWM"))  # which the next line resets
-        _CLEAR_REFS.write_text("5", "utf-8")
+        earlier = memory(device)
+        tf.config.experimental.reset_memory_stats(device)
         compute()
-        return max(0, _memory("VmHWM") - before)
-    except (AttributeError, OSError, TypeError, ValueError):
+        peak = memory(device)["peak"]
+    except ValueError:
         return None
+    if uses_gpu():
+        _device_peaks.append(earlier["peak"])
+    return max(0, peak - earlier["current"])
 
 
 def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:

@@ -1,30 +1,49 @@
-"""Memory of a process."""
+"""Memory of a computation."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
+import tensorflow as tf
 
-from relation_tf.training.session import memory_of, uses_gpu
+from relation_tf.training import session
 
 pytestmark = pytest.mark.tensorflow
 MIB = 2**20
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+def _ones(mib: int) -> tf.Tensor:
+    return tf.ones(mib * MIB // 4)
+
+
 def test_memory_of_a_computation_is_what_it_adds() -> None:
-    if uses_gpu():
-        pytest.skip("memory of a GPU is not measured")
-    np.ones(128 * MIB // 8)  # an earlier computation that needed more
-    kept = np.ones(64 * MIB // 8)
-    found = memory_of(lambda: float(np.ones(32 * MIB // 8).sum()))
-    assert kept.size
-    assert found is not None
-    assert 30 * MIB <= found <= 48 * MIB
+    _ones(128)  # an earlier computation that needed more, and whose memory TensorFlow keeps
+    kept = _ones(64)
+    found = session.memory_of(lambda: _ones(32))
+    if found is None:
+        pytest.skip("TensorFlow's allocator does not count the memory of this processor")
+    assert kept.shape
+    assert 32 * MIB <= found < 33 * MIB
 
 
-def test_memory_is_unknown_without_the_files_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relation_tf.training.session._STATUS", Path("/no/such/file"))
-    assert memory_of(lambda: None) is None
+def test_memory_is_unknown_without_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_counts(device: str) -> dict[str, int]:
+        raise ValueError(f"Allocator stats not available for device {device}")
+
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", no_counts)
+    assert session.memory_of(lambda: None) is None
+
+
+def test_peak_of_a_gpu_stays_that_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = {"current": 100 * MIB, "peak": 512 * MIB}
+    experimental = tf.config.experimental
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    monkeypatch.setattr(experimental, "get_memory_info", lambda device: dict(gpu))
+    monkeypatch.setattr(
+        experimental, "reset_memory_stats", lambda device: gpu.update(peak=gpu["current"])
+    )
+    session.forget_peaks()
+    gpu["peak"] = 512 * MIB
+    assert session.memory_of(lambda: gpu.update(peak=130 * MIB)) == 30 * MIB
+    assert session.peaks()["peak_device_memory_mib"] == 512
+    session.forget_peaks()
+    assert session.peaks()["peak_device_memory_mib"] == 100
