@@ -18,6 +18,7 @@ from pydantic import Field
 
 from relation_tf import registry
 from relation_tf.errors import SuiteError, no_such_module
+from relation_tf.loaded_modules import check_unedited
 from relation_tf.quiet import loading_quietly
 
 ENTRY_POINTS = "relation_tf.plugins"
@@ -38,7 +39,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
         folder: Another folder to search.
 
     Raises:
-        SuiteError: If a module cannot be found or raises an error.
+        SuiteError: If a module cannot be found, raises an error, or was edited after its import.
     """
     load_installed_plugins()
     modules = [modules] if isinstance(modules, str) else [*modules]
@@ -51,6 +52,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
         if module not in sys.modules:
             _import(module)
         _check_source(module, places)
+        check_unedited(module)
 
 
 def _import(module: str) -> None:
@@ -132,6 +134,7 @@ def _sources(module: str) -> dict[str, bytes]:
         for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:
             key = file.relative_to(folder).as_posix()
             if file.is_file() and key not in sources:
+                check_unedited(key.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
                 sources[key] = file.read_bytes()
                 if not installed:
                     left |= _imports(sources[key])

@@ -22,6 +22,7 @@ from relation_tf.errors import (
     no_such_module,
     quote,
 )
+from relation_tf.loaded_modules import check_unedited
 from relation_tf.registry import MECHANISMS, Mechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
@@ -350,10 +351,12 @@ def load(path: str, kind: str = "mechanism") -> Any:
 
     Raises:
         ValueError: If the module or the name does not exist.
+        SuiteError: If the module was edited after its import.
     """
     module_name, _, attribute = path.rpartition(":")  # a path may begin with C:
     try:
         module = importlib.import_module(module_name)
+        check_unedited(module_name)
         return operator.attrgetter(attribute)(module)
     except (ImportError, AttributeError) as error:
         reason = _line(str(error), 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 
@@ -145,7 +146,8 @@ def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, 
     config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
     layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")])
     assert layer_checks._cached(config) == [("Own", "padding", "It leaks.")]
-    helper.write_text("SCALE = 2\n", encoding="utf-8")
+    helper.write_text("SCALE = 20\n", encoding="utf-8")
+    importlib.reload(sys.modules["leaky_helper"])
     assert layer_checks._cached(config) is None
 
 
