@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pandas as pd
@@ -35,12 +36,14 @@ class Study:
         folder: Folder of the results.
         page: Folder of the page that describes it.
         notes: Known differences from the paper, by task; those of all tasks under an empty name.
+        of_methods: Known differences of single methods from the paper.
     """
 
     name: str
     folder: str
     page: str
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    of_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 _GLUE = {
@@ -49,8 +52,12 @@ _GLUE = {
 }
 _READOUT = "only the output of the first token is computed"
 _CHOSEN = "rank, vocabulary and test split are our choices"
-_REVIEWS = ["GloVe vectors for only 20 to 25 % of the words", "patience 5 instead of 10"]
-_TOGETHER = ["GloVe vectors for only 12.5 % of the words", "patience 5 instead of 10",
+_PATIENCE = "patience 5 instead of 10"
+_CUT = "texts are cut at 200 tokens"
+_NARROW = "100 units instead of 300"
+_OWN_VECTORS = ["vectors of width 100 trained on reviews", _PATIENCE, _CUT, _NARROW]
+_SUBSET = ["GloVe vectors for only 20 to 25 % of the words", _PATIENCE, _NARROW]
+_TOGETHER = ["GloVe vectors for only 12.5 % of the words", _PATIENCE, _NARROW,
              "4 of 16 domains trained together"]  # fmt: skip
 STUDIES = (
     Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE),
@@ -63,7 +70,8 @@ STUDIES = (
     Study("Relation, Table 2, running", "relation-table2-running", "relation-table2-validation",
           {"": [_READOUT]}),
     Study("Contextualizer, Table 2", "contextualizer-table2", "contextualizer-table2",
-          {"": [_CHOSEN, "Transformers of 1M and more learn little in 10 epochs"]}),
+          {"": [_CHOSEN]},
+          {f"transformer-{size}": ["learns little in 10 epochs"] for size in ("1M", "1.5M", "2M")}),
     Study("Contextualizer, Table 3", "contextualizer-table3", "contextualizer-table3",
           {"": [_CHOSEN]}),
     Study("Contextualizer, Table 3, without b", "contextualizer-table3-without-biases",
@@ -72,24 +80,23 @@ STUDIES = (
           {"": [_CHOSEN]}),
     Study("FCSR, Table 3", "fcsr-table3", "fcsr-table3",
           {"": ["vectors of width 100 trained on reviews, news and tweets",
-                "patience 5 instead of 10"],
+                _PATIENCE, _NARROW],
            "AG-News": ["AG News is a sample of 8,798 training rows"],
            "Yelp-full": ["Yelp Full is a sample of 900 training rows"]}),
     Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4",
-          {"": ["vectors of width 100 trained on reviews", "patience 5 instead of 10",
-                "two seeds"]}),
+          {"": [*_OWN_VECTORS, "two seeds"]}),
     Study("FCSR, Table 4, GloVe vectors", "fcsr-table4-glove", "fcsr-table4-glove",
-          {"": _REVIEWS}),
+          {"": _SUBSET}, {"s-lstm": ["five steps instead of nine"]}),
     Study("FCSR, Table 4, word vectors", "fcsr-vectors", "fcsr-vectors",
-          {"": ["vectors of width 100 trained on reviews", "patience 5 instead of 10"]}),
+          {"": _OWN_VECTORS}),
     Study("FCSR, Table 4, word vectors of width 300", "fcsr-vectors-300", "fcsr-vectors",
-          {"": ["vectors trained on reviews", "patience 5 instead of 10"]}),
+          {"": ["vectors trained on reviews", _PATIENCE, _CUT]},
+          {"cnn": ["300 filters of each width (elsewhere 100)"]}),
     Study("FCSR, Table 4, tuned settings", "fcsr-settings", "fcsr-settings",
-          {"": [*_REVIEWS, "tuned on validation data"]}),
+          {"": [*_SUBSET, _CUT, "tuned on validation data"]}),
     Study("FCSR, Table 4, tuned settings and word vectors", "fcsr-settings-vectors",
           "fcsr-settings",
-          {"": ["vectors of width 100 trained on reviews", "patience 5 instead of 10",
-                "tuned on validation data"]}),
+          {"": [*_OWN_VECTORS, "tuned on validation data"]}),
     Study("FCSR, Table 5", "fcsr-table5", "fcsr-table5", {"": _TOGETHER}),
     Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
           {"": [*_TOGETHER, "a lower learning rate"]}),
@@ -97,7 +104,7 @@ STUDIES = (
     Study("FCSR, Figure 4", "fcsr-figure4", "fcsr-figure4",
           {"": ["GloVe vectors for only 11 % of the words", "patience 5 instead of 40"]}),
     Study("FCSR, Figure 5", "fcsr-figure5", "fcsr-figure5",
-          {"": ["random embeddings of width 60 instead of GloVe 300", "patience 5 instead of 10"]}),
+          {"": ["random embeddings of width 60 instead of GloVe 300", _PATIENCE]}),
     Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
           {"": ["the paper does not name the dataset of this figure"]}),
 )  # fmt: skip
@@ -122,6 +129,10 @@ def compared(study: Study) -> pd.DataFrame:
     notes = {task: [*study.notes.get("", ()), *study.notes.get(task, ())] for task in suite.tasks}
     published = load_published(suite.published)
     found = compare_published(published, suite, pd.concat(ours, ignore_index=True), notes)
+    found["reason"] = [
+        "; ".join([*_split(reason), *study.of_methods.get(method, ())])
+        for reason, method in zip(found["reason"], found["method"], strict=True)
+    ]
     whole = found["n"] == len(suite.seeds)
     return found[whole & _is_finite(found)].reset_index(drop=True)
 
@@ -163,7 +174,8 @@ def _split(reason: str) -> list[str]:
 
 
 def _letter(place: int) -> str:
-    return "abcdefghijklmnopqrstuvwxyz"[place]
+    """Return a, b, ... z, aa, bb, ..."""
+    return ascii_lowercase[place % 26] * (1 + place // 26)
 
 
 def _numbers(own: pd.DataFrame) -> str:
