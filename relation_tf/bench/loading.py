@@ -77,12 +77,16 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
     config = _config(path)
     digest = custom_digest(config.custom_layers, f"method {config.method}")
     if digest != config.mechanism_digest:
-        raise SuiteError(f"{path}: method {config.method}: its layer has changed since the run")
+        raise SuiteError(
+            f"{path}: method {config.method}: its layer has changed since the run. Restore the "
+            "layer, or train the run again"
+        )
     if not config.has_built_in_layer:
         plugins = shaping_plugins({*config.plugins, *load_installed_plugins()})
         if config.plugins_digest not in (None, plugins_digest(plugins)):
             raise SuiteError(
-                f"{path}: method {config.method}: its plugins have changed since the run"
+                f"{path}: method {config.method}: its plugins have changed since the run. Restore "
+                "the plugins, or train the run again"
             )
     whole = find_task(config.entry)
     generated = load_task(config.entry, **config.reading()) if whole.generated else None

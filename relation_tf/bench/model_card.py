@@ -149,15 +149,15 @@ def _sizes(result: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _loading(trained: TrainedModel, format: str) -> Iterator[str]:
-    several = len(trained.model.inputs) > 1
+    several = trained.num_texts > 1
     if format == "keras":
-        text = '[("a text", "another text")]' if several else '["a text"]'
+        text = [trained.sample]
         task = f", task={trained.task.name!r}" if trained.config.group else ""
         yield _code(
             "import relation_tf",
             "",
             f'trained = relation_tf.load("FOLDER"{task})  # this folder, or "hf://USER/REPO"',
-            f"print(trained, trained.predict({text}))",
+            f"print(trained, trained.predict({text!r}))",
         )
         yield "Keras reads the network alone, if the modules of its layers are imported:\n"
         yield _code("import keras", *_imports(trained), "",

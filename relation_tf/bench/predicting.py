@@ -164,7 +164,8 @@ class _FinishedRun:
         if trained is not None and trained != found:
             raise SuiteError(
                 f"{self.folder}: this run was trained on other data "
-                f"({', '.join(differing_splits(trained, found))}) than {data.source}"
+                f"({', '.join(differing_splits(trained, found))}) than {data.source}. Use the "
+                "files of the training"
             )
 
 
@@ -212,7 +213,10 @@ def _make_trainer(
     load_plugins(config.plugins)
     digest = custom_digest(config.custom_layers, f"method {config.method}")
     if digest != config.mechanism_digest:
-        raise SuiteError(f"method {config.method}: its layer has changed since the run")
+        raise SuiteError(
+            f"method {config.method}: its layer has changed since the run. Restore the layer, or "
+            "train the run again"
+        )
     start_tensorflow(folder / LOG, config.threads)
     import keras
 
@@ -260,7 +264,9 @@ def _outputs(
             with np.load(path, allow_pickle=False) as file:
                 trainer.restore([*file.values()])
     except Exception as error:  # any error in the file
-        raise SuiteError(f"{path}: expected the weights of this run: {error}") from error
+        raise SuiteError(
+            f"{path}: must have the weights of this run: {error}. Train the run again"
+        ) from error
     with interrupts_delayed():
         outputs, metrics = trainer.predict()
     for name in trainer.task.task.scored:

@@ -351,7 +351,7 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
         written = f"{values['task']}/{values['method']}/seed-{values['seed']}"
         if written != run:
             raise SuiteError(
-                f"{folder / file}: expected task, method and seed of run {run}. "
+                f"{folder / file}: must have task, method and seed of run {run}. "
                 f"Received: {written:.160}"
             )
     task = suite.find_task(result["task"])
@@ -361,7 +361,7 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
     }:
         wanted = "; ".join(f"{', '.join(task.metrics_of(name))} for {name}" for name in expected)
         raise SuiteError(
-            f"{folder / 'result.json'}: key 'metrics': expected {wanted}. "
+            f"{folder / 'result.json'}: key 'metrics': must have {wanted}. "
             f"Received: {result['metrics']!r:.80}"
         )
     _read_history(suite, result["task"], folder / "history.csv")

@@ -87,7 +87,7 @@ def tune(
 
 
 def already_tuned(suite: Suite, folder: Path) -> Suite:
-    """Return the suite with the settings that finished runs of its sweep choose, if there are any.
+    """Return the suite with only those tuned settings that finished runs of its sweep choose.
 
     Args:
         suite: A suite with `sweep`.
@@ -97,7 +97,7 @@ def already_tuned(suite: Suite, folder: Path) -> Suite:
         SuiteError: If the folder of the sweep cannot be read, or is that of another sweep.
     """
     if not (folder / SWEEP / "suite.toml").exists():
-        return suite
+        return suite.model_copy(update={"tuned": []})  # `tune` chooses them
     RunFolder(folder / SWEEP).check_runs(tuning_suite(suite))
     table = sweep_table(suite, read_results(folder / SWEEP))
     return suite.model_copy(update={"tuned": _choices(suite, folder, table)[0]})

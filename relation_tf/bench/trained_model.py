@@ -17,7 +17,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import read_json
 from relation_tf.tasks.batches import evaluation_batches
-from relation_tf.tasks.diagnostics.rows import Symbols
+from relation_tf.tasks.diagnostics.rows import NOTHING, Symbols
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.rows import Ragged, Texts
@@ -112,7 +112,10 @@ class TrainedModel:
         outputs = self._outputs(texts)
         if self.task.labels is None and self._targets is None:
             outputs = outputs[:, 0]
-        return words_of(self.task, outputs, self._targets)
+        words = words_of(self.task, outputs, self._targets)
+        if self.task.token_labels:  # padding has the label NOTHING
+            words = np.array([each.rstrip(f" {NOTHING}") for each in words], dtype=object)
+        return words
 
     def predict_proba(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the probabilities of the classes, `(texts, classes)`, in the order of `labels`.
@@ -144,9 +147,18 @@ class TrainedModel:
         return [column.pad(np.arange(len(column))) for column in columns]
 
     @property
-    def _num_texts(self) -> int:
+    def num_texts(self) -> int:
         """Number of texts of a row."""
         return len(self.task.inputs) if self._generated is None else 1
+
+    @property
+    def sample(self) -> str | tuple[str, str]:
+        """A text, or a pair of texts, that `predict` accepts."""
+        if isinstance(self.vocabulary, Characters):
+            return self.vocabulary.tokens[-1] * 3
+        if isinstance(self.vocabulary, Symbols):
+            return " ".join(self.vocabulary.tokens[1:3])
+        return ("a text", "another text") if self.num_texts == 2 else "a text"
 
     @property
     def _targets(self) -> Characters | Symbols | None:
@@ -155,7 +167,7 @@ class TrainedModel:
     @property
     def _predicts(self) -> str:
         """The kind of prediction, for messages."""
-        each = "pair of texts" if self._num_texts == 2 else "text"
+        each = "pair of texts" if self.num_texts == 2 else "text"
         if self.task.written:
             return f"a text for each {each}"
         if self.task.token_labels:
@@ -168,18 +180,18 @@ class TrainedModel:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
-        rows = [(each,) if self._num_texts == 1 else each for each in texts]
+        rows = [(each,) if self.num_texts == 1 else each for each in texts]
         if not rows:
             raise DataError("texts must have one or more texts. Received: none")
         for number, row in enumerate(rows):
-            if isinstance(row, str) or not _are_strings(row, self._num_texts):
-                form = "a string" if self._num_texts == 1 else "a pair of strings"
-                found = row[0] if self._num_texts == 1 else row
+            if isinstance(row, str) or not _are_strings(row, self.num_texts):
+                form = "a string" if self.num_texts == 1 else "a pair of strings"
+                found = row[0] if self.num_texts == 1 else row
                 raise DataError(
                     f"text {number} must be {form} for task {self.task.name}. "
                     f"Received: {found!r:.60}"
                 )
-        return [self._encode([row[i] for row in rows]) for i in range(self._num_texts)]
+        return [self._encode([row[i] for row in rows]) for i in range(self.num_texts)]
 
     def _encode(self, texts: list[str]) -> Ragged | Texts:
         vocabulary = self.vocabulary
@@ -233,7 +245,7 @@ class TrainedModel:
         def compute(inputs: tuple[Any, ...]) -> Any:
             return self.model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
 
-        return trace(compute, (ids,) * self._num_texts)
+        return trace(compute, (ids,) * self.num_texts)
 
 
 def _are_strings(row: Any, count: int) -> bool:

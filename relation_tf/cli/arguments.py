@@ -66,7 +66,7 @@ class SuiteOptions:
     )
     settings: tuple[str, ...] = option(
         (),
-        "Override a setting of the suite, such as epochs=20. Repeatable.",
+        "Override a key of the suite, such as epochs=20. Repeatable.",
         "KEY=VALUE",
         flag="--set",
     )

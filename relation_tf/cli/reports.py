@@ -111,9 +111,8 @@ class ComparisonOptions:
     )
     families: str | None = option(
         None,
-        "Groups of methods; methods are compared only within their group. For suites, you can "
-        "instead give the name of a setting, such as units: methods with the same value form a "
-        "group.",
+        "Families of methods; methods are compared only within their family. For suites also a "
+        "key, such as units: methods with the same value form a family.",
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )

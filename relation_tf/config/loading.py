@@ -117,8 +117,16 @@ def _toml_fault(path: Path, error: Exception) -> str:
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Replace keys of a suite and remove them from its overrides and its sweep."""
+    """Replace keys of a suite and remove them from its overrides and its sweep.
+
+    Overrides and tuned settings of tasks that are replaced are removed.
+    """
     values |= settings
+    if _are_names(tasks := settings.get("tasks")):
+        if "overrides" not in settings and isinstance(overrides := values.get("overrides"), dict):
+            values["overrides"] = {name: overrides[name] for name in overrides if name in tasks}
+        if "tuned" not in settings and isinstance(tuned := values.get("tuned"), list):
+            values["tuned"] = [each for each in tuned if _task_of(each) in (None, *tasks)]
     sweep = values.get("sweep")
     if "sweep" not in settings and isinstance(sweep, dict) and sweep.keys() & settings.keys():
         kept = {key: value for key, value in sweep.items() if key not in settings or key == "seeds"}
@@ -132,6 +140,10 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
         for own in overrides.values():
             for key in settings if isinstance(own, dict) else ():
                 own.pop(key, None)
+
+
+def _task_of(tuned: Any) -> Any:
+    return tuned.get("task") if isinstance(tuned, dict) else None
 
 
 def drop_judges(

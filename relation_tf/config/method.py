@@ -48,7 +48,7 @@ def _count(size: Any) -> Any:
     return size
 
 
-Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
+Size = Annotated[int, Field(ge=1, lt=2**31), BeforeValidator(_count)]
 # Short names of options in names of methods; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
 

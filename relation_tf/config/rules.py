@@ -396,6 +396,9 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
         yield "tuned", choice.task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
         expected = f"a method of the suite: {join_names(facts.names)}"
         yield "tuned", choice.method, facts.names, expected
+        swept = [] if suite.sweep is None else [*suite.sweep.values]
+        for key in choice.settings if swept else ():
+            yield "tuned", key, swept, f"settings of the sweep: {join_names(swept)}"
     if isinstance(suite.families, str):
         shared = sorted(facts.keys - {"task", "method"})
         expected = f"one of {join_names(shared)}, or lists of methods"

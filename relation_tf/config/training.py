@@ -50,7 +50,7 @@ def can_be_written(options: dict[str, Any]) -> dict[str, Any]:
 def _each_once(sources: list[RandomSource]) -> list[RandomSource]:
     """Sort random sources, so that equal sets are equal lists."""
     if not sources or len({*sources}) < len(sources):
-        raise ValueError("must have one or more of 'init', 'order' and 'split', without repetition")
+        raise ValueError("one or more of 'init', 'order' and 'split', without repetition")
     return [source for source in get_args(RandomSource) if source in sources]
 
 

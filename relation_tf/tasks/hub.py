@@ -64,8 +64,9 @@ def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource 
     hub = dataset.hub or HUB.get(task.name)
     if hub is None:
         return Missing("no Hugging Face dataset is known. Declare it as [[task]] with the key hub")
-    places = [*_places(hub, hub.config, folders.data, cached)]
-    for folder in places:
+    places = []
+    for folder in _places(hub, hub.config, folders.data, cached):
+        places.append(folder)
         with readable(folder):
             found = _splits_in(folder)
         if found:

@@ -115,7 +115,7 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
     expected = vocabulary.size, settings["embedding_dim"]
     if embedding.shape != expected:
         raise SuiteError(
-            f"{run / WEIGHTS}: expected an embedding of shape {expected}, as "
+            f"{run / WEIGHTS}: must have an embedding of shape {expected}, as "
             f"{vocabulary_of(folder).name} and config.json say. Received: shape {embedding.shape}"
         )
     mechanism, seed = str(found["mechanism"]), int(found["seed"])
@@ -168,12 +168,14 @@ def _folder(path: str | Path) -> Path:
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     """Return the result of a finished run."""
     done = finished_runs(folder)
+    if not done:
+        raise SuiteError(
+            f"{folder}: has no finished run. Run the same `relation-tf pretrain` command again"
+        )
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
     if not runs:
         made = [*dict.fromkeys(str(run["method"]) for run in done)]
-        raise SuiteError(
-            f"{folder}: has no finished run of {method}, only of {join_names(made) or 'none'}"
-        )
+        raise SuiteError(f"{folder}: has no finished run of {method}, only of {join_names(made)}")
     for run in runs:
         if seed in (None, run["seed"]) or len(runs) == 1:
             return run

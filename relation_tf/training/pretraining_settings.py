@@ -60,7 +60,7 @@ class PretrainingSettings:
     evaluate_every: int = option(500, "Steps between evaluations.", "N", least=1)
     vary: str = option(
         "init,order",
-        "What a seed changes: init (weights), order (batches, masks, dropout).",
+        "Random sources that a seed changes: init (weights), order (batches, masks, dropout).",
         "NAME[,NAME]",
         choices=("init", "order", "init,order"),
     )

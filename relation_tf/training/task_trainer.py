@@ -181,12 +181,11 @@ class TaskTrainer(SuiteTrainer):
         config, task = self.config, self.task
         if not task.task.token_labels:
             return {}
+        widths = {name: getattr(config, name) for name in ("units", "embedding_dim", "options")}
+        if self.match is not None:
+            widths = networks.with_size(self.match, widths)
         longest = int(task.splits["train"].lengths.max())
-        return {
-            "state_bytes": state_bytes(
-                config.mechanism, config.units, config.embedding_dim, config.options, longest
-            )
-        }
+        return {"state_bytes": state_bytes(config.mechanism, max_length=longest, **widths)}
 
     def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
         """Train one epoch, counted from 1, with batches in the order of a seed.

@@ -287,8 +287,8 @@ def check_backend() -> None:
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise SuiteError(
-            "training runs needs the TensorFlow backend (layers and networks work on all three). "
-            f"Received: KERAS_BACKEND={backend}"
+            f"runs need KERAS_BACKEND=tensorflow. Received: {backend}. Layers and networks work "
+            "on JAX and PyTorch, too"
         )
 
 

@@ -20,8 +20,10 @@ import pandas as pd
 import pytest
 
 import relation_tf
+from relation_tf import loaded_modules
 from relation_tf.bench import groups, predict_missing, run_suite
 from relation_tf.bench.checksums import write_result
+from relation_tf.bench.exporting import export_model
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError
@@ -184,12 +186,15 @@ def test_written_text_is_that_of_the_run(tmp_path, monkeypatch):
     few = functools.partial(reversal, train=40, dev=8, test=6, lengths=(2, 4), long=(5, 6))
     monkeypatch.setitem(GENERATED, "reversal", few)
     method = {"mechanism": "gru-encoder-decoder", "units": 8}
-    run = train(tmp_path, None, tasks=["reversal"], method=[method])
+    run = train(tmp_path, None, tasks=["reversal"], method=[method], embedding_dim=100)
     model, rows = relation_tf.load(run), few().splits["test"]
     expected = predictions(run, "reversal.test")["prediction"].fillna("")
     assert model.predict([source for source, _ in rows]).tolist() == expected.tolist()
     with pytest.raises(DataError, match="a text must have the characters"):
         model.predict(["1"])
+    card = (export_model(run, tmp_path / "out") / "README.md").read_text()
+    assert f"trained.predict([{model.sample!r}])" in card
+    assert len(model.predict([model.sample])) == 1
 
 
 def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
@@ -206,6 +211,8 @@ def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
             assert answer in ("-", label)
             labelled += answer != "-"
     assert labelled >= len(expected)
+    assert model.predict(["1 0", "1 0 1 1"])[0] == model.predict(["1 0"])[0]
+    assert len(model.predict([model.sample])) == 1
     with pytest.raises(DataError, match="texts must have the symbols"):
         model.predict(["unknown"])
 
@@ -401,6 +408,7 @@ def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
         folder = train(tmp_path / "out", small_glue, method=[method], **changes)
         relation_tf.load(folder)
         module.write_text(module.read_text() + "\nCHANGED = True\n")
+        monkeypatch.delitem(loaded_modules._read, "changed_parts")  # as in a new process
         with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
             relation_tf.load(folder)
     finally:

@@ -158,7 +158,7 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     )
     assert "weights.npz: damaged: " in str(made)
     write_result(second, result)
-    with pytest.raises(SuiteError, match="expected the weights of this run"):
+    with pytest.raises(SuiteError, match="must have the weights of this run"):
         predict_missing(folder / "runs", folder / "data")
 
 

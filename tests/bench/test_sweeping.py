@@ -112,6 +112,8 @@ def test_the_folder_of_another_sweep_is_refused(tmp_path: Path, changes: dict[st
     for run in before.runs():
         write_finished(folder.start(run), run)
     assert len(already_tuned(asked(), tmp_path).tuned) == 4
+    own = [{"task": "CoLA", "method": "relation-8", "settings": {"learning_rate": 0.1}}]
+    assert already_tuned(asked(tuned=own), tmp_path / "new").tuned == []
     with pytest.raises(SuiteError, match="this finished run is not in suite small-sweep, which"):
         already_tuned(asked(**changes), tmp_path)
 

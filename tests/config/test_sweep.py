@@ -73,6 +73,10 @@ def test_all_combinations_are_tried() -> None:
         ),
         ({"tuned": [{"task": "RTE", "method": "x", "settings": {"tokens": "word"}}]}, "not 'toke"),
         (
+            {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {"epochs": 3}}]},
+            "key 'tuned': must be settings of the sweep: learning_rate, dropout. Received: 'epoc",
+        ),
+        (
             {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {}}] * 2},
             "one entry per task and method. Received: 2 for relation-64 on RTE",
         ),
@@ -108,3 +112,12 @@ def test_a_setting_of_the_call_is_not_swept() -> None:
     tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
     runs = load_suite(make_suite("mine", {**SUITE, "tuned": tuned}), {"dropout": 0.3}).runs()
     assert {run.dropout for run in runs} == {0.3}
+
+
+def test_entries_of_replaced_tasks_are_removed() -> None:
+    tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
+    values = {**SUITE, "tuned": tuned, "overrides": {"RTE": {"epochs": 7}}}
+    changed = load_suite(make_suite("mine", values), {"tasks": ["CoLA"]})
+    assert (changed.tuned, changed.overrides) == ([], {})
+    kept = load_suite(make_suite("mine", values), {"tasks": ["RTE"]})
+    assert [each.task for each in kept.tuned] == [*kept.overrides] == ["RTE"]

@@ -227,7 +227,7 @@ def test_a_folder_of_a_name_that_cannot_be(call):
 def test_a_result_of_another_run_is_named(folder):
     other = folder / "runs/RTE/baseline-8/seed-1/result.json"
     shutil.copy(other, folder / BROKEN / "result.json")
-    with pytest.raises(SuiteError, match=r"result\.json: expected task, method and seed of run "):
+    with pytest.raises(SuiteError, match=r"result\.json: must have task, method and seed of run "):
         read(folder)
 
 

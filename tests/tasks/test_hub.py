@@ -320,6 +320,9 @@ def test_a_custom_task_from_the_cache(tone_rows, tmp_path, monkeypatch):
         f"{tmp_path}/nyu-mll___glue: has several configurations, other, plain. "
         "Name one: hub = 'nyu-mll/glue/other'"
     )
+    WRITE["parquet"](tone_rows, tmp_path / "data" / "nyu-mll" / "glue")
+    found = find_source(task, "datasets", tmp_path / "data").read().splits["train"]
+    assert found.labels.tolist() == ROWS["tone"]
 
 
 def test_the_cache_spells_names_as_datasets_does():

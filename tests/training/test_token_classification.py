@@ -14,6 +14,7 @@ from relation_tf import networks
 from relation_tf.bench import run_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
+from relation_tf.networks.next_token import state_bytes
 from relation_tf.report import make_report
 from relation_tf.tasks import load_task
 from relation_tf.tasks.diagnostics import presets
@@ -117,10 +118,19 @@ def test_a_network_learns_to_compress() -> None:
 
 
 def test_a_network_that_compresses_has_a_size() -> None:
+    from relation_tf.training.task_trainer import TaskTrainer
+
     method = {"name": "attention", "mechanism": "attention", "size": "8K"}
-    part = steps(asked(tasks=["compress-small"], method=[method]))
-    own = networks.count_parameters(part.model)["network"]
+    config = asked(tasks=["compress-small"], method=[method]).runs()[0]
+    trainer = TaskTrainer(config, load_task(config.task))
+    own = networks.count_parameters(trainer.model)["network"]
     assert own == pytest.approx(8000, rel=0.1)
+    assert trainer.match.value != config.units
+    longest = int(trainer.task.splits["train"].lengths.max())
+    expected = state_bytes(
+        "attention", trainer.match.value, config.embedding_dim, config.options, longest
+    )
+    assert trainer._facts == {"state_bytes": expected}
 
 
 def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:

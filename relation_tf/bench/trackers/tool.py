@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from relation_tf.bench.checksums import FILES
 from relation_tf.files import read_json, write_json
 
 Status = Literal["finished", "failed", "interrupted"]
@@ -150,15 +151,15 @@ def parameters(config: Mapping[str, Any]) -> dict[str, bool | int | float | str]
 
 
 def summary(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a `result.json` by their path.
+    """Return the numbers of a `result.json` by their path, without the sizes of files.
 
     Example:
-        >>> summary({"seed": 1, "metrics": {"CoLA": {"matthews": 0.5}}, "stopped": "patience"})
+        >>> summary({"seed": 1, "metrics": {"CoLA": {"matthews": 0.5}}, "files": {"a": 5}})
         {'metrics/CoLA/matthews': 0.5}
     """
     return {
         key: float(value)
-        for key, value in _flat(result, "/")
+        for key, value in _flat({**result, FILES: None}, "/")
         if isinstance(value, int | float) and key != "seed"
     }
 
