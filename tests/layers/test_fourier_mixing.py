@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 
@@ -41,3 +42,16 @@ def test_the_fast_transform_keeps_float64() -> None:
         for algorithm in ("fft", "direct")
     )
     np.testing.assert_allclose(fast, direct, atol=1e-12)
+
+
+def test_fnet_of_keras_hub_mixes_equally() -> None:
+    hub = pytest.importorskip("keras_hub", reason="needs the package keras-hub")
+    x = tokens(0, 2, 9, 4)
+    encoder = hub.layers.FNetEncoder(intermediate_dim=3, layer_norm_epsilon=1e-5)
+    encoder.build(x.shape)
+    for variable in encoder.weights:  # without its feed-forward part
+        if variable.path.endswith("kernel"):
+            variable.assign(np.zeros(variable.shape))
+    norm = keras.layers.LayerNormalization(epsilon=1e-5)
+    expected = array(norm(norm(x + FourierMixing(4)(x))))
+    np.testing.assert_allclose(array(encoder(x)), expected, rtol=0, atol=1e-5)
