@@ -9,10 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from relation_tf.config import Method, Suite
 
 ROOT = Path(__file__).resolve().parents[1]
+# The same examples in every run, and no limit on the time of an example: machines differ.
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 
 
 def pytest_collection_finish() -> None:
@@ -75,9 +81,10 @@ def _no_wait_for_the_disk():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Use a temporary cache instead of the user's cache."""
+    """Use temporary folders instead of the user's cache and data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELATION_TF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TFDS_DATA_DIR", str(tmp_path_factory.mktemp("tfds")))
         yield
 
 

@@ -101,10 +101,19 @@ def test_every_package_is_in_the_reference():
     assert named == {*packages, "optimizers", "glue_submit", "commands"}
 
 
+def links(page: Path) -> list[str]:
+    """Return the links of a page to files."""
+    return re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+
+
+def test_blocks_and_links_are_found():
+    assert sum(len(blocks(page, "toml")) for page in PAGES) > 5
+    assert sum(len(links(page)) for page in PAGES) > 20
+
+
 @pytest.mark.parametrize("page", [README, *PAGES], ids=name_of)
 def test_links_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+    for target in links(page):
         path = (page.parent / target).resolve()
         inside = path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else ""
         assert path.is_file() or inside in NAV, f"{name_of(page)}: {target}"

@@ -85,14 +85,20 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
     ("arguments", "said"),
     [
         ("run demo", "training or loading a model needs the package tensorflow"),
-        ("plan demo", "training or loading a model needs the package tensorflow"),
-        ("pretrain scores.csv", "training or loading a model needs the package tensorflow"),
-        (
-            "export runs/runs/CoLA/relation-8/seed-1 --out exported",
-            "training or loading a model needs the package tensorflow",
+        *(
+            pytest.param(
+                command,
+                "training or loading a model needs the package tensorflow",
+                marks=pytest.mark.slow,
+            )
+            for command in (
+                "plan demo",
+                "pretrain scores.csv",
+                "export runs/runs/CoLA/relation-8/seed-1 --out exported",
+                "diagnose relation",
+            )
         ),
         ("check-layer relation", "the backend of Keras needs the package tensorflow"),
-        ("diagnose relation", "training or loading a model needs the package tensorflow"),
         ("download RTE", "TFDS needs the package tensorflow_datasets"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import sys
 import textwrap
 
@@ -77,6 +78,7 @@ def digest(tmp_path, monkeypatch):
         changed = module.replace(old, new) if old else module
         file = f"own_{len([*tmp_path.glob('*.py')])}"
         (tmp_path / f"{file}.py").write_text(textwrap.dedent(changed), encoding="utf-8")
+        importlib.invalidate_caches()
         found = layer_digest(f"{file}:{name}")
         del sys.modules[file]
         return found

@@ -123,8 +123,11 @@ def error_of(folder, run):
     ],
 )
 def test_wrong_options_are_one_line_before_the_first_run(tmp_path, suite, settings, message):
-    """In a worker, which would otherwise end with a traceback."""
-    assert message in str(first_error(suite(**settings).runs()[:1], tmp_path))
+    """Workers call the function: they would otherwise end with a traceback."""
+    error = first_error(suite(**settings).runs()[:1], tmp_path)
+    assert error is not None
+    assert message in error
+    assert "\n" not in error
 
 
 @pytest.mark.parametrize("chosen", [None, "false"])
@@ -233,6 +236,7 @@ def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fat
     assert all(worker.killed for worker in workers)
     errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
     assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
+    assert bool(errors) == ("failed" in expected)
 
 
 def test_idle_workers_are_stopped(tmp_path, suite):

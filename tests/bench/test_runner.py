@@ -166,8 +166,9 @@ def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, 
         allow_failing_checks=True,
         quiet=True,
     )
-    costs = [run["seed"] == 2 and both.history(run)["loss"].tolist() for run in both.runs]
-    assert costs[-1] == alone.history(alone.runs[0])["loss"].tolist()
+    losses = {run["seed"]: both.history(run)["loss"].tolist() for run in both.runs}
+    assert losses[2] == alone.history(alone.runs[0])["loss"].tolist()
+    assert losses[1] != losses[2]
 
 
 OWN = """
@@ -546,8 +547,8 @@ def test_peak_memory_is_of_the_run():
     del held
     assert session.forget_peaks() == "run"
     before = session.peaks()["peak_memory_mib"]
-    held = np.ones(30 * 2**17)
-    assert 25 <= session.peaks()["peak_memory_mib"] - before <= 35
+    held = np.ones(200 * 2**17)
+    assert 180 <= session.peaks()["peak_memory_mib"] - before <= 220
     assert len(held)
 
 

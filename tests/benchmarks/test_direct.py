@@ -14,15 +14,16 @@ MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
 
 
 @pytest.mark.parametrize(
-    ("layer", "equations"),
+    ("make", "equations"),
     [
-        (layers.Relation(4), direct.relation),
-        (layers.LinearAttention(4), direct.linear_attention),
-        (layers.Contextualizer(rank=3), direct.contextualizer),
-        (layers.LocalAttention(4, window=2), direct.local_attention),
+        (lambda: layers.Relation(4), direct.relation),
+        (lambda: layers.LinearAttention(4), direct.linear_attention),
+        (lambda: layers.Contextualizer(rank=3), direct.contextualizer),
+        (lambda: layers.LocalAttention(4, window=2), direct.local_attention),
     ],
 )
-def test_equations(layer, equations):
+def test_equations(make, equations):
+    layer = make()
     np.testing.assert_allclose(layer(X), equations(layer, X), atol=1e-5)
 
 

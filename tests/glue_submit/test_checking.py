@@ -249,9 +249,11 @@ def test_zip_bomb_with_a_wrong_size(members, rows, write_zip):
         struct.pack_into("<I", content, start + offset, 20)
     path.write_bytes(content)
     tracemalloc.start()
-    report = check(path, rows=rows)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    try:
+        report = check(path, rows=rows)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     (fault,) = messages(report)
     assert fault.startswith("CoLA.tsv: cannot be read: Bad CRC-32")
     assert peak < 10_000_000

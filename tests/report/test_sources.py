@@ -611,7 +611,7 @@ def test_a_pipe_has_no_digest(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     text = HEAD + rows("a", 0.8) + rows("b", 0.7)
-    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
     writer.start()
     report = compare(pipe)
     writer.join()

@@ -42,28 +42,35 @@ def test_failed_creation_leaves_no_folder(error):
     assert folders() == ["thing"]
 
 
-def run(code):
-    return subprocess.Popen(
-        [sys.executable, "-c", code], env=dict(os.environ), stdout=subprocess.PIPE, text=True
-    )
+def run(code, *arguments):
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, text=True)
 
 
 SLOW = """
-import time
+import os, sys, time
+from pathlib import Path
 from relation_tf.tasks.cache import made_once
+
+ready = Path(sys.argv[1])
 
 def make(folder):
     print("made", end=" ", flush=True)
     (folder / "file").write_text("wh")
-    time.sleep(0.3)
+    while len([*ready.iterdir()]) < 3:
+        time.sleep(0.01)
+    time.sleep(0.1)
     (folder / "file").write_text("whole")
 
+(ready / str(os.getpid())).touch()
 print((made_once("thing", make) / "file").read_text())
 """
 
 
-def test_one_process_creates_the_folder_and_others_wait():
-    processes = [run(SLOW) for _ in range(3)]
+def test_one_process_creates_the_folder_and_others_wait(tmp_path):
+    ready = tmp_path / "ready"
+    ready.mkdir()
+    processes = [run(SLOW, str(ready)) for _ in range(3)]
     said = sorted(process.communicate(timeout=600)[0].strip() for process in processes)
     assert said == ["made whole", "whole", "whole"]
 

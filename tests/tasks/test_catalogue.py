@@ -151,6 +151,7 @@ def test_folders_may_be_strings(small_glue, tmp_path):
     assert find_source("CoLA", "auto", str(small_glue), str(tmp_path)).kind == "files"
 
 
+@pytest.mark.usefixtures("built_in")
 def test_source_has_its_registered_name():
     """Runs record the name and use it to find the source again."""
 

@@ -141,6 +141,7 @@ def test_targets_are_shown_in_original_characters():
     assert "target: [START] 2 0 2 8 - 0 7 - 0 8 [END]" in listing.describe("dates")
 
 
+@pytest.mark.usefixtures("built_in")
 def test_tasks_of_a_group_are_described():
     group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
     reading = {"source": "miniglue"}

@@ -57,6 +57,7 @@ def test_an_official_number_of_rows_is_complete(data, end):
     assert [each.rows > each.expected for each in shortfalls(source)] == [True]
 
 
+@pytest.mark.usefixtures("built_in")
 def test_built_in_data_and_other_tasks_have_no_shortfalls():
     assert shortfalls(find_source("RTE", "miniglue")) == []
     assert load_task("RTE", "miniglue").notes == ()

@@ -11,7 +11,12 @@ import pytest
 
 from relation_tf import optimizers
 from relation_tf.errors import RelationError
-from relation_tf.registry import OPTIMIZERS, register_optimizer, register_stopping_rule
+from relation_tf.registry import (
+    OPTIMIZERS,
+    STOPPING_RULES,
+    register_optimizer,
+    register_stopping_rule,
+)
 from relation_tf.training.optimizing import _classes, make_optimizer, make_schedule
 from relation_tf.training.stopping import EarlyStopping, make_rule
 
@@ -148,7 +153,7 @@ def settings(stopping, **more):
     return SimpleNamespace(stopping=stopping, **values)
 
 
-def test_rule_is_created_from_its_declaration():
+def test_rule_is_created_from_its_declaration(request):
     rule, column = make_rule(settings("early_stopping", monitor="val_accuracy"))
     assert (type(rule), rule.patience, column) == (EarlyStopping, 3, "val_accuracy")
     assert rule.update(1, 0.5, list) is None
@@ -163,6 +168,7 @@ def test_rule_is_created_from_its_declaration():
             super().__init__(patience)
             self.most = most
 
+    request.addfinalizer(lambda: STOPPING_RULES.remove("doc-fixed"))
     rule, column = make_rule(settings("doc-fixed", stopping_options={"most": 7}))
     assert (rule.patience, rule.most, column) == (3, 7, "loss")
     with pytest.raises(RelationError, match=r"'doc-fixed': unknown option 'mst'\. .* one of most"):

@@ -227,7 +227,10 @@ def test_timed_suites_are_not_compared_with_trained_ones(results, tmp_path, suit
     assert "decoder-relation (b)" in again
 
 
-def test_a_plan_times_every_length(tmp_path):
+def test_a_plan_times_every_length(tmp_path, monkeypatch):
+    from relation_tf.training.step_timing import StepTimer
+
+    monkeypatch.setattr(StepTimer, "_time_pass", lambda timer: timer.tokens / 100)
     plan = plan_suite(asked(tasks=["decode-128", "decode-2048"]), tmp_path, quiet=True)
     assert plan.total == 8
     assert 0 < plan.hours[0] == plan.hours[1]
