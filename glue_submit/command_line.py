@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
+import io
 import itertools
 import json
 import os
@@ -144,6 +145,9 @@ def add_command(
 
 def run(app: typer.Typer, name: str) -> Any:
     """Run an application and return its exit code; its errors are raised."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a file on Windows may not have every character
     if f"_{name.replace('-', '_').upper()}_COMPLETE" in os.environ:
         # typer wraps descriptions at this width, and fish offers each line as a word.
         os.environ["COLUMNS"] = "1000"

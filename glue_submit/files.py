@@ -68,6 +68,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         >>> path.read_text()
         '1'
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:

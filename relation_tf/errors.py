@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import importlib.util
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PureWindowsPath
@@ -163,6 +164,14 @@ def in_one_line(where: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, RuntimeError) as error:
         raise SuiteError(f"{where}: {' '.join(str(error).split())}") from error
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error, without TensorFlow's locations and Keras's arguments."""
+    message = str(error).partition("Arguments received by")[0]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{type(error).__name__}: {last}"
 
 
 def reason_of(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import MissingPackageError
+from relation_tf.errors import MissingPackageError, SuiteError, join_names
 from relation_tf.interrupts import interrupts_delayed
 
 _BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; extras have the same names
@@ -49,8 +49,21 @@ def start_quietly(get: Callable[[str], Any]) -> Callable[[str], Any]:
     return get_quietly
 
 
+def check_backend_name() -> None:
+    """Check the name of Keras's backend before Keras is imported.
+
+    Raises:
+        SuiteError: If the environment variable has another name, such as `"pytorch"`.
+    """
+    backend = os.environ.get("KERAS_BACKEND") or _BACKENDS[0]
+    if backend not in (*_BACKENDS, "numpy", "openvino"):
+        names = join_names(_BACKENDS, " or ")
+        raise SuiteError(f"KERAS_BACKEND: must be {names}. Received: {backend}")
+
+
 @contextlib.contextmanager
 def _naming_missing_backend() -> Iterator[None]:
+    check_backend_name()
     try:
         yield
     except ModuleNotFoundError as error:

@@ -640,7 +640,7 @@ def test_filtered_run_lists_missing_predictions(tmp_path, call):
     code, out, _ = call(*command, "--tasks", "WNLI", "--methods", "baseline-64")
     assert code == 0
     unfinished = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI"
-    assert f"no submissions: not all runs of {unfinished} are done. Use --fill-missing" in out
+    assert f"no submissions: not all runs of {unfinished} are done. `relation-tf submit" in out
     assert out.endswith("1 of 1 requested runs are done; 35 other runs of the suite are pending\n")
     # The table has only what was requested.
     assert re.search(r"^WNLI", out, re.MULTILINE)

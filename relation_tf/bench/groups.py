@@ -21,12 +21,12 @@ from relation_tf.bench.checksums import write_result
 from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
+from relation_tf.bench.provenance import made_by, made_with, manifest
 from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import RelationError, SuiteError
+from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.files import replacing, write_json, write_table
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism

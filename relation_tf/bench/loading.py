@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from relation_tf import __version__
 from relation_tf.bench.checksums import damage_of_model
-from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
+from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import (
     load_installed_plugins,
     load_plugins,
@@ -47,7 +47,8 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
             written by `export_model` in the format `"keras"`, or `"hf://USER/REPO"` for such a
             folder in a repository of the Hugging Face Hub (extra `hub`).
         task: A task of the group that the model was trained on.
-        safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`.
+        safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`, and for a
+            custom layer inside `encoder`.
 
     Raises:
         SuiteError: If the folder has no model, its run is not finished or of another version of

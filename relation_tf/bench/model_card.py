@@ -10,6 +10,7 @@ import numpy as np
 
 from relation_tf.bench.models import MODEL, modules_of
 from relation_tf.bench.results import Results, read_results
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_text
 from relation_tf.stats.summary import mean_interval
@@ -148,20 +149,27 @@ def _sizes(result: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     return ((part, size) for part, size in result["parameters"].items() if isinstance(size, int))
 
 
+def needs_unsafe_mode(config: RunConfig) -> bool:
+    """Return True if a model names code outside its file, which Keras's safe mode refuses."""
+    nested = {*config.custom_layers} - {config.mechanism}
+    return bool(nested) or config.mechanism.startswith("saved-model:")
+
+
 def _loading(trained: TrainedModel, format: str) -> Iterator[str]:
     several = trained.num_texts > 1
     if format == "keras":
         text = [trained.sample]
         task = f", task={trained.task.name!r}" if trained.config.group else ""
+        unsafe = ", safe_mode=False" if needs_unsafe_mode(trained.config) else ""
         yield _code(
             "import relation_tf",
             "",
-            f'trained = relation_tf.load("FOLDER"{task})  # this folder, or "hf://USER/REPO"',
+            f'trained = relation_tf.load("FOLDER"{task}{unsafe})  # this folder, or "hf://USER/REPO"',
             f"print(trained, trained.predict({text!r}))",
         )
         yield "Keras reads the network alone, if the modules of its layers are imported:\n"
         yield _code("import keras", *_imports(trained), "",
-                    'model = keras.saving.load_model("model.keras")')  # fmt: skip
+                    f'model = keras.saving.load_model("model.keras"{unsafe})')  # fmt: skip
         return
     ids = "[first, second]" if several else "ids"
     if format == "saved-model":

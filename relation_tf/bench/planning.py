@@ -21,13 +21,12 @@ from relation_tf.bench.checksums import FILES
 from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
 from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
 from relation_tf.bench.groups import RunGroup, compile_network, group_runs
-from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import Outlook
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import RelationError, SuiteError
+from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.files import align
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import STOPPING_RULES

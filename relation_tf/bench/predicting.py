@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.bench.checksums import damage_of_model, write_result
 from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.inputs import check_folders
-from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.models import MODEL
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
+from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
@@ -89,6 +89,8 @@ def predict_missing(
     results = read_results(folder)
     check_folders(results.suite, data, tfds_folder)
     for name, error in results.failures:
+        if not results.suite.find_task(name.partition("/")[0]).answered:
+            continue
         lacking.setdefault(error, []).append(name)
     runs = [_FinishedRun.of(run) for run in results.runs]
     runs = [run for run in runs if find_task(run.config.entry).answered]

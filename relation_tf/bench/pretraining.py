@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench.groups import run_each, train_run
 from relation_tf.bench.layer_checks import TO_FIX, sentence
-from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import RunFolder, read_config, writing
+from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import (
     load_installed_plugins,
     load_plugins,

@@ -143,14 +143,6 @@ def _without_folder(argument: str) -> str:
     return f"{option}{equals}{path.name}" if path.is_absolute() else argument
 
 
-def one_line(error: Exception) -> str:
-    """Return the message of an error, without TensorFlow's locations and Keras's arguments."""
-    message = str(error).partition("Arguments received by")[0]
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{type(error).__name__}: {last}"
-
-
 def commit() -> str | None:
     """Return the commit of the checkout of this package, also on a cluster."""
     return os.environ[COMMIT] or None if COMMIT in os.environ else _commit()

@@ -15,7 +15,6 @@ from relation_tf.bench.groups import RunGroup, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
-from relation_tf.bench.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -38,6 +37,7 @@ from relation_tf.bench.sweeping import (
 )
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
+from relation_tf.config.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey

@@ -33,7 +33,7 @@ def export(
     ] = None,
     unsafe: Annotated[
         bool,
-        typer.Option("--unsafe", help="Load models that can run any code (saved-model:PATH)."),
+        typer.Option("--unsafe", help="Load models that can run any code."),
     ] = False,
 ) -> None:
     """Export the model of a run, with its vocabulary and a model card.

@@ -281,8 +281,9 @@ def _collect_rarely() -> None:
 
 def _print_report(report: Report, folder: Path) -> None:
     report.check_files(folder)
+    written = report.write(folder)  # first: printing can fail, such as in a closed pipe
     echo(f"\n{report}\n")
-    echo(f"report: {report.write(folder)}")
+    echo(f"report: {written}")
     echo("Open it in a browser. Next to it: report.tex (LaTeX tables), report.md, tables as CSV.")
 
 

@@ -336,7 +336,7 @@ def _share(held_out: str) -> float | Path:
 
 def _measured(layer: str, units: Any, options: Mapping[str, Any]) -> str:
     """Return what an untrained layer passes between tokens, or why it cannot be measured."""
-    from relation_tf.bench.provenance import one_line
+    from relation_tf.errors import one_line
     from relation_tf.networks import probe_layer
 
     try:
@@ -372,8 +372,9 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
         echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
     elif unfinished and not fill_missing:
         echo(
-            f"no submissions: not all runs of {join_names(unfinished)} are done. Use "
-            "--fill-missing to fill missing tasks with the majority class"
+            f"no submissions: not all runs of {join_names(unfinished)} are done. "
+            f"`relation-tf submit {results.folder}` packs seeds that are complete, with "
+            "--fill-missing also others, with the majority class of missing tasks"
         )
     else:
         write_zips(results, fill_missing)

@@ -21,7 +21,7 @@ def refuse_in_safe_mode(what: str) -> None:
     if in_safe_mode():
         raise ValueError(
             f"the file requires {what}, which can run any code. If you trust it, "
-            "pass safe_mode=False to keras.saving.load_model."
+            "pass safe_mode=False (on the command line, --unsafe)."
         )
 
 

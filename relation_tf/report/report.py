@@ -244,9 +244,9 @@ class Report:
                     f"{source} is a source of this comparison, and the report would overwrite it. "
                     f"Choose another folder, such as {folder / 'comparison'}"
                 )
-        ours = {*earlier}
-        if (folder / "report.json").exists():
-            ours |= {folder / f"report.{kind}" for kind in ("json", "html", "md", "tex")}
+        ours = {*earlier, folder / "report.json"}
+        if earlier:  # every report has tables
+            ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
         for file in (folder / name for name in names):
             if file.exists() and file not in ours:
                 raise SuiteError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,10 @@ def train_vectors(
         raise OptionError("out", f"must be a text file or end in .gz. Received: {out}")
     if not out.parent.is_dir():
         raise SuiteError(f"{out}: cannot be written: {out.parent} is not a folder")
+    if out.is_dir() or not os.access(out.parent, os.W_OK):
+        raise SuiteError(f"{out}: cannot be written: must be a file in a writable folder")
+    if out.resolve() in {expand_home(file).resolve() for file in files}:
+        raise OptionError("out", f"must not be a file of the training text. Received: {out}")
     if not files and not tasks:
         raise OptionError("tasks", "must name one or more tasks if no files are given")
     make_model = _model_class(settings.model)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, in_one_line, join_names
 from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
+from relation_tf.networks.mechanisms import custom_layers
 from relation_tf.networks.sampling import next_token_probabilities
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN, Vocabulary
 from relation_tf.training.generation_settings import GenerationSettings
@@ -130,7 +132,8 @@ def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
         pretrained: The encoder.
 
     Raises:
-        SuiteError: If it is not causal, has no output layer, or its mechanism has other weights.
+        SuiteError: If it is not causal, has no output layer, or its mechanism has changed or has
+            other weights.
     """
     from relation_tf.networks.language_model import language_model
 
@@ -139,6 +142,12 @@ def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
         raise SuiteError(
             f"{pretrained.folder}: must be pre-trained with --objective causal to generate or "
             f"score text. Received: {settings['objective']}"
+        )
+    layers = custom_layers(pretrained.mechanism, {})
+    if custom_digest(layers, "mechanism") != settings.get("mechanism_digest"):
+        raise SuiteError(
+            f"{pretrained.folder}: its layer {pretrained.mechanism} has changed since the "
+            "pre-training. Restore the layer, or pre-train again with another --out"
         )
     if pretrained.bias is None:
         raise SuiteError(

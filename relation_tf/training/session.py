@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError, require_package
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.quiet import stderr_to
+from relation_tf.quiet import check_backend_name, stderr_to
 from relation_tf.system import peak_memory, require_address_space
 from relation_tf.training.distribution import Distribution
 
@@ -36,6 +36,7 @@ def check_tensorflow() -> None:
         MissingPackageError: If it is not installed.
         SuiteError: If the address space of this process is too small.
     """
+    check_backend_name()
     require_package("training or loading a model", "tensorflow", "tensorflow")
     require_address_space("TensorFlow", _LEAST_ADDRESS_SPACE)
 

@@ -10,10 +10,10 @@ import pytest
 
 from relation_tf.bench import layer_checks, read_results, run_suite, runner
 from relation_tf.bench.layer_checks import check_layers
-from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import Method
+from relation_tf.config.layer_source import layer_digest
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.networks.layer_check.report import Fault

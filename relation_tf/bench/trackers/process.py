@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -12,12 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from relation_tf.bench.trackers.base import Tracker
 from relation_tf.errors import require_package
 
 if TYPE_CHECKING:
+    import io
+
     from relation_tf.config import RunConfig
 
 _END = 60.0  # seconds to send the remaining data at the end
@@ -62,6 +63,8 @@ class ToolProcess(Tracker):
         self._name = name
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._reader: threading.Thread | None = None
+        self._parts: SimpleQueue[bytes] = SimpleQueue()  # of the output of the process
         self._received = b""
 
     def on_run_start(self, config: RunConfig) -> None:
@@ -99,8 +102,9 @@ class ToolProcess(Tracker):
         finally:
             self._process.kill()
             self._process.wait()
-            self._receive()
-            if self._process.stdout is not None:
+            if self._reader is not None:
+                self._reader.join(1)  # a process that the tool has started can keep the pipe open
+            if self._process.stdout is not None and not self._reader_runs:
                 self._process.stdout.close()
         if code:
             raise RuntimeError(
@@ -109,14 +113,14 @@ class ToolProcess(Tracker):
 
     def take_errors(self) -> Iterator[str]:
         """Yield the errors of the tool since the last call."""
-        self._receive()
+        while not self._parts.empty():
+            self._received += self._parts.get()
         *lines, self._received = self._received.split(b"\n")
         yield from (line.decode("utf-8", "replace") for line in lines)
 
-    def _receive(self) -> None:
-        pipe = None if self._process is None else self._process.stdout
-        while pipe is not None and not pipe.closed and (part := pipe.read()):
-            self._received += part
+    @property
+    def _reader_runs(self) -> bool:
+        return self._reader is not None and self._reader.is_alive()
 
     @property
     def _log(self) -> Path:
@@ -139,10 +143,16 @@ class ToolProcess(Tracker):
                 stderr=log,
                 start_new_session=True,
             )
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
         threading.Thread(target=self._write, args=(process,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        self._reader.start()
         return process
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        """Read the output in a thread: Windows has no pipes that do not block."""
+        pipe = cast("io.BufferedReader", process.stdout)
+        for part in iter(lambda: pipe.read1(2**16), b""):
+            self._parts.put(part)
 
     def _write(self, process: subprocess.Popen[bytes]) -> None:
         """Write the events in a thread: a pipe takes only few before it blocks."""

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from relation_tf.bench.provenance import one_line
 from relation_tf.config.training import CallbackEntry
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, one_line
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
 from relation_tf.tasks.sources import digest_of_path
