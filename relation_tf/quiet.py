@@ -57,8 +57,9 @@ def check_backend_name() -> None:
     """
     backend = os.environ.get("KERAS_BACKEND") or _BACKENDS[0]
     if backend not in (*_BACKENDS, "numpy", "openvino"):
-        names = join_names(_BACKENDS, " or ")
-        raise SuiteError(f"KERAS_BACKEND: must be {names}. Received: {backend}")
+        raise SuiteError(
+            f"KERAS_BACKEND: must be one of {join_names(_BACKENDS)}. Received: {backend}"
+        )
 
 
 @contextlib.contextmanager

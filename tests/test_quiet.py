@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from relation_tf.errors import SuiteError
+from relation_tf.quiet import check_backend_name
+
 pytestmark = pytest.mark.tensorflow
 
 USE = "import keras; keras.ops.ones(1)"
@@ -31,3 +34,15 @@ def test_the_package_starts_tensorflow_without_log_messages(first):
         check=True,
     )
     assert answer.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "jax", "torch", ""])
+def test_names_of_backends(monkeypatch, name):
+    monkeypatch.setenv("KERAS_BACKEND", name)
+    check_backend_name()
+
+
+def test_a_wrong_name_of_the_backend_is_one_line(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "pytorch")
+    with pytest.raises(SuiteError, match="KERAS_BACKEND: must be one of tensorflow, jax"):
+        check_backend_name()

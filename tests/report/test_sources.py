@@ -635,6 +635,8 @@ def test_other_files_are_not_overwritten(tmp_path, name, earlier):
         compare(_tasks(1)).write(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
+    if not earlier:
+        (tmp_path / "report.json").write_text('{"summary": "of another program"}')
     with pytest.raises(SuiteError, match=f"{name} was not written by a report"):
         compare(_tasks(3)).write(tmp_path)
     assert (tmp_path / name).read_text() == "mine"

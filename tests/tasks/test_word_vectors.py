@@ -176,6 +176,11 @@ def test_refusals(gensim, text, tmp_path):
     assert "tasks: must name one or more tasks" in refused(files=(), error=OptionError)
     assert "out: must be a text file or end in .gz" in refused("v.zip")
     assert "cannot be written: " in refused("none/v.txt", error=SuiteError)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SuiteError, match="must be a file in a writable folder"):
+        train_vectors(tmp_path / "folder", [text], quiet=True)
+    with pytest.raises(OptionError, match="must not be a file of the training text"):
+        train_vectors(text, [text], quiet=True)
     assert "files: must be a list. Received: 'a.txt'" in refused(files="a.txt")
     assert "tasks: must be a list. Received: 'RTE'" in refused(tasks="RTE")
     assert "out: must be a text file or end in .gz" in refused("v.ZIP")

@@ -8,9 +8,11 @@ import keras
 import numpy as np
 import pytest
 
+from relation_tf.config.layer_source import custom_digest
 from relation_tf.errors import OptionError, RelationError, SuiteError
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.networks.language_model import language_model
+from relation_tf.networks.mechanisms import custom_layers
 from relation_tf.networks.sampling import next_token_probabilities
 from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training import GenerationSettings, generate, load_pretrained
@@ -85,7 +87,9 @@ def write_folder(path, *mechanisms, objective="causal", embedding_dim=6, bias=()
                 np.asarray(model.bias),
                 projection,
             )
+            digest = custom_digest(custom_layers(mechanism, {}), "mechanisms")
             facts = {"method": method, "mechanism": mechanism, "seed": seed}
+            facts["mechanism_digest"] = digest
             (run / "config.json").write_text(json.dumps(settings | facts))
             (run / "result.json").write_text(
                 json.dumps(facts | {"perplexity": 1.0, "tokens_per_second": 1.0})
@@ -114,6 +118,14 @@ def naive_greedy(folder, mechanism, tokens):
         inside = piece.startswith("##") or piece in ",.!"
         text += piece.removeprefix("##") if inside else f" {piece}"
     return text
+
+
+def test_a_changed_layer_is_refused(tmp_path):
+    folder = write_folder(tmp_path, f"{__name__}:MeanSoFar", embedding_dim=8)
+    path = folder / "runs" / "MeanSoFar" / "seed-1" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mechanism_digest": "0" * 16}))
+    with pytest.raises(SuiteError, match=r"its layer .*:MeanSoFar has changed since the pre-trai"):
+        make_language_model(load_pretrained(folder, "MeanSoFar"))
 
 
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, f"{__name__}:MeanSoFar"])
