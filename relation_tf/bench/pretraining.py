@@ -266,7 +266,12 @@ def _check(
     for name in dict.fromkeys(run.mechanism for run in pending):
         with interrupts_delayed():
             if name in MECHANISMS:
-                build_model(name, settings, text.vocabulary.size)
+                model = build_model(name, settings, text.vocabulary.size)
+                reach = getattr(model.encoder.blocks[0].mixer, "max_length", None)
+                if reach is not None and reach < settings.length:
+                    raise OptionError(
+                        "length", f"must be at most {reach} for {name}. Received: {settings.length}"
+                    )
             found = []
             if not is_built_in(name, {}):
                 found = faults_of(name, units, units, options, "float32", f"mechanism {name}")

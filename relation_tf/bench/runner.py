@@ -25,6 +25,7 @@ from relation_tf.bench.options import (
 )
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
+from relation_tf.bench.requirements import check_requirements
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
@@ -41,11 +42,10 @@ from relation_tf.config.layer_source import callbacks_digest, custom_digest, ref
 from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.errors import OptionError
 from relation_tf.files import expand_home
 from relation_tf.stats.presentation import two_digits
-from relation_tf.tasks.catalogue import find_source, find_task
-from relation_tf.tasks.metrics import check_installed
+from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.training.session import LOG, check_tensorflow
@@ -131,7 +131,7 @@ def _check_before_sweep(
     check_trackers(options.track)
     looks, folder = plan_looks(suite, options), RunFolder(path)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
-    _check_suite(suite, runs, options)
+    check_requirements(suite, runs, options)
     check_looks(folder, looks)
     folder.check_runs(suite)
     check_no_untuned_runs(suite, path, runs)
@@ -153,7 +153,7 @@ def _run(
     looks = plan_looks(suite, made)
     suite, runs = _select(suite, looks, tasks, methods, seeds)
     whole = RunGroup(runs, path, made, save_models=suite.save_models)
-    _check_suite(suite, whole.runs, made)
+    check_requirements(suite, whole.runs, made)
     with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
         request = _request(suite, whole)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
@@ -363,32 +363,6 @@ def _open(
     lines.append(sequential.outlook().sentence)
     pending = sequential.start(lines.append)
     return _Rounds(lines, len(sequential.due()), pending, sequential)
-
-
-def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
-    """Check that the installed packages and the options allow the requirements of the suite."""
-    check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
-    if options.executor != "local" and suite.pretrained is not None:
-        raise OptionError(
-            "executor",
-            "must be local for a suite with a pre-trained encoder: its folder is not "
-            f"sent to other machines. Received: {options.executor}, with pretrained = "
-            f"{suite.pretrained!r}",
-        )
-    if options.strategy is None:
-        return
-    timed = next((run.task for run in chosen if find_task(run.entry).timed), None)
-    if timed is not None:
-        raise OptionError(
-            "strategy",
-            f"cannot be used for {timed}, which is timed on one device. "
-            f"Received: {options.strategy}",
-        )
-    if any(config.xla for config in chosen):
-        raise SuiteError(
-            f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "
-            "of one device. Received: true"
-        )
 
 
 @dataclass(frozen=True)

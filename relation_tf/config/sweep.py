@@ -25,6 +25,8 @@ SWEPT = (
 )  # fmt: skip
 """Keys of `TrainingSettings` that a sweep can vary: not those that change the validation rows."""
 
+_WITHOUT_RATE = "PiecewiseConstantDecay"  # a schedule of Keras without an initial learning rate
+
 
 class Tuned(BaseModel):
     """Settings of one method on one task, which replace those of the suite.
@@ -137,6 +139,12 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
         raise ValueError(
             "key 'sweep.seeds': must differ from the seeds of the suite. "
             f"Received: {min(both)} in both"
+        )
+    schedules = {suite.settings_of(each)["learning_rate_schedule"] for each in methods}
+    if "learning_rate" in sweep.values and _WITHOUT_RATE in schedules:
+        raise ValueError(
+            f"key 'sweep': learning_rate has no effect with {_WITHOUT_RATE}, whose rates are in "
+            "'schedule_options'"
         )
     combinations = [combination_name(each) for each in sweep.combinations()]
     if same := [name for name, times in Counter(combinations).items() if times > 1]:

@@ -175,7 +175,8 @@ class TrainingSettings(BaseModel):
             `warmup`), or `"fcsr"` and `"fcsr-compounding"` for the two interpretations of the FCSR
             paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
         schedule_options: Other arguments of the schedule, by name.
-        weight_decay: Decoupled weight decay, by default none.
+        weight_decay: Decoupled weight decay, by default that of the optimizer: none, but .004 for
+            `"AdamW"` and `"Muon"`.
         adversary_weight: Weight of the adversarial loss, which removes task information from the
             shared part of a group's network (`sharing = "adversarial"`, `"single-channel"` and
             `"bi-channel"`).

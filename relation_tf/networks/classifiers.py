@@ -405,7 +405,7 @@ class TextEncoder:
 
     def _mixed(self, tokens: Any, segment: int) -> Any:
         x, mask = self._embedded(tokens, segment)
-        mixed = self._mix(x, mask)
+        mixed = self._mix(self.mechanism, x, mask)
         self._check_width(mixed)
         if len(mixed.shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
             # A copy without the attached mask: later layers would apply it to rows.
@@ -438,11 +438,11 @@ class TextEncoder:
                 f"Received: an output of shape {shape}"
             )
 
-    def _mix(self, x: Any, mask: Any) -> Any:
-        layer = self.mechanism
+    def _mix(self, layer: Any, x: Any, mask: Any) -> Any:
         if self.entry.head == "first" and getattr(layer, "causal", False):
             # The first token sees only itself; the last token has seen all.
-            return last_token(mix_all(layer, x, mask), mask)
+            mixed = mix_all(layer, x, mask)
+            return last_token(mixed, mask) if len(mixed.shape) == 3 else mixed
         readout = self.config.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value") and not getattr(layer, "reads_later_queries", False):
             return mix_for_first(layer, x, mask)

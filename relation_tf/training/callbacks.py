@@ -103,6 +103,8 @@ class Callbacks:
     def train_end(self, row: Mapping[str, float]) -> None:
         """Call `on_train_end`; the network has the weights that the stopping rule keeps."""
         self._call("on_train_end", _logs(row))
+        if self._callbacks:
+            self._model.optimizer = None  # else a saved model would have its variables
 
     def _call(self, hook: str, *arguments: Any) -> None:
         if not self._callbacks:

@@ -224,7 +224,7 @@ def pretraining_optimizer(
         settings.optimizer,
         schedule,
         {"global_clipnorm": _CLIP},
-        weight_decay=settings.weight_decay or None,
+        weight_decay=settings.weight_decay,
     )
     if settings.weight_decay:
         kept = [each for each in variables if len(each.shape) < 2 or each.name == "embeddings"]

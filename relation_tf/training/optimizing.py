@@ -120,7 +120,7 @@ def make_optimizer(
             first, see `relation_tf.optimizers.SumRows`.
         learning_rate: A number or a schedule.
         options: Other arguments, by name.
-        weight_decay: Decoupled weight decay; None for the optimizer's default.
+        weight_decay: Decoupled weight decay of all variables; None for the optimizer's default.
         embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
 
     Raises:
@@ -130,7 +130,7 @@ def make_optimizer(
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
     arguments = {"learning_rate": learning_rate}
-    if weight_decay is not None:
+    if weight_decay:
         arguments["weight_decay"] = weight_decay
     if embedding_updates != "dense":
         arguments["embedding_updates"] = embedding_updates
@@ -141,6 +141,11 @@ def make_optimizer(
             f"Received: {type(made).__name__}"
         )
     _check_trainable(made, f"{OPTIMIZERS.kind} {name!r}")
+    if weight_decay == 0:
+        made.weight_decay = None
+    # Muon has another decay for embeddings and variables that are not matrices.
+    if weight_decay is not None and isinstance(made, keras.optimizers.Muon):
+        made.adam_weight_decay = options.get("adam_weight_decay", weight_decay or None)
     if not isinstance(made, SumRows):
         # A factory may be a function, so that its class is known only now.
         cls: Any = type(made)

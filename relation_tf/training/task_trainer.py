@@ -87,6 +87,11 @@ class TaskTrainer(SuiteTrainer):
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
+        if len(models) > 1 and optimizer.gradient_accumulation_steps:
+            raise SuiteError(
+                "key 'optimizer_options': gradient_accumulation_steps must not be set for a group: "
+                "gradients of layers that only some tasks have would be lost"
+            )
         super().__init__(networks.as_one(models), optimizer, self.replicas)
         kind = _steps(task.task)
         self.parts = [

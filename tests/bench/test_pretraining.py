@@ -14,7 +14,7 @@ import pytest
 
 from relation_tf.bench import pretraining
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.errors import DataError, RelationError, SuiteError
+from relation_tf.errors import DataError, OptionError, RelationError, SuiteError
 from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
@@ -535,3 +535,11 @@ def test_weight_decay_is_for_matrices_only(mechanism):
     assert decayed
     assert all(len(each.shape) > 1 for each in decayed)
     assert not {each.name for each in decayed} & {"embeddings", "bias"}
+
+
+def test_a_mechanism_that_ignores_later_tokens_is_refused(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("the cat eats and the dog runs but the bird sings\n" * 400, encoding="utf-8")
+    settings = PretrainingSettings(**SMALL | {"length": 129})
+    with pytest.raises(OptionError, match="length: must be at most 128 for gmlp"):
+        pretrain([path], tmp_path / "out", ["gmlp"], [1], settings, quiet=True)

@@ -35,6 +35,13 @@ def test_all_combinations_are_tried() -> None:
         ({"sweep": {"learning_rat": [1, 2]}}, r"not 'learning_rat' \(Did you mean 'learning_rate'"),
         ({"sweep": {"tokens": ["word", "wordpiece"]}}, "keys among .*, not 'tokens'"),
         ({"sweep": {"dropout": [0.1]}}, r"a list of two or more values of 'dropout', not \[0.1\]"),
+        (
+            {
+                "learning_rate_schedule": "PiecewiseConstantDecay",
+                "schedule_options": {"boundaries": [1], "values": [0.1, 0.2]},
+            },
+            "key 'sweep': learning_rate has no effect with PiecewiseConstantDecay",
+        ),
         ({"sweep": {"dropout": 0.1}}, "a list of two or more values of 'dropout', not 0.1"),
         ({"sweep": {"dropout": [0.1, 0.1]}}, r"different values of 'dropout', not \[0.1, 0.1\]"),
         ({"sweep": {"dropout": [0.1, 1.5]}}, r"values that 'dropout' allows, not 1.5 \(Input"),

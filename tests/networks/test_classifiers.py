@@ -319,6 +319,12 @@ class MeanVector(keras.layers.Layer):
         return {**super().get_config(), "units": self.units, "scale": self.scale}
 
 
+class CausalVector(MeanVector):
+    """One vector per sequence, by a layer that is causal."""
+
+    causal = True
+
+
 class Sized(keras.layers.Layer):
     """Not a mechanism: it has no `units`."""
 
@@ -330,6 +336,7 @@ MINE: list[Any] = [
     pytest.param(MeanVector, id="class"),
     pytest.param(MeanVector(UNITS), id="instance"),
     pytest.param(f"{__name__}:MeanVector", id="path"),
+    pytest.param(CausalVector, id="causal"),
     pytest.param(Attention, id="a-class-of-ours"),
     pytest.param(Relation(UNITS, variant="released_code"), id="an-instance-of-ours"),
     pytest.param(keras.layers.MultiHeadAttention(num_heads=2, key_dim=4), id="multi-head"),

@@ -100,6 +100,10 @@ def test_any_tf_config_gives_a_host_or_one_line(value):
     ("options", "message"),
     [
         ({"strategy": "mirrored", "settings": {"xla": True}}, "^key 'xla': must be false with"),
+        (
+            {"strategy": "mirrored", "settings": {"optimizer_options": {"clipnorm": 1.0}}},
+            "^key 'optimizer_options': must not clip gradients with --strategy mirrored",
+        ),
         ({"strategy": "multi-worker"}, "^TF_CONFIG: "),
     ],
 )

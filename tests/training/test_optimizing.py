@@ -89,6 +89,14 @@ def test_a_weight_decay_of_zero_is_none(name, updates):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.parametrize("name", ["AdamW", "Muon"])
+def test_a_weight_decay_is_that_of_all_variables(name):
+    assert make_optimizer(name, 0.1).weight_decay == 0.004
+    assert make_optimizer(name, 0.1, weight_decay=0.0).weight_decay is None
+    muon = [make_optimizer("Muon", 0.1, weight_decay=each) for each in (None, 0.0, 0.2)]
+    assert [each.adam_weight_decay for each in muon] == [0.004, None, 0.2]
+
+
 @pytest.mark.parametrize(
     ("name", "options", "rates"),
     [

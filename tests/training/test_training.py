@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.config import list_suites, load_suite
+from relation_tf.errors import SuiteError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -38,6 +39,14 @@ def test_a_refilled_network_starts_as_a_new_one(network):
     new = first._build(7)
     for kept, fresh in zip(first.model.variables, new.variables, strict=True):
         assert np.array_equal(kept, fresh), kept.path
+
+
+def test_a_schedule_free_optimizer_starts_at_the_weights_of_the_seed(network):
+    made, _ = network(optimizer="ScheduleFreeAdamW")
+    made.reset(7)
+    weights = made.model.trainable_variables
+    for momentum, weight in zip(made.optimizer._momentums, weights, strict=True):
+        np.testing.assert_array_equal(momentum, weight)
 
 
 def test_step_equals_keras(network):
@@ -335,6 +344,11 @@ def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
     assert ("RTE:test", "RTE") in trained.predictions
     assert outputs(made.run(config.seed)) == outputs(trained)
     assert outputs(made.run(2)) != outputs(trained)
+
+
+def test_a_group_does_not_accumulate_gradients(grouped):
+    with pytest.raises(SuiteError, match="gradient_accumulation_steps must not be set for a group"):
+        grouped(optimizer_options={"gradient_accumulation_steps": 4})
 
 
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
