@@ -142,14 +142,16 @@ def _is_finite(found: pd.DataFrame) -> Any:
 
 
 def summarize() -> str:
-    """Return the table of all studies as Markdown, with a legend of the reasons."""
+    """Return the table of all studies as Markdown, with totals and a legend of the reasons."""
     reasons: dict[str, str] = {}
+    within: list[Any] = []  # True, False, or None without a published SD
     lines = [
         "| study | values | method | ours | published | difference | within 2 SD | reason |",
         "| --- | --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
     for study in STUDIES:
         found = compared(study)
+        within += found["within_2_sd"].to_list()
         timed = found["metric"].isin(TIMES)
         found["figures"] = (found["task"] + ", " + found["metric"]).where(timed, "scores")
         names = sorted(dict.fromkeys(found["figures"]), key=lambda name: name != "scores")
@@ -166,7 +168,12 @@ def summarize() -> str:
                 lines.append(f"| {' | '.join(cells)} |")
                 shown = label = ""
     legend = [f"- {key}: {cause}" for cause, key in reasons.items()]
-    return "\n".join([*lines, "", "Reasons for differences:", "", *legend])
+    known = [bool(each) for each in within if not pd.isna(each)]
+    totals = (
+        f"{sum(known)} of {len(known)} values are within two published standard deviations; "
+        f"{len(within) - len(known)} values have none."
+    )
+    return "\n".join([totals, "", *lines, "", "Reasons for differences:", "", *legend])
 
 
 def _split(reason: str) -> list[str]:
