@@ -84,7 +84,7 @@ STUDIES = (
            "AG-News": ["AG News is a sample of 8,798 training rows"],
            "Yelp-full": ["Yelp Full is a sample of 900 training rows"]}),
     Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4",
-          {"": [*_OWN_VECTORS, "two seeds"]}),
+          {"": _OWN_VECTORS}),
     Study("FCSR, Table 4, GloVe vectors", "fcsr-table4-glove", "fcsr-table4-glove",
           {"": _SUBSET}, {"s-lstm": ["five steps instead of nine"]}),
     Study("FCSR, Table 4, word vectors", "fcsr-vectors", "fcsr-vectors",
