@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,14 +159,14 @@ def needs_unsafe_mode(config: RunConfig) -> bool:
 def _loading(trained: TrainedModel, format: str) -> Iterator[str]:
     several = trained.num_texts > 1
     if format == "keras":
-        text = [trained.sample]
+        text = json.dumps([trained.sample])
         task = f", task={trained.task.name!r}" if trained.config.group else ""
         unsafe = ", safe_mode=False" if needs_unsafe_mode(trained.config) else ""
         yield _code(
             "import relation_tf",
             "",
             f'trained = relation_tf.load("FOLDER"{task}{unsafe})  # this folder, or "hf://USER/REPO"',
-            f"print(trained, trained.predict({text!r}))",
+            f"print(trained, trained.predict({text}))",
         )
         yield "Keras reads the network alone, if the modules of its layers are imported:\n"
         yield _code("import keras", *_imports(trained), "",

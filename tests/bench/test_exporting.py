@@ -145,7 +145,7 @@ def test_another_process_reads_the_model_with_keras_alone(runs, tmp_path):
     out = export_model(runs["RTE"], tmp_path / "out")
     first, second = code_of(out / "README.md")
     assert 'relation_tf.load("FOLDER")' in first
-    assert 'trained.predict([("a text", "another text")])' in first
+    assert 'trained.predict([["a text", "another text"]])' in first
     program = f"{second}\nprint(model.count_params())"
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=out,

@@ -193,7 +193,7 @@ def test_written_text_is_that_of_the_run(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="a text must have the characters"):
         model.predict(["1"])
     card = (export_model(run, tmp_path / "out") / "README.md").read_text()
-    assert f"trained.predict([{model.sample!r}])" in card
+    assert f"trained.predict({json.dumps([model.sample])})" in card
     assert len(model.predict([model.sample])) == 1
 
 
