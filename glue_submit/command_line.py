@@ -146,7 +146,7 @@ def add_command(
 def run(app: typer.Typer, name: str) -> Any:
     """Run an application and return its exit code; its errors are raised."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a file on Windows may not have every character
     if f"_{name.replace('-', '_').upper()}_COMPLETE" in os.environ:
         # typer wraps descriptions at this width, and fish offers each line as a word.

@@ -131,6 +131,13 @@ def compared(study: Study) -> pd.DataFrame:
     found = compare_published(published, suite, pd.concat(ours, ignore_index=True), notes)
     found["reason"] = [
         "; ".join([*_split(reason), *study.of_methods.get(method, ())])
+        if not method.startswith("cnn")  # has 100 filters of each width also in the paper's suites
+        else "; ".join(
+            [
+                *(cause for cause in _split(reason) if cause != _NARROW),
+                *study.of_methods.get(method, ()),
+            ]
+        )
         for reason, method in zip(found["reason"], found["method"], strict=True)
     ]
     whole = found["n"] == len(suite.seeds)

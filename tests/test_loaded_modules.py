@@ -37,6 +37,17 @@ def test_a_layer_of_an_edited_module_is_refused(module: Path) -> None:
     assert load(f"{module.stem}:value") == 2
 
 
+def test_a_layer_that_another_module_exports_is_refused(module: Path) -> None:
+    module.write_text("class Layer:\n    value = 1\n")
+    exporting = module.with_name("exports_a_layer.py")
+    exporting.write_text(f"from {module.stem} import Layer\n")
+    load(f"{exporting.stem}:Layer")
+    module.write_text("class Layer:\n    value = 2\n")
+    with pytest.raises(SuiteError, match=EDITED):
+        load(f"{exporting.stem}:Layer")
+    del sys.modules[exporting.stem]
+
+
 def test_an_edited_plugin_is_refused(module: Path) -> None:
     load_plugins([module.stem])
     plugins_digest([module.stem])

@@ -14,6 +14,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_text
+from relation_tf.networks.mechanisms import nested_mechanisms
 from relation_tf.stats.summary import mean_interval
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.tasks.vocabulary import START, Vocabulary
@@ -152,8 +153,10 @@ def _sizes(result: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 def needs_unsafe_mode(config: RunConfig) -> bool:
     """Return True if a model names code outside its file, which Keras's safe mode refuses."""
-    nested = {*config.custom_layers} - {config.mechanism}
-    return bool(nested) or config.mechanism.startswith("saved-model:")
+    if config.mechanism.startswith("saved-model:"):
+        return True
+    custom = {*config.custom_layers} - {config.mechanism}
+    return bool(custom) and "encoder" in nested_mechanisms(config.mechanism, config.options)
 
 
 def _loading(trained: TrainedModel, format: str) -> Iterator[str]:

@@ -357,7 +357,9 @@ def load(path: str, kind: str = "mechanism") -> Any:
     try:
         module = importlib.import_module(module_name)
         check_unedited(module_name)
-        return operator.attrgetter(attribute)(module)
+        found = operator.attrgetter(attribute)(module)
+        check_unedited(getattr(found, "__module__", module_name))  # another one, if re-exported
+        return found
     except (ImportError, AttributeError) as error:
         reason = _line(str(error), 200)
         if module_name in sys.modules:

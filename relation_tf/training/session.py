@@ -177,13 +177,12 @@ def memory_of(compute: Callable[[], object]) -> int | None:
     try:
         earlier = memory(device)
         tf.config.experimental.reset_memory_stats(device)
-        compute()
-        peak = memory(device)["peak"]
     except ValueError:
         return None
     if uses_gpu():
         _device_peaks.append(earlier["peak"])
-    return max(0, peak - earlier["current"])
+    compute()
+    return max(0, memory(device)["peak"] - earlier["current"])
 
 
 def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:

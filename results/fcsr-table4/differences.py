@@ -30,7 +30,7 @@ def show(first: str, second: str) -> None:
     differences = points[first] - points[second]
     low, high = ttest_1samp(differences, 0).confidence_interval(0.95)
     wins = (differences > 0).sum()
-    print(f"{first} minus {second}: {differences.mean():+.1f} ({low:.1f} to {high:.1f}), ", end="")
+    print(f"{first} minus {second}: {differences.mean():+.2f} ({low:.2f} to {high:.2f}), ", end="")
     print(f"higher in {wins} of {len(differences)} domains")
 
 
@@ -40,4 +40,5 @@ for method in ("fcsr", "fcsr-direct"):
         show(method, other)
 losses = pd.read_csv(FOLDER / "losses.csv").groupby("method", sort=False)["largest_loss"]
 print("\nMean loss of the worst epoch")
-print(losses.agg(["max", lambda own: (own > 100).sum()]).set_axis(["largest", "above 100"], axis=1))
+counts = [lambda own: (own > 7).sum(), lambda own: (own > 100).sum()]
+print(losses.agg(["max", *counts]).set_axis(["largest", "above 7", "above 100"], axis=1))

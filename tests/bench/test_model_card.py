@@ -11,16 +11,20 @@ from relation_tf.bench.model_card import needs_unsafe_mode
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "layers", "unsafe"),
+    ("mechanism", "inner", "unsafe"),
     [
-        ("relation", [], False),
-        ("my_layer:Mixer", ["my_layer:Mixer"], False),  # Keras imports a registered class
-        ("encoder", ["my_layer:Mixer"], True),  # the encoder imports it by its name
-        ("saved-model:folder", [], True),
+        ("relation", None, False),
+        ("my_layer:Mixer", None, False),  # Keras reads a registered class
+        ("two-directions", "my_layer:Mixer", False),
+        ("encoder", "relation", False),
+        ("encoder", "my_layer:Mixer", True),  # the encoder imports it by its name
+        ("saved-model:folder", None, True),
     ],
 )
 def test_models_that_keras_refuses_in_safe_mode(
-    mechanism: str, layers: list[str], unsafe: bool
+    mechanism: str, inner: str | None, unsafe: bool
 ) -> None:
-    config: Any = SimpleNamespace(mechanism=mechanism, custom_layers=layers)
+    options = {} if inner is None else {"mechanism": inner}
+    layers = [name for name in (mechanism, inner) if name is not None and "my_layer" in name]
+    config: Any = SimpleNamespace(mechanism=mechanism, options=options, custom_layers=layers)
     assert needs_unsafe_mode(config) == unsafe

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+import zipfile
 from pathlib import Path
 
+import h5py
 import keras
 import pandas as pd
 import pytest
@@ -127,6 +130,17 @@ def test_a_broken_callback_fails_no_run(module, train, capsys, jobs):
         f"callback {module}:Broken: on_train_batch_end not called: runs call on_train_begin, "
         "on_epoch_begin, on_epoch_end, on_train_end",
     ]
+
+
+def test_a_saved_model_has_no_variables_of_the_optimizer(module, tmp_path, small_glue, suite):
+    methods = [{"mechanism": "baseline", "units": 8}]
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=methods, save_models=True,
+                  callbacks=[f"{module}:Zero"])  # fmt: skip
+    (run,) = run_suite(asked, tmp_path / "out", data=small_glue, quiet=True).runs
+    with zipfile.ZipFile(Path(run["folder"], "model.keras")) as archive:
+        weights = h5py.File(io.BytesIO(archive.read("model.weights.h5")))
+    assert "layers" in weights
+    assert "optimizer" not in weights
 
 
 @pytest.mark.slow
