@@ -50,11 +50,10 @@ def test_a_layer_that_another_module_exports_is_refused(module: Path) -> None:
 
 def test_an_edited_plugin_is_refused(module: Path) -> None:
     load_plugins([module.stem])
-    plugins_digest([module.stem])
     module.write_text("value = 2\n")
-    for act in (load_plugins, plugins_digest):
-        with pytest.raises(SuiteError, match=EDITED):
-            act([module.stem])
+    load_plugins([module.stem])  # it may contain only trackers, which change no run
+    with pytest.raises(SuiteError, match=EDITED):
+        plugins_digest([module.stem])
 
 
 def test_an_edited_module_that_a_plugin_imports_is_refused(module: Path) -> None:

@@ -39,7 +39,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
         folder: Another folder to search.
 
     Raises:
-        SuiteError: If a module cannot be found, raises an error, or was edited after its import.
+        SuiteError: If a module cannot be found or raises an error.
     """
     load_installed_plugins()
     modules = [modules] if isinstance(modules, str) else [*modules]
@@ -51,8 +51,8 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     for module in modules:
         if module not in sys.modules:
             _import(module)
+            check_unedited(module)
         _check_source(module, places)
-        check_unedited(module)
 
 
 def _import(module: str) -> None:
@@ -114,6 +114,9 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 
     Returns:
         None if there are no modules.
+
+    Raises:
+        SuiteError: If a module was edited after its import.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):

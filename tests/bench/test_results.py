@@ -76,7 +76,7 @@ def test_a_diagnostic_set_has_its_own_metric(folder):
     add_ax(path, {"accuracy": 0.1})
     results = read_results(path)
     assert not results.runs
-    assert "expected accuracy for MNLI-m; accuracy for MNLI-mm; matthews for AX." in str(
+    assert "must have accuracy for MNLI-m; accuracy for MNLI-mm; matthews for AX." in str(
         results.failures[0]
     )
 
