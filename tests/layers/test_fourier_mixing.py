@@ -53,5 +53,5 @@ def test_fnet_of_keras_hub_mixes_equally() -> None:
         if variable.path.endswith("kernel"):
             variable.assign(np.zeros(variable.shape))
     norm = keras.layers.LayerNormalization(epsilon=1e-5)
-    expected = array(norm(norm(x + FourierMixing(4)(x))))
+    expected = array(norm(norm(keras.ops.add(x, FourierMixing(4)(x)))))
     np.testing.assert_allclose(array(encoder(x)), expected, rtol=0, atol=1e-5)

@@ -60,7 +60,7 @@ def starts(small_glue):
             "vary": [*vary],
             "dropout": 0.3,
             "batch_size": 16,
-            "embedding_dim": 12,
+            "embedding_dim": 100 if name == "dates" else 12,
             "method": [method],
             **changes,
         }
