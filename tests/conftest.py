@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,6 +20,7 @@ settings.register_profile(
     "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # else a test that imports onnxruntime uses the network
 
 
 def pytest_collection_finish() -> None:
@@ -62,13 +64,17 @@ def shared() -> Callable[[str], Path]:
 
 
 @pytest.fixture(autouse=True)
-def _same_draws() -> None:
-    """Seed initializers and dropout, so that every run of a test is the same.
+def _same_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed initializers, dropout and the generators of the module: tests run in any order.
 
     Tests without Keras do not import it for this.
     """
     if keras := sys.modules.get("keras"):
         keras.utils.set_random_seed(0)
+    module = getattr(request.node, "module", None)  # none in examples of docstrings
+    for name, value in [*vars(module).items()] if module else ():
+        if isinstance(value, np.random.Generator):
+            monkeypatch.setattr(module, name, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="session", autouse=True)

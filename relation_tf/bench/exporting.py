@@ -105,7 +105,7 @@ def export_model(
             for name in (*RUN_FILES, VOCABULARY):
                 if (trained.folder / name).exists():
                     shutil.copyfile(trained.folder / name, scratch / name)
-            write_card(trained, scratch, format)
+            write_card(trained, scratch, format, safe_mode)
             scratch.replace(out)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -129,6 +129,8 @@ def _write_onnx(trained: TrainedModel, folder: Path) -> None:
 
     Operations that tf2onnx does not know give a file that cannot be used, and only a warning.
     """
+    # Read at the first import of onnxruntime, which otherwise connects to a server of its authors.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     _call_once(trained)
     with _in_one_line(trained, "onnx"):
         trained.model.export(folder / ONNX, format="onnx", verbose=False)
@@ -138,7 +140,6 @@ def _write_onnx(trained: TrainedModel, folder: Path) -> None:
 def _check_onnx(trained: TrainedModel, path: Path) -> None:
     import onnxruntime
 
-    onnxruntime.disable_telemetry_events()  # else it may connect to a server of its authors
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4  # errors are raised
     session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])

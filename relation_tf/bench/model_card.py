@@ -11,10 +11,8 @@ import numpy as np
 
 from relation_tf.bench.models import MODEL, modules_of
 from relation_tf.bench.results import Results, read_results
-from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_text
-from relation_tf.networks.mechanisms import nested_mechanisms
 from relation_tf.stats.summary import mean_interval
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.tasks.vocabulary import START, Vocabulary
@@ -32,7 +30,7 @@ tags:
 """
 
 
-def write_card(trained: TrainedModel, folder: Path, format: str) -> None:
+def write_card(trained: TrainedModel, folder: Path, format: str, safe_mode: bool) -> None:
     """Write `README.md` of an exported model.
 
     Scores are shown with the mean and the 95 % interval over the finished seeds of the method, if
@@ -42,6 +40,7 @@ def write_card(trained: TrainedModel, folder: Path, format: str) -> None:
         trained: The model.
         folder: The folder of the exported model.
         format: Its format.
+        safe_mode: If False, the code of the card loads the model without Keras's safe mode.
     """
     config, task = trained.config, trained.task
     parts = [
@@ -57,7 +56,7 @@ def write_card(trained: TrainedModel, folder: Path, format: str) -> None:
         "## Training\n",
         _table(("", ""), _training_rows(trained)),
         "## Load\n",
-        *_loading(trained, format),
+        *_loading(trained, format, safe_mode),
     ]
     write_text(folder / "README.md", "\n".join(parts))
 
@@ -151,20 +150,12 @@ def _sizes(result: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     return ((part, size) for part, size in result["parameters"].items() if isinstance(size, int))
 
 
-def needs_unsafe_mode(config: RunConfig) -> bool:
-    """Return True if a model names code outside its file, which Keras's safe mode refuses."""
-    if config.mechanism.startswith("saved-model:"):
-        return True
-    custom = {*config.custom_layers} - {config.mechanism}
-    return bool(custom) and "encoder" in nested_mechanisms(config.mechanism, config.options)
-
-
-def _loading(trained: TrainedModel, format: str) -> Iterator[str]:
+def _loading(trained: TrainedModel, format: str, safe_mode: bool) -> Iterator[str]:
     several = trained.num_texts > 1
     if format == "keras":
         text = json.dumps([trained.sample])
         task = f", task={trained.task.name!r}" if trained.config.group else ""
-        unsafe = ", safe_mode=False" if needs_unsafe_mode(trained.config) else ""
+        unsafe = "" if safe_mode else ", safe_mode=False"
         yield _code(
             "import relation_tf",
             "",

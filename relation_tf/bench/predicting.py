@@ -89,9 +89,8 @@ def predict_missing(
     results = read_results(folder)
     check_folders(results.suite, data, tfds_folder)
     for name, error in results.failures:
-        if not results.suite.find_task(name.partition("/")[0]).answered:
-            continue
-        lacking.setdefault(error, []).append(name)
+        if results.suite.find_task(name.partition("/")[0]).answered:
+            lacking.setdefault(error, []).append(name)
     runs = [_FinishedRun.of(run) for run in results.runs]
     runs = [run for run in runs if find_task(run.config.entry).answered]
     if not runs:

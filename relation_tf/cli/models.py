@@ -33,7 +33,10 @@ def export(
     ] = None,
     unsafe: Annotated[
         bool,
-        typer.Option("--unsafe", help="Load models that can run any code."),
+        typer.Option(
+            "--unsafe",
+            help="Load models that can run any code: saved-model:PATH, or your layer in `encoder`.",
+        ),
     ] = False,
 ) -> None:
     """Export the model of a run, with its vocabulary and a model card.

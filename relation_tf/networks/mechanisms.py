@@ -355,11 +355,7 @@ def load(path: str, kind: str = "mechanism") -> Any:
     """
     module_name, _, attribute = path.rpartition(":")  # a path may begin with C:
     try:
-        module = importlib.import_module(module_name)
-        check_unedited(module_name)
-        found = operator.attrgetter(attribute)(module)
-        check_unedited(getattr(found, "__module__", module_name))  # another one, if re-exported
-        return found
+        found = operator.attrgetter(attribute)(importlib.import_module(module_name))
     except (ImportError, AttributeError) as error:
         reason = _line(str(error), 200)
         if module_name in sys.modules:
@@ -369,6 +365,9 @@ def load(path: str, kind: str = "mechanism") -> Any:
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
+    for name in {module_name, getattr(found, "__module__", module_name)}:  # two, if re-exported
+        check_unedited(name)
+    return found
 
 
 def _layers_of(module_name: str) -> str:

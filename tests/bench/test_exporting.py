@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import runpy
 import shutil
@@ -99,11 +100,13 @@ def test_tensorflow_reads_the_model(trained, tmp_path):
     same(trained, lambda ids: np.array(model.serve(ids[0] if len(ids) == 1 else ids)))
 
 
-def test_onnxruntime_reads_the_model(trained, tmp_path):
+def test_onnxruntime_reads_the_model(trained, tmp_path, monkeypatch):
     has("onnx", "tf2onnx", "onnxruntime")
     import onnxruntime
 
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
     out = export_model(trained.folder, tmp_path / "out", "onnx")
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
     session = onnxruntime.InferenceSession(out / "model.onnx")
     names = [each.name for each in session.get_inputs()]
     same(trained, lambda ids: session.run(None, dict(zip(names, ids, strict=True)))[0])
@@ -183,6 +186,9 @@ def test_the_card(runs, tmp_path):
         f"{json.loads((run / 'result.json').read_text())['parameters']['total']:,} total",
     ):
         assert fact in text
+    assert "safe_mode" not in text
+    unsafe = (export_model(run, tmp_path / "unsafe", safe_mode=False) / "README.md").read_text()
+    assert unsafe.count(", safe_mode=False)") == 2
     alone = shutil.copytree(run, tmp_path / "seed-1")
     text = (export_model(alone, tmp_path / "alone") / "README.md").read_text()
     assert f"| --- | --- | --- |\n| RTE | acc. | {values[0]:.2f} |\n" in text

@@ -87,39 +87,31 @@ def digest(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "counts"),
+    ("name", "old", "new", "counts"),
     [
-        ("return squash(x)", "return -squash(x)", True),
-        ("bound(x) / SCALE", "bound(x) * SCALE", True),
-        ("SCALE = 2.0", "SCALE = 2.5", True),
-        ("math.tanh(x)", "math.sinh(x)", True),
-        ("import math", "import cmath as math", True),
-        ("deque as store", "UserList as store", True),
-        ("    return layer\n", "    layer.traced = True\n    return layer\n", True),
-        ("@registered\nclass Own", "class Own", True),
-        ("OTHER = 3.0", "OTHER = 4.0", False),
-        ("class Another:", "# A comment.\nclass Another:", False),
-        ("\n\ndef bound", "\n\nUNUSED = 1\n\n\ndef bound", False),
+        ("Own", "return squash(x)", "return -squash(x)", True),
+        ("Own", "bound(x) / SCALE", "bound(x) * SCALE", True),
+        ("Own", "SCALE = 2.0", "SCALE = 2.5", True),
+        ("Own", "math.tanh(x)", "math.sinh(x)", True),
+        ("Own", "import math", "import cmath as math", True),
+        ("Own", "deque as store", "UserList as store", True),
+        ("Own", "    return layer\n", "    layer.traced = True\n    return layer\n", True),
+        ("Own", "@registered\nclass Own", "class Own", True),
+        ("Own", "OTHER = 3.0", "OTHER = 4.0", False),
+        ("Own", "class Another:", "# A comment.\nclass Another:", False),
+        ("Own", "\n\ndef bound", "\n\nUNUSED = 1\n\n\ndef bound", False),
+        # Statements that change a name.
+        ("Configured", '["scale"] = 3', '["scale"] = 4', True),
+        ("Configured", "append(5)", "append(6)", True),
+        ("Configured", "11 * x", "12 * x", True),
+        ("Configured", "rate = 13", "rate = 14", True),
+        ("Configured", '["other"] = 7', '["other"] = 8', False),
+        ("Configured", "cos(9)", "cos(10)", False),
+        ("Configured", "value = OTHER", "value = SCALE", False),
     ],
 )
-def test_digest_includes_names_used_by_a_layer(digest, old, new, counts):
-    assert (digest(old=old, new=new) != digest()) == counts
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "counts"),
-    [
-        ('["scale"] = 3', '["scale"] = 4', True),
-        ("append(5)", "append(6)", True),
-        ("11 * x", "12 * x", True),
-        ("rate = 13", "rate = 14", True),
-        ('["other"] = 7', '["other"] = 8', False),
-        ("cos(9)", "cos(10)", False),
-        ("value = OTHER", "value = SCALE", False),
-    ],
-)
-def test_digest_includes_statements_that_change_a_used_name(digest, old, new, counts):
-    assert (digest("Configured", old, new) != digest("Configured")) == counts
+def test_digest_includes_names_used_by_a_layer(digest, name, old, new, counts):
+    assert (digest(name, old, new) != digest(name)) == counts
 
 
 def test_a_class_under_another_name_is_that_class(digest):

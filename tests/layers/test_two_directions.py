@@ -22,12 +22,6 @@ from relation_tf.layers import (
 RANDOM = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw the same numbers in each test, whichever tests ran before in this process."""
-    monkeypatch.setitem(globals(), "RANDOM", np.random.default_rng(0))
-
-
 def tokens(length: int, width: int = 3) -> np.ndarray:
     return RANDOM.normal(size=(2, length, width)).astype("float32")
 

@@ -17,12 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw the same numbers in each test, whichever tests ran before in this process."""
-    monkeypatch.setitem(globals(), "RNG", np.random.default_rng(0))
-
-
 SCORES = st.lists(st.floats(0, 100).map(lambda x: round(x, 2)), min_size=2, max_size=6)
 
 

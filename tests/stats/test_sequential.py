@@ -18,12 +18,6 @@ from relation_tf.stats.sequential import FUTILITY, _statistics
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw the same numbers in each test, whichever tests ran before in this process."""
-    monkeypatch.setitem(globals(), "RNG", np.random.default_rng(0))
-
-
 def naive_statistic(tasks, a, b, n):
     """Return the standardized net wins of b over a among the first n scores, by plain loops."""
     net = 0

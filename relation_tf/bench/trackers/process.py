@@ -11,14 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.trackers.base import Tracker
 from relation_tf.errors import require_package
 
 if TYPE_CHECKING:
-    import io
-
     from relation_tf.config import RunConfig
 
 _END = 60.0  # seconds to send the remaining data at the end
@@ -64,8 +62,7 @@ class ToolProcess(Tracker):
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._reader: threading.Thread | None = None
-        self._parts: SimpleQueue[bytes] = SimpleQueue()  # of the output of the process
-        self._received = b""
+        self._errors: SimpleQueue[str] = SimpleQueue()
 
     def on_run_start(self, config: RunConfig) -> None:
         """Send the configuration."""
@@ -104,8 +101,6 @@ class ToolProcess(Tracker):
             self._process.wait()
             if self._reader is not None:
                 self._reader.join(1)  # a process that the tool has started can keep the pipe open
-            if self._process.stdout is not None and not self._reader_runs:
-                self._process.stdout.close()
         if code:
             raise RuntimeError(
                 f"its process ended with exit code {code}. Its messages: {self._log}"
@@ -113,14 +108,8 @@ class ToolProcess(Tracker):
 
     def take_errors(self) -> Iterator[str]:
         """Yield the errors of the tool since the last call."""
-        while not self._parts.empty():
-            self._received += self._parts.get()
-        *lines, self._received = self._received.split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines)
-
-    @property
-    def _reader_runs(self) -> bool:
-        return self._reader is not None and self._reader.is_alive()
+        while not self._errors.empty():
+            yield self._errors.get()
 
     @property
     def _log(self) -> Path:
@@ -149,10 +138,11 @@ class ToolProcess(Tracker):
         return process
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
-        """Read the output in a thread: Windows has no pipes that do not block."""
-        pipe = cast("io.BufferedReader", process.stdout)
-        for part in iter(lambda: pipe.read1(2**16), b""):
-            self._parts.put(part)
+        """Read the errors in a thread: Windows has no pipes that do not block."""
+        assert process.stdout is not None
+        with process.stdout as pipe:
+            for line in pipe:
+                self._errors.put(line.decode("utf-8", "replace").rstrip("\r\n"))
 
     def _write(self, process: subprocess.Popen[bytes]) -> None:
         """Write the events in a thread: a pipe takes only few before it blocks."""
