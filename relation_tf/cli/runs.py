@@ -373,8 +373,8 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     elif unfinished and not fill_missing:
         echo(
             f"no submissions: not all runs of {join_names(unfinished)} are done. "
-            f"`relation-tf submit {results.folder}` packs seeds that are complete, with "
-            "--fill-missing also others, with the majority class of missing tasks"
+            f"`relation-tf submit {results.folder}` packs the complete seeds; --fill-missing fills "
+            "missing tasks with the majority class"
         )
     else:
         write_zips(results, fill_missing)
