@@ -112,7 +112,7 @@ def test_readout_and_all_are_one_function(mechanism: str, network: str, variant:
             )
         )
     (output, _, gradients), (expected, _, wanted) = results
-    close(output, expected, 1e-6)
+    close(output, expected)
     for actual, gradient in zip(gradients, wanted, strict=True):
         close(actual, gradient)
     assert any(np.abs(gradient).max() > 1e-3 for gradient in wanted)
