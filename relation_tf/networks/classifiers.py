@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import keras
 import numpy as np
@@ -40,10 +40,11 @@ from relation_tf.layers import (
     SoftmaxPositionEncoding,
 )
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import BaseLayer, cloned
+from relation_tf.layers.base import cloned
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
 from relation_tf.networks.feature_projection import projected_answer
+from relation_tf.networks.frozen import Frozen
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     copy_of,
@@ -448,50 +449,6 @@ class TextEncoder:
             return mix_for_first(layer, x, mask)
         mixed = mix_all(layer, x, mask)
         return first_token(mixed) if readout and len(mixed.shape) == 3 else mixed
-
-
-@keras.saving.register_keras_serializable(package="relation_tf")
-class Frozen(BaseLayer):
-    """Wrapper that freezes a layer and always calls it in inference mode.
-
-    A functional network passes its own `training` argument to each of its layers; only this
-    wrapper calls the inner layer.
-
-    Args:
-        layer: The layer to freeze; its call takes `mask` and `training`.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
-
-    Call arguments:
-        x: Input of the layer.
-        mask: Boolean, `(batch, tokens)`, or None.
-
-    Returns:
-        The output of the layer.
-    """
-
-    def __init__(self, layer: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.layer = layer
-        self.layer.supports_masking = True
-
-    def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Build the layer before freezing it; weights created later would be trainable."""
-        if not self.layer.built:  # A loaded layer is already built.
-            self.layer.build(x_shape)
-        self.trainable = False
-        # On TensorFlow, Keras ignores this assignment if the loaded layer has the value False.
-        for variable in self.layer.variables:
-            variable.trainable = False
-        self.built = True
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        """Return the layer's output without dropout."""
-        return self.layer(x, mask=mask, training=False)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """Create the layer from its configuration."""
-        return cls(**keras.saving.deserialize_keras_object(config))
 
 
 def _activation(name: str | None, layer_name: str) -> Any:
