@@ -14,6 +14,7 @@ from scipy import stats
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.learned import not_learned
 from relation_tf.report.runs import all_runs, read_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
@@ -149,6 +150,8 @@ def collapsed_networks(scores: Scores, collapsed: pd.DataFrame) -> set[tuple[str
 def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, Estimate]]:
     """Return mean scores with 95 % intervals over seeds, in the unit of the tables.
 
+    Diagnostic tasks that the reference does not learn are left out, as in the verdicts.
+
     Args:
         scores: The scores.
         collapsed: Result of `collapsed_runs`; a mean with such a run has no interval.
@@ -158,7 +161,9 @@ def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, 
         mean if there is one task, or if units or directions differ. Limits are NaN if there is no
         interval.
     """
-    common, lost = scores.common, collapsed_networks(scores, collapsed)
+    unlearned = left_out(scores)
+    common = {name: own for name, own in scores.common.items() if name not in unlearned}
+    lost = collapsed_networks(scores, collapsed)
     if len(common) > 1 and scores.alike:
         title, methods = f"mean of {len(common)} tasks", next(iter(common.values()))
         return {
@@ -170,11 +175,20 @@ def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, 
                 for name in methods
             }
         }
-    networks = {name: own for name, own in scores.by_network.items() if own}
+    networks = {
+        name: own for name, own in scores.by_network.items() if own and name not in unlearned
+    }
     return {
         task: {name: mean_of([own[name]], collapsed=(task, name) in lost) for name in own}
         for task, own in networks.items()
     }
+
+
+def left_out(scores: Scores) -> list[str]:
+    """Return the diagnostic tasks that the reference does not learn."""
+    reference = scores.judged_against
+    unlearned = [] if reference is None else not_learned(scores, reference)
+    return [name for name in unlearned if name in scores.main_tasks]
 
 
 def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> Estimate:

@@ -177,6 +177,21 @@ def test_a_network_is_dominated_by_its_own_tests(timed: Path, table_of: MakeTabl
     assert panels["MNLI; 128 tokens"].endswith("not dominated: relation, baseline.")
 
 
+def test_means_leave_out_what_the_reference_does_not_learn(
+    fabricate: Fabricate, suite_of: MakeSuite, timed: Path
+) -> None:
+    """Parity has two classes: 0.5 is chance."""
+    learned = {"majority": 0.9, "needle-64": 0.8, "parity": 0.5}
+    suite = suite_of(tasks=[*learned], reference="attention", margin=5.0)
+    report = make_report(
+        fabricate(suite, lambda run, *_: learned[run.task] + run.seed / 1e3), [timed]
+    )
+    ((title, by_method),) = _mean_scores(report).items()
+    assert title == "mean of 2 tasks"
+    assert by_method["relation"].value == pytest.approx(85.3)
+    assert "which attention does not learn." in " ".join(report.markdown().split())
+
+
 def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:
     pictures = {each.name: each for each in make_report(scored, [timed]).context.pictures}
     assert {"trade-offs-speed", "trade-offs-memory", "trade-offs-state"} <= {*pictures}

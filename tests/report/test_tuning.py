@@ -11,14 +11,16 @@ import pytest
 
 from relation_tf.config.loading import make_suite
 from relation_tf.config.sweep import Tuned
+from relation_tf.report.blocks import Block, Figure, Paragraph, Table
+from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.runs import differing_settings
 from relation_tf.report.sections.tuning import Tuning
 
 SWEEP = {"dropout": [0.0, 0.5], "learning_rate": [0.001, 0.01, 0.1], "seeds": [11]}
 
 
-def table(folder: Path) -> Any:
-    """Return the table of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
+def shown(folder: Path) -> list[Block]:
+    """Return the section of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
     suite = make_suite("small", {
         "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": SWEEP,
         "method": [{"name": name, "mechanism": "relation", "units": 8}
@@ -34,12 +36,14 @@ def table(folder: Path) -> Any:
     tuned = [Tuned(task="CoLA", method="mine", settings=settings[4])]
     suite = suite.model_copy(update={"tuned": tuned})
     results: Any = SimpleNamespace(suite=suite, folder=folder, parts=())
-    context: Any = SimpleNamespace(results=results, styles={"mine": None})
-    return Tuning().blocks(context)[1]
+    context: Any = SimpleNamespace(results=results, styles=styles(["mine"]))
+    return [*Tuning().blocks(context)]
 
 
 def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(tmp_path):
-    columns, rows = table(tmp_path).flat()
+    _, _, table, _ = shown(tmp_path)
+    assert isinstance(table, Table)
+    columns, rows = table.flat()
     assert [column.heading for column in columns] == [
         "Task", "Method", "dropout", "learning_rate 0.001", "learning_rate 0.01",
         "learning_rate 0.1",
@@ -49,6 +53,18 @@ def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(t
         ["CoLA", "mine", "0.5", "30.0", "40.0", ""],
     ]
     assert [cell.text for row in rows for cell in row if cell.bold] == ["40.0"]
+
+
+def test_the_figure_has_the_best_of_the_other_settings_at_each_value(tmp_path):
+    """A learning rate of 0.1 has only the run without dropout: the other one failed."""
+    _, figure, _, note = shown(tmp_path)
+    assert isinstance(figure, Figure)
+    (panel,) = figure.picture.panels
+    assert panel.alt == (
+        "CoLA, validation score by learning_rate: mine 30 at 0.001, 40 at 0.01, 20 at 0.1."
+    )
+    assert isinstance(note, Paragraph)
+    assert "Figure: the best of the other settings at each value." in "".join(note.text)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import DOMINATED, Point, score_panel, score_picture
 from relation_tf.report.standings import outcome_of
-from relation_tf.report.trade_offs import cheaper_and_no_worse, mean_scores
+from relation_tf.report.trade_offs import cheaper_and_no_worse, left_out, mean_scores
 from relation_tf.stats import Estimate
 from relation_tf.stats.presentation import capital, count
 
@@ -51,14 +51,17 @@ class TradeOffs(Section):
         scores = mean_scores(context.scores, context.collapsed)
         if costs.empty or not scores:
             return []
-        collapsed = (
-            [] if context.collapsed.empty else ["A mean with a collapsed run has no interval."]
-        )
+        notes = []
+        if not context.collapsed.empty:
+            notes.append("A mean with a collapsed run has no interval.")
+        if unlearned := left_out(context.scores):
+            own = f"{in_words(unlearned)}, which {context.scores.judged_against} does not learn"
+            notes.append(f"Not in the means: {own}.")
         pictures = [*_pictures(context, costs, scores)]
         return [
             *_answer(context, costs),
             *(Figure(picture, {} if i else context.styles) for i, picture in enumerate(pictures)),
-            Paragraph(" ".join([_NOTE, *collapsed, *_sources(costs)]), "note"),
+            Paragraph(" ".join([_NOTE, *notes, *_sources(costs)]), "note"),
             *(_table(context, costs, title, own) for title, own in scores.items()),
         ]
 

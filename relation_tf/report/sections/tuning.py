@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,19 @@ from relation_tf.config.sweep import Sweep
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import Block, Cell, Column, Paragraph, Row, Section, Table, number
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    number,
+)
 from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.tuning import sweep_picture
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -27,7 +39,7 @@ class Tuning(Section):
     heading = "Tuning"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a table of the validation scores of all settings."""
+        """Return a figure and a table of the validation scores of all settings."""
         results = context.results
         if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
             return []
@@ -37,22 +49,28 @@ class Tuning(Section):
         suite = results.suite
         assert suite.sweep is not None
         means = means_of(suite, table)
-        rows = {
-            task: [
-                row
-                for name in context.styles
-                if (task, name) in means
-                for row in _rows(suite, task, name, means)
-            ]
+        methods = {
+            task: [name for name in context.styles if (task, name) in means]
             for task in suite.tasks
             if any(key[0] == task for key in means)
         }
+        rows = {
+            task: [row for name in own for row in _rows(suite, task, name, means)]
+            for task, own in methods.items()
+        }
+        key = _key_of_columns(suite.sweep)
+        curves = {
+            task: {name: _curve(suite, task, means[task, name]) for name in own}
+            for task, own in methods.items()
+        }
+        picture = sweep_picture(key, suite.sweep.values[key], curves, context.styles)
         return [
             Paragraph(
                 f"Before the runs, a sweep tuned the settings: {described(suite.sweep)}. "
                 "The settings with the best mean validation score were used for the runs, which "
                 "have other seeds."
             ),
+            *([] if picture is None else [Figure(picture, picture.legend)]),
             Table("Table: sweep", _columns(suite.sweep), rows),
             Paragraph([*_note(suite, means)], "note"),
         ]
@@ -73,6 +91,21 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
 def _key_of_columns(sweep: Sweep) -> str:
     """Return the key with the most values: each has a column, settings of other keys have rows."""
     return max(sweep.values, key=lambda key: len(sweep.values[key]))
+
+
+def _curve(suite: Suite, task: str, means: Sequence[float]) -> list[float]:
+    """Return the best score of each value of the key with the most values, in display units."""
+    assert suite.sweep is not None
+    key, metric = _key_of_columns(suite.sweep), find_metric(suite.find_task(task).metrics[0])
+    best = max if metric.higher_is_better else min
+    scored = [*zip(suite.sweep.combinations(), means, strict=True)]
+    return [
+        metric.points * best(
+            (mean for settings, mean in scored if settings[key] == value and not pd.isna(mean)),
+            default=math.nan,
+        )
+        for value in suite.sweep.values[key]
+    ]  # fmt: skip
 
 
 def _columns(sweep: Sweep) -> list[Column]:
@@ -108,6 +141,8 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any]) -> Iterator[str]:
         "Mean score on the validation rows over the seeds of the sweep, at the epoch whose weights "
         "are kept. Bold: chosen. A dash: a run failed or diverged."
     )
+    if len(suite.sweep.values) > 1:
+        yield " Figure: the best of the other settings at each value."
     at_end = [
         f"{method} on {task}"
         for task, method in means
