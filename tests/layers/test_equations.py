@@ -11,7 +11,16 @@ import pytest
 from relation_tf.layers import Attention, LinearAttention, Relation
 from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import CASES, EACH_BASE, Case, poisoned, randomize, tokens, weights_of
+from tests.layers.cases import (
+    CASES,
+    EACH_BASE,
+    PLAIN,
+    Case,
+    poisoned,
+    randomize,
+    tokens,
+    weights_of,
+)
 
 all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -74,6 +83,14 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 @pytest.mark.parametrize("length", [1, 63])
 @all_cases
 def test_one_input_with_poisoned_padding(case: Case, length: int) -> None:
+    mask = some(2, 2, length)
+    check(case, [poisoned(tokens(3, 2, length, 4), mask)], [mask])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [64, 65, 100, 257])
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_longer_inputs_with_poisoned_padding(case: Case, length: int) -> None:
     mask = some(2, 2, length)
     check(case, [poisoned(tokens(3, 2, length, 4), mask)], [mask])
 
