@@ -92,11 +92,13 @@ def _state(layer: type) -> str:
 
 
 def _papers(doc: str) -> Iterator[str]:
-    """Yield links to the papers in the references."""
+    """Yield links to the papers in the references, and "preprint" for one without a number."""
     references = " ".join(doc.partition("\nReferences:")[2].split())
     for kind, number in re.findall(r"(arXiv|doi) ([\w./]*\w)", references):
         place = "https://arxiv.org/abs" if kind == "arXiv" else "https://doi.org"
         yield f"[{number}]({place}/{number})"
+    if "preprint" in references:
+        yield "preprint"
 
 
 def _section(name: str, layer: type) -> str:
