@@ -31,6 +31,7 @@ def test_every_suite_of_a_paper_has_its_figures():
         "diagnostics",
         "diagnostics-small",
         "mechanism-speed",
+        "bytes-imdb",
         "modern",
         "sequences",
     }
