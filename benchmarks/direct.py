@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from keras import ops
 from relation_tf import layers
 from relation_tf.layers.masking import masked_mean, zero_masked
 from relation_tf.layers.token_mixer import affine
+
+_gelu = partial(ops.gelu, approximate=False)
 
 
 class Relation(layers.Relation):
@@ -52,18 +55,88 @@ def contextualizer(layer: layers.Contextualizer, x: Any) -> Any:
 
 def local_attention(layer: layers.LocalAttention, x: Any) -> Any:
     """Compute `softmax(Q K^T / sqrt(units)) V` with all pairs, masked outside of the window."""
-    q, k, v = (
+    q, k, v = _query_key_value(layer, x)
+    scores = ops.matmul(q * layer.units**-0.5, ops.transpose(k, (0, 2, 1)))
+    near = ops.abs(_distances(x)) < layer.window
+    return ops.matmul(ops.softmax(ops.where(near, scores, -1e9)), v)
+
+
+def summary_mixing(layer: layers.SummaryMixing, x: Any) -> Any:
+    """Compute `c([f(x_t), mean s(x)])` with the mean next to each token."""
+    local = _gelu(affine(x, layer.local_kernel, layer.local_bias))
+    summary = _gelu(affine(x, layer.summary_kernel, layer.summary_bias))
+    mean = ops.broadcast_to(ops.mean(summary, axis=1, keepdims=True), ops.shape(local))
+    both = ops.concatenate([local, mean], axis=-1)
+    return _gelu(affine(both, layer.combiner_kernel, layer.combiner_bias))
+
+
+def aft_simple(layer: layers.AFTSimple, x: Any) -> Any:
+    """Compute `sigmoid(Q_t) * (sum_j exp(K_j) * V_j) / (sum_j exp(K_j))`."""
+    q, k, v = _query_key_value(layer, x)
+    weights = ops.exp(k)
+    total = ops.sum(weights * v, axis=1, keepdims=True)
+    return ops.sigmoid(q) * total / ops.sum(weights, axis=1, keepdims=True)
+
+
+def aft_local(layer: layers.AFTLocal, x: Any) -> Any:
+    """Compute the same with `K_j + w_tj`, by an N x N matrix of `exp(w)`."""
+    q, k, v = _query_key_value(layer, x)
+    distances, last = _distances(x), layer.window - 1
+    learned = ops.take(layer.position_bias, ops.clip(distances, -last, last) + last)
+    biases = ops.exp(ops.where(ops.abs(distances) <= last, learned, 0.0))
+    weights = ops.exp(k)
+    return ops.sigmoid(q) * ops.matmul(biases, weights * v) / ops.matmul(biases, weights)
+
+
+def fastformer(layer: layers.Fastformer, x: Any) -> Any:
+    """Compute `(k * V_i) W_R + Q_i` with additive attention for the global query and key."""
+
+    def pooled(x: Any, score_kernel: Any) -> Any:
+        scores = ops.softmax(ops.matmul(x, score_kernel) * layer.units**-0.5, axis=1)
+        return ops.sum(scores * x, axis=1, keepdims=True)
+
+    q, k, v = _query_key_value(layer, x)
+    global_key = pooled(pooled(q, layer.query_score_kernel) * k, layer.key_score_kernel)
+    return affine(global_key * v, layer.result_kernel, layer.result_bias) + q
+
+
+def hyper_mixer(layer: layers.HyperMixer, x: Any) -> Any:
+    """Compute `LayerNorm(W_2 gelu(W_1^T X))` with generated W_1 and W_2."""
+
+    def generated(hidden_kernel: Any, hidden_bias: Any, kernel: Any, bias: Any) -> Any:
+        return affine(_gelu(affine(x, hidden_kernel, hidden_bias)), kernel, bias)
+
+    w1, w2 = (generated(*generator) for generator in (layer.first, layer.second))
+    hidden = _gelu(ops.matmul(ops.transpose(w1, (0, 2, 1)), x))
+    return ops.layer_normalization(
+        ops.matmul(w2, hidden), gamma=layer.scale, beta=layer.offset, epsilon=1e-5
+    )
+
+
+def gmlp(layer: layers.GMLP, x: Any) -> Any:
+    """Compute `(Z_1 * (S Z_2 + b)) V` for texts of exactly the layer's length."""
+    gate = _gelu(affine(x, layer.query_kernel, layer.query_bias))
+    z = _gelu(affine(x, layer.value_kernel, layer.value_bias))
+    z = ops.layer_normalization(z, gamma=layer.scale, beta=layer.offset, epsilon=1e-5)
+    mixed = ops.matmul(layer.spatial_weights, z) + layer.spatial_offset[:, None]
+    return affine(gate * mixed, layer.out_kernel, layer.out_bias)
+
+
+def _query_key_value(layer: Any, x: Any) -> list[Any]:
+    return [
         affine(x, kernel, bias)
         for kernel, bias in (
             (layer.query_kernel, layer.query_bias),
             (layer.key_kernel, layer.key_bias),
             (layer.value_kernel, layer.value_bias),
         )
-    )
-    scores = ops.matmul(q * layer.units**-0.5, ops.transpose(k, (0, 2, 1)))
+    ]
+
+
+def _distances(x: Any) -> Any:
+    """Return the distance of each pair of tokens, `(tokens, tokens)`."""
     positions = ops.arange(x.shape[1])
-    near = ops.abs(positions[:, None] - positions) < layer.window
-    return ops.matmul(ops.softmax(ops.where(near, scores, -1e9)), v)
+    return positions[:, None] - positions
 
 
 def recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:

@@ -70,8 +70,19 @@ ROWS = (
         "the equations as written", "layers:contextualizer", {"length": 467}, at_least=6),
     Row("contextualizer-2494", "Contextualizer, N=2494, m=128, rank 256, K=5",
         "the equations as written", "layers:contextualizer", {"length": 2494}, at_least=6),
-    Row("local-attention-layer", "LocalAttention, N=2494, 64 units, window 32",
-        "all pairs, masked", "layers:local_attention", at_least=1),
+    *(
+        Row(f"{equations.replace('_', '-')}-layer", f"{layer}, N=2494, 64 units", against,
+            "layers:narrow", {"layer": layer, "equations": equations, **arguments}, **target)
+        for layer, equations, against, arguments, target in (
+            ("LocalAttention", "local_attention", "all pairs, masked", {}, {"at_least": 1}),
+            ("AFTLocal", "aft_local", "an N x N matrix", {}, {"at_least": 1}),
+            ("SummaryMixing", "summary_mixing", "its equation", {}, {"at_least": 1}),
+            ("AFTSimple", "aft_simple", "its equation", {}, {}),
+            ("Fastformer", "fastformer", "its equations", {}, {}),
+            ("HyperMixer", "hyper_mixer", "its equation", {}, {}),
+            ("GMLP", "gmlp", "its equation", {"max_length": 2494}, {}),
+        )
+    ),
     Row("fourier-mixing-layer", "FourierMixing, N=2494, 256 units", "products with matrices",
         "layers:fourier_mixing", at_least=1),
     *(

@@ -13,18 +13,18 @@ from benchmarks.measured import Measured, check_equal, compare, tokens
 from benchmarks.measures.machine import matrix_rate
 from benchmarks.steps import forward_step, train_step
 from benchmarks.timing import in_turn, spread
+from relation_tf import layers
 from relation_tf.layers import (
     FCSR,
     FOFE,
     Contextualizer,
     FourierMixing,
     LinearAttention,
-    LocalAttention,
     Relation,
 )
 
 _BATCH, _LENGTH, _WIDTH, _UNITS = 8, 2494, 100, 256
-_WINDOW_UNITS = 64
+_NARROW = 64
 _DOCUMENTS = 32  # batch size of the Contextualizer paper
 
 
@@ -41,11 +41,11 @@ def linear_attention() -> Measured:
     return _against(layer, lambda x: direct.linear_attention(layer, x), x)
 
 
-def local_attention() -> Measured:
-    """Compare with attention over all pairs of tokens, masked outside of the window."""
-    layer = LocalAttention(_WINDOW_UNITS)
-    x = tokens(_BATCH, _LENGTH, _WINDOW_UNITS)
-    return _against(layer, lambda x: direct.local_attention(layer, x), x)
+def narrow(layer: str, equations: str, **arguments: Any) -> Measured:
+    """Compare a layer of 64 units with a function of `benchmarks.direct`."""
+    made = getattr(layers, layer)(_NARROW, **arguments)
+    x = tokens(_BATCH, _LENGTH, _NARROW)
+    return _against(made, lambda x: getattr(direct, equations)(made, x), x)
 
 
 def fourier_mixing() -> Measured:

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import direct
 from relation_tf import layers
+from tests.layers.cases import randomize
 
 X = np.random.default_rng(0).normal(size=(2, 7, 5)).astype(np.float32)
 MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
@@ -20,10 +21,18 @@ MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
         (lambda: layers.LinearAttention(4), direct.linear_attention),
         (lambda: layers.Contextualizer(rank=3), direct.contextualizer),
         (lambda: layers.LocalAttention(4, window=2), direct.local_attention),
+        (lambda: layers.SummaryMixing(4), direct.summary_mixing),
+        (lambda: layers.AFTSimple(4), direct.aft_simple),
+        (lambda: layers.AFTLocal(4, window=3), direct.aft_local),
+        (lambda: layers.Fastformer(4), direct.fastformer),
+        (lambda: layers.HyperMixer(5), direct.hyper_mixer),
+        (lambda: layers.GMLP(4, max_length=7), direct.gmlp),
     ],
 )
 def test_equations(make, equations):
     layer = make()
+    layer.build(X.shape)
+    randomize(layer)
     np.testing.assert_allclose(layer(X), equations(layer, X), atol=1e-5)
 
 
