@@ -89,8 +89,9 @@ class LinearAttention(CausalMixer):
             `dropout` and `output_projection`.
         normalization: `"none"`, `"sum"`, `"rms"` or `"released_code"`. Default: `"none"`, or
             `"released_code"` for the released code. With `"none"`, outputs grow with the number of
-            tokens and can exceed float16: use bfloat16. The mechanism "linear-attention" has the
-            default `"sum"` in the blocks of encoders, language models and encoder-decoders.
+            tokens and can exceed float16: use bfloat16. In blocks of encoders, language models and
+            encoder-decoders, the mechanism "linear-attention" with `variant="equations"` has the
+            default `"sum"`.
         feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"`, `"hedgehog"` or a function.
         num_heads: Number of heads, a divisor of `units`. With several, `"factored"` is the same as
             `"direct"`.
