@@ -120,6 +120,7 @@ class Results:
         parts: The results that these are joined from, if any.
         looks: Plan and verdicts of sequential seeds, if the suite was run until decided.
         failing_layers: Methods whose custom layer fails its checks, and the faults.
+        aliases: Names of renamed methods by their names in the suite's files.
     """
 
     folder: Path
@@ -130,6 +131,7 @@ class Results:
     parts: Sequence[Results] = ()
     looks: Looks | None = None
     failing_layers: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
@@ -171,9 +173,12 @@ class Results:
         methods = [
             method.model_copy(update={"name": new(method.name)}) for method in self.suite.methods()
         ]
+        tuned = [each.model_copy(update={"method": new(each.method)}) for each in self.suite.tuned]
+        aliases = {first: new(last) for first, last in self.aliases.items()}
         return replace(
             self,
-            suite=self.suite.model_copy(update={"method": methods}),
+            suite=self.suite.model_copy(update={"method": methods, "tuned": tuned}),
+            aliases={**names, **aliases},
             runs=[run | {"method": new(run["method"])} for run in self.runs],
             failures=[(other_run(run), error) for run, error in self.failures],
             configs=[

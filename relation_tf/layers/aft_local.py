@@ -125,7 +125,7 @@ class AFTLocal(TokenMixer):
     def _terms(self, value: Any, mask: Any) -> Any:
         """Return `exp(K)` and `exp(K) * V` of tokens in order, and zeros after the last.
 
-        They are relative to the maximum key, which has no effect on their ratio.
+        They are relative to the sum of `exp(K)`, which has no effect on their ratio.
         """
         keys = to_float32(affine(value, self.key_kernel, self.key_bias))
         values = to_float32(affine(value, self.value_kernel, self.value_bias))
@@ -136,9 +136,9 @@ class AFTLocal(TokenMixer):
             keys = ops.where(first[..., None], keys, 2 * LOWEST)
         after = ((0, 0), (0, 1), (0, 0))
         keys, values = ops.pad(keys, after, constant_values=2 * LOWEST), ops.pad(values, after)
-        # `ops.max(initial=...)` of Keras 3.15.1 creates a CPU tensor on PyTorch. The added row also
-        # allows zero tokens.
-        peak = ops.stop_gradient(ops.maximum(ops.max(keys, axis=1, keepdims=True), LOWEST))
+        # `ops.max` refuses an empty batch; with `initial` it fails on a GPU with PyTorch.
+        peak = ops.logsumexp(keys, axis=1, keepdims=True)
+        peak = ops.stop_gradient(ops.maximum(peak, LOWEST))
         weights = ops.exp(keys - peak)
         return ops.concatenate([weights, weights * values], axis=-1)
 

@@ -24,10 +24,14 @@ def non_negative_integer(name: str, value: Any) -> int:
 
 
 def seed_or_none(name: str, value: Any) -> int | None:
-    """Return `value`, or raise if it is neither None nor an integer."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
-        raise ValueError(f"`{name}` must be an integer or None. Received: {name}={value!r}")
-    return None if value is None else int(value)
+    """Return `value`, or raise if it is neither None nor an integer that all backends accept."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or value not in range(2**31):
+        raise ValueError(
+            f"`{name}` must be an integer from 0 to 2**31 - 1, or None. Received: {name}={value!r}"
+        )
+    return int(value)
 
 
 def number_of_heads(num_heads: Any, units: int) -> int:

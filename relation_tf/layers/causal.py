@@ -107,14 +107,7 @@ class CausalMixer(TokenMixer):
         Raises:
             ValueError: If `x` or `mask` has another shape.
         """
-        x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
-        width_of("x", x.shape)
-        if x.shape[1] != 1:
-            raise ValueError(
-                "`x` must have shape (batch, 1, width), one token per sequence. "
-                f"Received: x.shape={tuple(x.shape)}"
-            )
-        mask = step_mask(x, mask)
+        x, mask = one_token(x, mask, self.compute_dtype)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
         output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
@@ -133,16 +126,31 @@ class CausalMixer(TokenMixer):
         return ops.zeros(shape, float32_or_wider(self.compute_dtype))
 
 
-def step_mask(x: Any, mask: Any) -> Any:
-    """Return the mask of one token of each sequence, `(batch, 1)`, or raise for another shape."""
-    if mask is None:
-        return ops.ones(ops.shape(x)[:2], "bool")
-    mask = ops.cast(mask, "bool")
-    if len(mask.shape) != 2 or mask.shape[1] != 1:
+def one_token(x: Any, mask: Any, dtype: str) -> tuple[Any, Any]:
+    """Return one token of each sequence and its mask, or raise for other shapes.
+
+    Args:
+        x: Tensor of shape `(batch, 1, width)`.
+        mask: Boolean tensor of shape `(batch, 1)`, or None for all True.
+        dtype: Type of the token.
+    """
+    x = ops.convert_to_tensor(x, dtype=dtype)
+    width_of("x", x.shape)
+    if x.shape[1] != 1:
         raise ValueError(
-            f"`mask` must have shape (batch, 1). Received: mask.shape={tuple(mask.shape)}"
+            "`x` must have shape (batch, 1, width), one token per sequence. "
+            f"Received: x.shape={tuple(x.shape)}"
         )
-    return mask
+    if mask is None:
+        return x, ops.ones(ops.shape(x)[:2], "bool")
+    mask = ops.cast(mask, "bool")
+    batches = {mask.shape[0], x.shape[0]} - {None}
+    if len(mask.shape) != 2 or mask.shape[1] != 1 or len(batches) > 1:
+        raise ValueError(
+            "`mask` must have shape (batch, 1). "
+            f"Received: mask.shape={tuple(mask.shape)}, x.shape={tuple(x.shape)}"
+        )
+    return x, mask
 
 
 def check_steps(layer: Any) -> None:

@@ -106,9 +106,9 @@ class HyperMixer(TokenMixer):
             bias_regularizer=bias_regularizer,
             **kwargs,
         )
-        self.hidden_units = hidden_units
-        if hidden_units is not None:
-            positive_integer("hidden_units", hidden_units)
+        self.hidden_units = (
+            None if hidden_units is None else positive_integer("hidden_units", hidden_units)
+        )
         self.activation = keras.activations.get(activation)
         self.tied = true_or_false("tied", tied)
 

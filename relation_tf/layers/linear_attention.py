@@ -61,7 +61,8 @@ class LinearAttention(CausalMixer):
       selects it for at most `units / num_heads` queries, such as a readout of one token, without
       dropout.
 
-    For one query with dropout, `"direct"` and `"factored"` do not form `t(K)^T V` either.
+    For one query and one head with dropout, `"direct"` and `"factored"` do not form `t(K)^T V`
+    either.
 
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time

@@ -54,6 +54,8 @@ class SegmentEncoding(BaseLayer):
 
     def call(self, x: Any, segment: int = 0, mask: Any = None) -> Any:
         """Add the vector of the segment."""
+        if segment not in (0, 1):
+            raise ValueError(f"`segment` must be 0 or 1. Received: segment={segment!r}")
         x = x + ops.cast(self.vectors, x.dtype)[segment]
         return zero_masked(x, boolean(mask, x))
 

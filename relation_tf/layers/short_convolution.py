@@ -9,7 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, true_or_false, width_of
 from relation_tf.layers.base import WeightedLayer
-from relation_tf.layers.causal import check_built
+from relation_tf.layers.causal import check_built, one_token
 from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
 from relation_tf.layers.slicing import part
 
@@ -112,9 +112,11 @@ class ShortConvolution(WeightedLayer):
             state: State from `initial_state` or from the previous step.
             mask: Boolean tensor of shape `(batch, 1)`, default: all True. If False, the output is
                 zero and later tokens do not see this token.
+
+        Raises:
+            ValueError: If `x` or `mask` has another shape.
         """
-        x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
-        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
+        x, mask = one_token(x, mask, self.compute_dtype)
         y, state = convolution_step(zero_masked(x, mask), self.kernel, self.bias, state, mask)
         return zero_masked(self.activation(y), mask), state
 

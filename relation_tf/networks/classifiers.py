@@ -41,6 +41,7 @@ from relation_tf.layers import (
 )
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import cloned
+from relation_tf.layers.masking import float32_or_wider
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
 from relation_tf.networks.feature_projection import projected_answer
@@ -215,8 +216,8 @@ class TextEncoder:
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
         self.dropout = keras.layers.Dropout(config.dropout, name=f"{prefix}dropout")
+        self.embedding = embedding
         if self.entry.input_type == "tokens":
-            self.embedding = embedding
             if embedding is None:
                 self._embed(vocabulary_size)
             self.positions, self.segments = self._positions(), self._segments()
@@ -234,7 +235,7 @@ class TextEncoder:
                 vocabulary_size,
                 replace(config, feature_projection=False),
                 prefix=f"{prefix}common_",
-                embedding=getattr(self, "embedding", None),
+                embedding=self.embedding,
             )
 
     def _positions(self) -> Any:
@@ -283,7 +284,7 @@ class TextEncoder:
                 "Received: vocabulary_size=None"
             )
         self.embedding = keras.layers.Embedding(
-            vocabulary_size,
+            positive_integer("vocabulary_size", vocabulary_size),
             config.embedding_dim,
             embeddings_initializer=config.embedding_initializer,
             name="embedding",
@@ -313,17 +314,23 @@ class TextEncoder:
         shape, dtype = ((), "string") if text else ((None,), "int32")
         return [keras.Input(shape, dtype=dtype, name=name) for name in names]
 
-    def dense(self, name: str, units: int, activation: str | None = None) -> keras.layers.Dense:
+    def dense(self, name: str, units: int, activation: str | None = None, **kwargs: Any) -> Any:
         """Return a Dense layer with the configured initializer."""
         return keras.layers.Dense(
-            units, activation, kernel_initializer=cloned(self.initializer), name=name
+            units, activation, kernel_initializer=cloned(self.initializer), name=name, **kwargs
         )
 
-    def answer(self, name: str, num_classes: int | None) -> keras.layers.Dense:
+    def answer(
+        self, name: str, num_classes: int | None, activation: str | None = "softmax"
+    ) -> keras.layers.Dense:
         """Return the output layer: class probabilities, or a score in [0, 1] if None."""
+        # In half precision the probabilities are too inaccurate for the loss.
+        wide = float32_or_wider(keras.config.dtype_policy().compute_dtype)
         if num_classes is None:
-            return self.dense(name, 1, "sigmoid")
-        return self.dense(name, num_classes, "softmax")
+            return self.dense(name, 1, "sigmoid", dtype=wide)
+        return self.dense(
+            name, positive_integer("num_classes", num_classes), activation, dtype=wide
+        )
 
     def answers(self, texts: Sequence[Any], name: str, num_classes: int | None) -> Any:
         """Return the outputs for texts, see `answer`.

@@ -93,12 +93,12 @@ class NetworkConfig:
     reversal_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        positive_integer("embedding_dim", self.embedding_dim)
-        positive_integer("units", self.units)
+        for name in ("embedding_dim", "units", "hidden_units"):
+            if (size := getattr(self, name)) is not None or name != "hidden_units":
+                # Keras accepts no integers of NumPy.
+                object.__setattr__(self, name, positive_integer(name, size))
         rate("dropout", self.dropout)
         non_negative_number("reversal_weight", self.reversal_weight)
-        if self.hidden_units is not None:
-            positive_integer("hidden_units", self.hidden_units)
         true_or_false("segments", self.segments)
         true_or_false("feature_projection", self.feature_projection)
         one_of("compute", self.compute, get_args(Compute))

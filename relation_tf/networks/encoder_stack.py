@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any, Literal, Self, get_args
 
 import keras
-from keras import ops
 
 from relation_tf.layers.arguments import one_of, positive_integer, rate, seed_or_none, width_of
 from relation_tf.layers.base import BaseLayer, built_child
-from relation_tf.layers.causal import check_steps, step_mask
+from relation_tf.layers.causal import check_steps, one_token
 from relation_tf.layers.dropout import seed_of_part
 from relation_tf.layers.masking import boolean, zero_masked
 from relation_tf.networks.mixing import MixerFactory, mix_all
@@ -101,9 +100,11 @@ class Encoder(BaseLayer):
         self.mixer = MixerFactory(mechanism, num_heads, options, causal)
         self.num_layers = positive_integer("num_layers", num_layers)
         self.units = None if units is None else positive_integer("units", units)
-        self.feed_forward_units = feed_forward_units
-        if feed_forward_units is not None:
-            positive_integer("feed_forward_units", feed_forward_units)
+        self.feed_forward_units = (
+            None
+            if feed_forward_units is None
+            else positive_integer("feed_forward_units", feed_forward_units)
+        )
         self.norm = one_of("norm", norm, get_args(Norm))
         self.dropout = rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
@@ -221,8 +222,8 @@ class Encoder(BaseLayer):
             >>> bool(abs(output - whole[:, -1:]).numpy().max() < 1e-5)
             True
         """
-        x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
-        return self.advance(x, state, step_mask(x, mask))[:2]
+        x, mask = one_token(x, mask, self.compute_dtype)
+        return self.advance(x, state, mask)[:2]
 
     def advance(
         self, x: Any, state: tuple[Any, ...], mask: Any, source: Any = None

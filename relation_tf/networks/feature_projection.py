@@ -139,6 +139,9 @@ class MainBranch(BaseLayer):
         The output of the main branch.
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"autocast": False, **kwargs})  # probabilities stay in float32
+
     def call(self, outputs: Sequence[Any]) -> Any:
         """Return the first output."""
         return outputs[0]

@@ -134,6 +134,11 @@ class MixerFactory:
                 "`num_heads` must not differ from options['num_heads']. "
                 f"Received: num_heads={self.num_heads}, options={dict(self.options or {})}"
             )
+        if self.causal and not self._options.get("causal", True):
+            raise ValueError(
+                "`causal` must not differ from options['causal']. "
+                f"Received: causal=True, options={dict(self._options)}"
+            )
         refuse_options(self.mechanism, self._options)
         if self.causal and is_layer(self.mechanism) and not self.is_causal:
             raise ValueError(
@@ -152,7 +157,7 @@ class MixerFactory:
         """True if the mechanism declares that tokens do not see later tokens."""
         if is_layer(self.mechanism):
             return bool(getattr(self.mechanism, "causal", False))
-        return self.causal or bool(self._options.get("causal", False))
+        return self.causal or _is_causal(self.mechanism, self._options)
 
     def make(self, i: int, units: int, dropout: float, seed: int | None, dtype: Any) -> Any:
         """Return the mixing layer of block i."""
@@ -183,6 +188,16 @@ class MixerFactory:
             "options": None if self.options is None else serialize(dict(self.options)),
             "causal": self.causal,
         }
+
+
+def _is_causal(mechanism: Any, options: Mapping[str, Any]) -> bool:
+    """Return True if the options of a mechanism, or of an encoder inside, say that it is causal."""
+    if options.get("causal", False):
+        return True
+    inner = options.get("options")
+    if "mechanism" not in entry_of(mechanism).options or not isinstance(inner, Mapping):
+        return False
+    return _is_causal(options.get("mechanism", mechanism), inner)
 
 
 def _block_seed(own: int | None, i: int, seed: int | None) -> int | None:

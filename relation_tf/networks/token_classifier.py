@@ -82,4 +82,4 @@ def token_classifier(
         positions = LearnedPositionEncoding(from_last_token, name="decoder_positions")
         width = _DECODER_WIDTH * vectors.shape[-1]
         vectors = encoder.dense("decoder_hidden", width, "relu")(positions(repeated))
-    return keras.Model(text, encoder.dense("output", num_classes)(vectors))
+    return keras.Model(text, encoder.answer("output", num_classes, None)(vectors))

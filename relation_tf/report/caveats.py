@@ -105,7 +105,7 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
     if said:
         where = "over tasks" if len(verdicts.averaged) > 1 else f"of {verdicts.averaged[0]}"
         found = f"disagrees: {'; '.join(said)}"
-        if tests.lacking:
+        if tests.lacking and tests.pairs["better"].isna().all():
             found = f"cannot confirm this: with so few {tests.lacking}, it cannot be significant"
         yield (
             f"The test {where} ({tests.how}) {found}. Quote the verdicts only if you chose "

@@ -213,7 +213,9 @@ class ReportContext:
             return None
         suite = None if self.results is None else self.results.suite
         scored = how_runs_went.scored_names(suite)
-        failed = how_runs_went.failed_runs(self._known_runs, scored, self.scores.own_tasks)
+        failed = how_runs_went.failed_runs(
+            self._known_runs, scored, self.scores.own_tasks, self.scores.networks
+        )
         return judge(self.scores, failed)
 
     @cached_property

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -235,12 +236,15 @@ def has_scores(
     columns = table[["task", "method", "seed"]].astype(str)
     known = {*columns.itertuples(index=False, name=None)}
     return lambda task, method, seed: any(
-        (name, method, str(seed)) in known for name in scored.get(task, [task])
+        (name, method, str(seed)) in known for name in (task, *scored.get(task, ()))
     )
 
 
 def failed_runs(
-    runs: pd.DataFrame, scored: Mapping[str, Sequence[str]], tasks: Sequence[str]
+    runs: pd.DataFrame,
+    scored: Mapping[str, Sequence[str]],
+    tasks: Sequence[str],
+    networks: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[tuple[str, str], set[str]]:
     """Return the failed runs by scored task and method.
 
@@ -248,9 +252,13 @@ def failed_runs(
         runs: As for `summarize_costs`.
         scored: Scored tasks by the name of the trained task.
         tasks: All scored tasks; a failed run of an unknown task counts for each.
+        networks: Trained tasks by the name of a scored task with another name.
     """
     failed: dict[tuple[str, str], set[str]] = {}
-    known = {task: [task] for task in tasks} | {**scored}
+    # A table can have a row for the trained task and others for the scored ones.
+    known = {task: [task, *scored.get(task, ())] for task in (*tasks, *scored)}
+    for task, trained in networks.items():
+        known.setdefault(trained, []).append(task)
     for run in runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ():
         for task in known.get(run["task"], tasks):
             failed.setdefault((task, run["method"]), set()).add(f"{run['task']}/{run['seed']}")

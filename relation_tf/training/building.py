@@ -59,10 +59,6 @@ def build_networks(
             return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
             models = [_builder(task)(config.mechanism, **settings)]
-    for model in models:
-        # Probabilities with 8-bit precision give no useful loss.
-        for layer in networks.output_layers(model):
-            layer.dtype_policy = "float32"
     source = _source(config, seed)
     if source is not None:
         fill(models[0], source, layer=_FILLED[config.encoder_weights])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from keras import ops
 
 from relation_tf.layers import AFTLocal
 from tests.backends import array, close
@@ -38,14 +37,8 @@ def test_a_block_is_not_longer_than_the_text() -> None:
     assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
 
 
-def test_the_maximum_has_no_initial_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    def on_one_device(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
-        assert initial is None, "Keras 3.15.1 creates it on the CPU on PyTorch"
-        return largest(x, axis=axis, keepdims=keepdims)
-
-    largest = ops.max
-    monkeypatch.setattr(ops, "max", on_one_device)
-    assert array(built(3)(tokens(0, 2, 5, 4))).shape == (2, 5, 6)
+def test_an_empty_batch() -> None:
+    assert array(built(3)(tokens(0, 0, 5, 4))).shape == (0, 5, 6)
 
 
 @pytest.mark.tensorflow

@@ -54,6 +54,12 @@ def test_segments(segment: int) -> None:
     close(array(layer(poisoned, segment=segment, mask=mask)), expected)
 
 
+@pytest.mark.parametrize("segment", [-1, 2])
+def test_wrong_segments(segment: int) -> None:
+    with pytest.raises(ValueError, match=f"`segment` must be 0 or 1. Received: segment={segment}"):
+        SegmentEncoding()(np.ones((1, 2, 3), "float32"), segment=segment)
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="`max_length` must be a positive integer"):
         LearnedPositionEncoding(0)

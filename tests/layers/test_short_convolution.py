@@ -56,6 +56,25 @@ def test_outputs_start_with_the_variance_of_the_inputs(width: int) -> None:
     assert 0.7 < array(ShortConvolution()(x)).std() < 1.3
 
 
+@pytest.mark.parametrize(
+    ("shape", "mask", "message"),
+    [
+        ((2, 4), None, r"`x` must have shape"),
+        ((2, 2, 4), None, r"`x` must have shape \(batch, 1, width\).*\(2, 2, 4\)$"),
+        ((2, 1, 4), (2,), r"`mask` must have shape \(batch, 1\).*mask\.shape=\(2,\)"),
+        ((2, 1, 4), (3, 1), r"mask\.shape=\(3, 1\), x\.shape=\(2, 1, 4\)$"),
+    ],
+)
+def test_a_step_takes_one_token(
+    shape: tuple[int, ...], mask: tuple[int, ...] | None, message: str
+) -> None:
+    layer = ShortConvolution()
+    layer.build((None, None, 4))
+    given = None if mask is None else np.ones(mask, bool)
+    with pytest.raises(ValueError, match=message):
+        layer.step(np.ones(shape, "float32"), layer.initial_state(2), given)
+
+
 def test_a_layer_that_is_not_built_has_no_state() -> None:
     with pytest.raises(ValueError, match="no state before it is built"):
         ShortConvolution().initial_state(2)

@@ -15,10 +15,12 @@ from relation_tf.networks import (
     pair_classifier,
     pair_regressor,
     sequence_classifier,
+    token_classifier,
 )
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import refuse_settings_of_tokens
 from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.precision import dtype_policy
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
@@ -492,6 +494,8 @@ def test_heads_are_as_wide_as_units_say() -> None:
         ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
         ({"unitz": 3}, r"unknown network argument 'unitz'. Did you mean 'units'\?"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
+        ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive integer"),
+        ({"num_classes": True}, r"`num_classes` must be a positive integer\. .*=True$"),
     ],
 )
 def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:
@@ -513,6 +517,29 @@ def test_settings_of_tokens_are_refused_for_a_mechanism_of_text(name: str, value
     with pytest.raises(ValueError, match=f"`{name}` must not be set for a mechanism that reads"):
         refuse_settings_of_tokens(NetworkConfig(**{name: value}))
     refuse_settings_of_tokens(NetworkConfig())
+
+
+def test_sizes_can_be_integers_of_numpy() -> None:
+    sizes = {name: np.int64(4) for name in ("units", "hidden_units", "embedding_dim")}
+    model = sequence_classifier("relation", np.int64(20), np.int64(3), **sizes)
+    assert model(np.array([[5, 8]])).shape == (1, 3)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_outputs_are_float32_in_half_precision(policy: str) -> None:
+    """A softmax in half precision is exactly 1 for clear answers, with no gradient."""
+    with dtype_policy(policy):
+        models = [
+            sequence_classifier("relation", 20, 2, units=4, embedding_dim=4),
+            sequence_classifier("fcsr", 20, 2, embedding_dim=4, feature_projection=True),
+            pair_regressor("relation", 20, units=4, embedding_dim=4),
+            token_classifier("relation", 20, 3, units=4, embedding_dim=4),
+        ]
+    ids = np.array([[5, 8]])
+    for model in models:
+        assert model.get_layer("embedding").compute_dtype == policy.removeprefix("mixed_")
+        output = model([ids] * len(model.inputs) if len(model.inputs) > 1 else ids)
+        assert keras.backend.standardize_dtype(output.dtype) == "float32"
 
 
 def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> None:
@@ -548,9 +575,9 @@ def test_layers_draw_their_seeds_in_a_fixed_order(monkeypatch):
     """The output layer comes last: another order would change the weights of every seed."""
     created, dense = [], TextEncoder.dense
 
-    def spy(self, name, *arguments):
+    def spy(self, name, *arguments, **options):
         created.append(name)
-        return dense(self, name, *arguments)
+        return dense(self, name, *arguments, **options)
 
     monkeypatch.setattr(TextEncoder, "dense", spy)
     sequence_classifier("relation", vocabulary_size=9, num_classes=2, units=4)

@@ -363,10 +363,31 @@ def test_causal_property() -> None:
     assert encoder("relation", causal=True).causal
     assert encoder("relation", options={"causal": True}).causal
     assert encoder(Relation(4, causal=True)).causal
+    inner = {"mechanism": "relation", "options": {"causal": True}}
+    assert encoder("encoder", options=inner).causal
+    assert encoder("encoder", options={"mechanism": "encoder", "options": inner}).causal
+    assert not encoder("encoder", options={"mechanism": "relation"}).causal
     assert not encoder("relation").causal
     assert not encoder(Relation(4)).causal
     again = Encoder.from_config(encoder("relation", causal=True).get_config())
     assert again.causal
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("relation", {"causal": False}),
+        ("encoder", {"mechanism": "relation", "options": {"causal": False}}),
+    ],
+)
+def test_an_option_cannot_show_later_tokens(mechanism: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"`causal` must not differ from options\['causal'\]"):
+        encoder(mechanism, units=4, options=options, causal=True)(tokens(0, 2, 5, 4))
+
+
+def test_sizes_can_be_integers_of_numpy() -> None:
+    layer = encoder("relation", np.int64(1), np.int64(4), feed_forward_units=np.int64(8))
+    assert layer(tokens(0, 2, 5, 4)).shape == (2, 5, 4)
 
 
 def test_mechanisms_without_causal_form() -> None:

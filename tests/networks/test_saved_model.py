@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 
+from relation_tf.networks import TaskHead, multi_task_networks
 from relation_tf.networks.saved_model import SavedModelEncoder
 from tests.backends import BACKEND, array, close, vjp
 
@@ -129,6 +130,14 @@ def test_frozen_and_fine_tuned(folder: Path, trainable: bool) -> None:
     ]
     assert changed == [trainable] * 2
     assert (np.abs(array(layer(TEXTS)) - expected()).max() > 1e-3) == trainable
+
+
+@pytest.mark.tensorflow
+def test_private_encoders_of_several_tasks(called: Path) -> None:
+    heads = [TaskHead("a"), TaskHead("b", num_classes=3)]
+    models = multi_task_networks(f"saved-model:{called}", None, heads, "shared-private")
+    outputs = [model(keras.ops.convert_to_tensor(TEXTS)) for model in models]
+    assert [output.shape for output in outputs] == [(len(TEXTS), 2), (len(TEXTS), 3)]
 
 
 @pytest.mark.tensorflow

@@ -71,6 +71,16 @@ def test_a_test_with_too_few_seeds_or_tasks_cannot_disagree(table_of, judged):
     ]
 
 
+def test_a_difference_that_the_test_finds_is_not_called_impossible(table_of):
+    """Without ties five methods with five seeds cannot differ significantly; constants can."""
+    rng = np.random.default_rng(0)
+    scores = {"r": [50.0] * 5, "a": [90.0] * 5}
+    scores |= {name: [*(70 + rng.normal(size=5))] for name in "xyz"}
+    context = compare(table_of({"A": scores}), reference="r", margin=1.0).context
+    assert context.pvalues["pvalue"].min() < 0.05
+    assert not any("cannot be significant" in caveat for caveat in context.caveats)
+
+
 def test_no_worse_is_no_disagreement(judged):
     report = judged({"A": {"r": 70, "a": 69.2}, "B": {"r": 80, "a": 79.2}}, margin=2.0)
     assert report.context.verdicts.mean["verdict"].tolist() == ["no worse"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
@@ -10,6 +11,7 @@ from relation_tf.report import make_report
 from relation_tf.report.runs import (
     all_runs,
     computed,
+    failed_runs,
     how_run,
     load_warnings,
     memory_of,
@@ -138,3 +140,9 @@ def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):
     assert report.latex().count(said) == 2  # verdicts and scores
     own = make_report(fabricate(suite_of(tasks=["CoLA"]), noisy))
     assert "generated text" not in own.html()
+
+
+def test_a_failed_run_counts_for_all_test_sets_of_its_network():
+    runs = pd.DataFrame([{"task": "induction", "method": "a", "seed": 1, "status": "failed"}])
+    failed = failed_runs(runs, {}, ["induction-2x", "sort"], {"induction-2x": "induction"})
+    assert failed == {("induction-2x", "a"): {"induction/1"}}

@@ -215,6 +215,16 @@ def test_a_seed_with_a_failed_metric_is_dropped():
     assert read(table, drop_failed=True).scores.samples("A")["a"] == [0.51, 0.52]
 
 
+def test_dropped_runs_of_a_task_with_the_name_of_a_trained_one():
+    """MNLI is also the trained task of MNLI-m."""
+    table = long_table(methods=["a", "b"], seeds=6)
+    table.loc[table["method"] == "b", "score"] += 0.3
+    lost = table[table["method"] == "b"].iloc[:1].assign(score=float("nan"), seed=99)
+    table = pd.concat([table, lost], ignore_index=True).assign(task="MNLI")
+    report = compare(table, reference="a", drop_failed=True)
+    assert report.context.verdicts.tasks["MNLI"]["verdict"].tolist() == ["inconclusive"]
+
+
 def test_a_method_with_dropped_runs_is_never_better():
     table = long_table(methods=["a", "b"], seeds=6)
     table.loc[table["method"] == "b", "score"] += 0.3

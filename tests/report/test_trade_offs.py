@@ -190,6 +190,8 @@ def test_means_leave_out_what_the_reference_does_not_learn(
     assert title == "mean of 2 tasks"
     assert by_method["relation"].value == pytest.approx(85.3)
     assert "which attention does not learn." in " ".join(report.markdown().split())
+    (panel, *_) = next(p for p in report.context.pictures if p.name == "trade-offs-speed").panels
+    assert "not dominated" not in panel.alt  # the test over tasks includes parity
 
 
 def test_figures_show_the_shortest_and_the_longest_text(scored: Path, timed: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -19,10 +20,14 @@ from relation_tf.report.sections.tuning import Tuning
 SWEEP = {"dropout": [0.0, 0.5], "learning_rate": [0.001, 0.01, 0.1], "seeds": [11]}
 
 
-def shown(folder: Path) -> list[Block]:
+def shown(
+    folder: Path,
+    sweep: Mapping[str, Any] = SWEEP,
+    aliases: Mapping[str, str] = MappingProxyType({}),
+) -> list[Block]:
     """Return the section of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
     suite = make_suite("small", {
-        "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": SWEEP,
+        "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": {**sweep},
         "method": [{"name": name, "mechanism": "relation", "units": 8}
                    for name in ("mine", "without-runs")],
     })  # fmt: skip
@@ -33,10 +38,10 @@ def shown(folder: Path) -> list[Block]:
     rows += [{**row, "method": "without-runs"} for row in rows]
     (folder / "sweep").mkdir()
     pd.DataFrame(rows).to_csv(folder / "sweep" / "sweep.csv", index=False)
-    tuned = [Tuned(task="CoLA", method="mine", settings=settings[4])]
+    tuned = [Tuned(task="CoLA", method=aliases.get("mine", "mine"), settings=settings[-2])]
     suite = suite.model_copy(update={"tuned": tuned})
-    results: Any = SimpleNamespace(suite=suite, folder=folder, parts=())
-    context: Any = SimpleNamespace(results=results, styles=styles(["mine"]))
+    results: Any = SimpleNamespace(suite=suite, folder=folder, parts=(), aliases=aliases)
+    context: Any = SimpleNamespace(results=results, styles=styles([aliases.get("mine", "mine")]))
     return [*Tuning().blocks(context)]
 
 
@@ -65,6 +70,21 @@ def test_the_figure_has_the_best_of_the_other_settings_at_each_value(tmp_path):
     )
     assert isinstance(note, Paragraph)
     assert "Figure: the best of the other settings at each value." in "".join(note.text)
+
+
+def test_two_values_have_no_figure(tmp_path):
+    _, table, note = shown(tmp_path, {**SWEEP, "learning_rate": [0.001, 0.01]})
+    assert isinstance(table, Table)
+    assert isinstance(note, Paragraph)
+    assert "Figure" not in "".join(note.text)
+
+
+def test_renamed_methods_keep_their_sweep(tmp_path):
+    _, figure, table, _ = shown(tmp_path, aliases={"mine": "mine (before)"})
+    assert isinstance(figure, Figure)
+    assert "mine (before) 30 at 0.001" in figure.picture.panels[0].alt
+    assert isinstance(table, Table)
+    assert {row[1].text for row in table.flat()[1]} == {"mine (before)"}
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,8 @@ def score_panel(
     best = undominated(costs, better)
     ringed = best if len(best) < len(points) else []
     values = ", ".join(point.words for point in points)
-    alt = f"{title}, mean score in {score_label} ± {spread} against {label}: {values}"
+    shown = score_label if score_label.startswith("score") else f"score in {score_label}"
+    alt = f"{title}, mean {shown} ± {spread} against {label}: {values}"
     alt += f"; not dominated: {', '.join(ringed)}." if ringed else "."
 
     def draw(ax: Axes) -> None:

@@ -64,7 +64,7 @@ def _panel(
 
 def _said(values: np.ndarray, scores: np.ndarray) -> str:
     known = [pair for pair in zip(values, scores, strict=True) if not math.isnan(pair[1])]
-    return ", ".join(f"{score:.3g} at {value:g}" for value, score in known)
+    return ", ".join(f"{score:.6g} at {value:g}" for value, score in known) or "no finite score"
 
 
 def _draw(

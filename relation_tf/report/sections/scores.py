@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+import numpy as np
+
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
@@ -201,16 +203,15 @@ class Seeds(Section):
         scores = context.scores
         points = "Scores times 100. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
-        interval = (
-            ", the horizontal line its 95 % t interval, cut at the limits of the metric"
-            if scores.seeds > 1
-            else ""
-        )
+        limits = _limits(context)
+        interval = ", the horizontal line its 95 % t interval" if scores.seeds > 1 else ""
+        if interval and np.isfinite([*limits.values()]).any():
+            interval += ", cut at the limits of the metric"
         note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."
         if not context.collapsed.empty:
             note += " An open mark is a collapsed run; a mean with such a run has no interval."
         note += best_drawn(context)
-        picture = score_dots(scores, context.drawn, context.collapsed, _limits(context))
+        picture = score_dots(scores, context.drawn, context.collapsed, limits)
         return figure_with_note(picture, note)
 
 

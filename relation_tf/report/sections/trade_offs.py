@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -169,6 +170,8 @@ def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
     scores = context.scores
     if title in scores.by_network and context.looks is None:
         return winners_on_all(context.pvalues, scores.counted(title))
+    if left_out(scores):
+        return set()  # the test over tasks includes them
     outcome = outcome_of(scores, context.several, context.comparisons, context.looks)
     return set() if outcome is None else {*winners(outcome.pairs)}
 
@@ -218,7 +221,8 @@ def _score(score: Estimate, digits: int) -> Cell:
 def _cost(row: Any) -> Cell | str:
     if row is None:
         return ""
-    digits = max(0, 2 - len(f"{abs(row.typical):.0f}"))
+    size = math.floor(math.log10(abs(row.typical))) if row.typical else 0
+    digits = max(0, 1 - size)  # two significant ones
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
     same = row.low == row.high
     return Cell(number(row.typical, digits), notes=[] if same else [ends], paper_note=ends)

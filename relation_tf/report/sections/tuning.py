@@ -48,7 +48,11 @@ class Tuning(Section):
             return []
         suite = results.suite
         assert suite.sweep is not None
-        means = means_of(suite, table)
+        means = {
+            (task, name): own
+            for (task, name), own in means_of(suite, table).items()
+            if name in context.styles
+        }
         methods = {
             task: [name for name in context.styles if (task, name) in means]
             for task in suite.tasks
@@ -72,7 +76,7 @@ class Tuning(Section):
             ),
             *([] if picture is None else [Figure(picture, picture.legend)]),
             Table("Table: sweep", _columns(suite.sweep), rows),
-            Paragraph([*_note(suite, means)], "note"),
+            Paragraph([*_note(suite, means, drawn=picture is not None)], "note"),
         ]
 
 
@@ -82,10 +86,11 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
     if results.suite.sweep is None or not path.is_file():
         return None
     try:
-        return pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
-                           na_values={"score": ["", "nan"]})  # fmt: skip
+        table = pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
+                            na_values={"score": ["", "nan"]})  # fmt: skip
     except (OSError, ValueError) as error:
         raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    return table.assign(method=[results.aliases.get(name, name) for name in table["method"]])
 
 
 def _key_of_columns(sweep: Sweep) -> str:
@@ -135,13 +140,13 @@ def _settings(suite: Suite, task: str, method: str) -> dict[str, Any] | None:
     return next(own, None)
 
 
-def _note(suite: Suite, means: Mapping[tuple[str, str], Any]) -> Iterator[str]:
+def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) -> Iterator[str]:
     assert suite.sweep is not None
     yield (
         "Mean score on the validation rows over the seeds of the sweep, at the epoch whose weights "
         "are kept. Bold: chosen. A dash: a run failed or diverged."
     )
-    if len(suite.sweep.values) > 1:
+    if drawn and len(suite.sweep.values) > 1:
         yield " Figure: the best of the other settings at each value."
     at_end = [
         f"{method} on {task}"
