@@ -55,6 +55,9 @@ _BOUNDS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
 }
 
 
+_LARGEST = 2**31  # seeds, sizes and numbers of steps of the libraries
+
+
 def check_fields(options: Any) -> None:
     """Check the values of a dataclass of options; None is allowed.
 
@@ -69,6 +72,8 @@ def check_fields(options: Any) -> None:
         if choices and value not in choices:
             *first, last = map(repr, choices)
             allowed, hint = f"{', '.join(first)} or {last}", did_you_mean(value, choices)
+        if isinstance(value, int) and abs(value) >= _LARGEST:
+            allowed = f"below {_LARGEST:,}"
         for name, bound in each.metadata["bounds"].items():
             within, text = _BOUNDS[name]
             if not within(value, bound) or math.isinf(value):

@@ -39,7 +39,7 @@ from relation_tf.bench.sweeping import (
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.layer_source import callbacks_digest, custom_digest, refuse_main_module
-from relation_tf.config.loading import drop_judges, make_suite, select
+from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.errors import OptionError
@@ -281,7 +281,7 @@ def _load(
         each.model_dump() if isinstance(each, Method) else {"mechanism": each} for each in methods
     ]
     values = {**suite.model_dump(), "method": replaced}
-    drop_judges("replace_methods", values, settings or {})
+    drop_other_methods("replace_methods", values, settings or {})
     return make_suite("replace_methods", values)
 
 

@@ -90,7 +90,7 @@ def load_suite(
                 values["published"] = str(published)
     folder = folder if search_suite_folder else None
     if settings and "method" in settings:
-        drop_judges(where, values, settings, folder)
+        drop_other_methods(where, values, settings, folder)
     return make_suite(where, values, folder)
 
 
@@ -146,13 +146,13 @@ def _task_of(tuned: Any) -> Any:
     return tuned.get("task") if isinstance(tuned, dict) else None
 
 
-def drop_judges(
+def drop_other_methods(
     where: str, values: dict[str, Any], given: Collection[str], folder: Path | None = None
 ) -> None:
-    """Remove the reference and the control of a suite if they are not among its new methods.
+    """Remove what names methods that are not among the new ones of a suite.
 
-    Without both, the margin does not apply either. With families, both are names of mechanisms and
-    stay.
+    These are tuned settings, the reference and the control. Without both, the margin does not apply
+    either. With families, both are names of mechanisms and stay.
 
     Args:
         where: Name or file of the suite, for messages.
@@ -164,12 +164,17 @@ def drop_judges(
         SuiteError: If the suite is invalid with these methods.
     """
     judges = [key for key in ("reference", "control") if values.get(key) is not None]
-    if not judges or values.get("families"):
+    stay = not judges or values.get("families")
+    if stay and not values.get("tuned"):
         return
-    others = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
+    others: dict[str, Any] = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
     overrides = _without_margins(values.get("overrides") or {})
-    unjudged = make_suite(where, {**values, **others, "overrides": overrides}, folder)
+    unjudged = make_suite(where, {**values, **others, "overrides": overrides, "tuned": []}, folder)
     names = [str(method.name) for method in unjudged.methods()]
+    if "tuned" not in given:
+        values["tuned"] = [each for each in values.get("tuned") or () if each["method"] in names]
+    if stay:
+        return
     values |= {key: None for key in judges if key not in given and values[key] not in names}
     if not any(values[key] for key in judges) and "margin" not in given:
         values |= {"overrides": overrides, "margin": None}

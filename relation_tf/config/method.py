@@ -149,6 +149,10 @@ class Method(BaseModel):
             )
         if self.size is not None and (self.sized_by in self.options or self.sized_by in self.grid):
             raise ValueError(f"option {self.sized_by!r} is set, but 'sized_by' varies it")
+        if find_mechanism(self.mechanism).size == "units" and (
+            "units" in self.options or "units" in self.grid
+        ):
+            raise ValueError("option 'units' must be left out; set the key 'units' of the method")
         several = isinstance(self.units, list) and len(self.units) > 1
         if several and self.size is not None and self.sized_by == "units":
             raise ValueError("'units' must be one number with 'size', which varies it")

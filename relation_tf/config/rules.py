@@ -371,7 +371,8 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
             expected = f"timed tasks of one kind only, such as {facts.timed}"
             yield "tasks", each.name, facts.timed_alike, expected
     for name, entry in facts.tasks.items():
-        if suite.positions == "learned":
+        swept = suite.sweep.values.get("positions", ()) if suite.sweep else ()
+        if "learned" in (suite.positions, *swept):
             longest = suite.setting(name, "max_length")
             expected = f"set for {name} with positions = 'learned'"
             yield "max_length", longest, [longest] if longest else [], expected

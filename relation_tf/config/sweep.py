@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from relation_tf.config.method import NAME_PATTERN
+from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import TrainingSettings
 from relation_tf.errors import did_you_mean, join_names
 
@@ -26,6 +26,13 @@ SWEPT = (
 """Keys of `TrainingSettings` that a sweep can vary: not those that change the validation rows."""
 
 _WITHOUT_RATE = "PiecewiseConstantDecay"  # a schedule of Keras without an initial learning rate
+
+_USED: Mapping[str, Callable[[Method], bool]] = {
+    "adversary_weight": lambda method: method.sharing != "shared",
+    "orthogonality_weight": lambda method: method.sharing != "shared",
+    "reversal_weight": lambda method: method.feature_projection,
+}
+"""Settings without effect on most methods, and functions that find the others."""
 
 
 class Tuned(BaseModel):
@@ -146,6 +153,9 @@ def check_sweep(suite: Suite, max_runs: int) -> None:
             f"key 'sweep': learning_rate has no effect with {_WITHOUT_RATE}, whose rates are in "
             "'schedule_options'"
         )
+    for key, has_effect in _USED.items():
+        if key in sweep.values and not any(map(has_effect, methods)):
+            raise ValueError(f"key 'sweep': {key} has no effect on the methods of the suite")
     combinations = [combination_name(each) for each in sweep.combinations()]
     if same := [name for name, times in Counter(combinations).items() if times > 1]:
         raise ValueError(

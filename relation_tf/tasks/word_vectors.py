@@ -176,7 +176,12 @@ class _Texts:
                 words = line[:-1].split(" ")
                 yield words
                 if self.advance is not None:
-                    self.advance(len(words))
+                    try:
+                        self.advance(len(words))
+                    except (OSError, SystemExit):
+                        # The output was closed. An error here would end the thread of gensim that
+                        # reads the texts, and the training would wait for it forever.
+                        self.advance = None
 
 
 def _train(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.families import Family, families_of
-from relation_tf.config.loading import drop_judges, make_suite, select
+from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.published import load_published
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.tasks.task import MeasuredTask
@@ -245,7 +245,7 @@ def test_new_methods_keep_the_overrides_of_tasks(suite):
     assert asked.overrides["RTE"].margin is None
     broken = {**made.model_dump(), "overrides": {"CoLA": 3}}
     with pytest.raises(SuiteError, match=r"key 'overrides\.CoLA': "):
-        drop_judges("test", broken, ())
+        drop_other_methods("test", broken, ())
 
 
 def test_a_setting_replaces_the_overrides_of_tasks(suite):
@@ -271,6 +271,14 @@ def test_a_group_is_a_task(tmp_path, suite):
     assert {config.task for config in made.runs() if config.group} == {"two"}
     (tmp_path / "suite.toml").write_text(made.to_toml(), encoding="utf-8")
     assert load_suite(tmp_path / "suite.toml") == made
+
+
+@pytest.mark.parametrize("where", ["options", "grid"])
+def test_units_are_no_option_of_a_layer(where):
+    """The name of the method would have another width than the layer."""
+    value = 3 if where == "options" else [3, 4]
+    with pytest.raises(ValueError, match="option 'units' must be left out; set the key 'units'"):
+        Method(mechanism="relation", units=64, **{where: {"units": value}})
 
 
 def test_sharing_is_part_of_the_method_name(suite):

@@ -42,6 +42,9 @@ def test_all_combinations_are_tried() -> None:
             },
             "key 'sweep': learning_rate has no effect with PiecewiseConstantDecay",
         ),
+        ({"sweep": {"reversal_weight": [0.1, 1]}}, "reversal_weight has no effect on the methods"),
+        ({"sweep": {"adversary_weight": [0.1, 1]}}, "adversary_weight has no effect"),
+        ({"sweep": {"positions": ["sine", "learned"]}}, "max_length.* with positions = 'learned'"),
         ({"sweep": {"dropout": 0.1}}, "a list of two or more values of 'dropout', not 0.1"),
         ({"sweep": {"dropout": [0.1, 0.1]}}, r"different values of 'dropout', not \[0.1, 0.1\]"),
         ({"sweep": {"dropout": [0.1, 1.5]}}, r"values that 'dropout' allows, not 1.5 \(Input"),
@@ -119,6 +122,14 @@ def test_a_setting_of_the_call_is_not_swept() -> None:
     tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
     runs = load_suite(make_suite("mine", {**SUITE, "tuned": tuned}), {"dropout": 0.3}).runs()
     assert {run.dropout for run in runs} == {0.3}
+
+
+def test_tuned_settings_of_replaced_methods_are_removed() -> None:
+    tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
+    suite = make_suite("mine", {**SUITE, "tuned": tuned})
+    assert load_suite(suite, {"method": [{"mechanism": "relation", "units": 32}]}).tuned == []
+    both = [{"mechanism": "relation", "units": [32, 64]}]
+    assert [each.method for each in load_suite(suite, {"method": both}).tuned] == ["relation-64"]
 
 
 def test_entries_of_replaced_tasks_are_removed() -> None:

@@ -138,6 +138,18 @@ def test_a_log_file_has_a_line_for_each_tenth(gensim, text, tmp_path, capsys):
     assert lines == [f"trained on {tenth} % of 520 tokens" for tenth in range(10, 101, 10)]
 
 
+@pytest.mark.timeout(120)
+def test_a_closed_output_does_not_end_the_training(gensim, text, tmp_path, monkeypatch):
+    """gensim reads the texts in a thread; after an error in it the training would not end."""
+
+    def closed(self, count):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(module._Lines, "__call__", closed)
+    train_vectors(tmp_path / "v.txt", [text], settings=VectorSettings(**SMALL), quiet=True)
+    assert "works" in vectors_in(tmp_path / "v.txt")
+
+
 @pytest.mark.parametrize("failing", ["training", "writing"])
 def test_interrupted_training_leaves_no_partial_file(gensim, text, tmp_path, monkeypatch, failing):
     out = tmp_path / "v.txt"
@@ -189,6 +201,12 @@ def test_refusals(gensim, text, tmp_path):
     for name, least in (("width", 2), ("window", 1), ("epochs", 1), ("seed", 0)):
         with pytest.raises(OptionError, match=f"{name}: must be {least} or more"):
             VectorSettings(**{name: -1})
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", 2**32), ("window", 99_999_999_999)])
+def test_numbers_that_the_library_cannot_hold(name, value):
+    with pytest.raises(OptionError, match=f"must be below 2,147,483,648. Received: {value}"):
+        VectorSettings(**{name: value})
 
 
 def test_without_gensim(text, tmp_path, monkeypatch):
