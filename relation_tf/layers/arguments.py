@@ -16,6 +16,11 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def positive_integer_or_none(name: str, value: Any) -> int | None:
+    """Return `value`, or raise if it is neither None nor a positive integer."""
+    return None if value is None else positive_integer(name, value)
+
+
 def non_negative_integer(name: str, value: Any) -> int:
     """Return `value`, or raise if it is not zero or a positive integer."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:

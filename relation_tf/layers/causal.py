@@ -144,8 +144,7 @@ def one_token(x: Any, mask: Any, dtype: str) -> tuple[Any, Any]:
     if mask is None:
         return x, ops.ones(ops.shape(x)[:2], "bool")
     mask = ops.cast(mask, "bool")
-    batches = {mask.shape[0], x.shape[0]} - {None}
-    if len(mask.shape) != 2 or mask.shape[1] != 1 or len(batches) > 1:
+    if len(mask.shape) != 2 or mask.shape[1] != 1 or len({mask.shape[0], x.shape[0]} - {None}) > 1:
         raise ValueError(
             "`mask` must have shape (batch, 1). "
             f"Received: mask.shape={tuple(mask.shape)}, x.shape={tuple(x.shape)}"

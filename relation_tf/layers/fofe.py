@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, rate, width_of
+from relation_tf.layers.arguments import positive_integer_or_none, rate, width_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.layers.masking import boolean, close_up, spread_out, to_float32, zero_masked
 
@@ -91,7 +91,7 @@ class FOFE(BaseLayer):
 def checked_reach(decay: float, window: int | None) -> tuple[float, int | None]:
     """Return `decay` and `window`, or raise if one is out of range."""
     decay = float(rate("decay", decay))
-    return decay, None if window is None else positive_integer("window", window)
+    return decay, positive_integer_or_none("window", window)
 
 
 def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, true_or_false
+from relation_tf.layers.arguments import positive_integer_or_none, true_or_false
 from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.normalization import standardize
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
@@ -106,9 +106,7 @@ class HyperMixer(TokenMixer):
             bias_regularizer=bias_regularizer,
             **kwargs,
         )
-        self.hidden_units = (
-            None if hidden_units is None else positive_integer("hidden_units", hidden_units)
-        )
+        self.hidden_units = positive_integer_or_none("hidden_units", hidden_units)
         self.activation = keras.activations.get(activation)
         self.tied = true_or_false("tied", tied)
 

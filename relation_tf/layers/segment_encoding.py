@@ -28,6 +28,9 @@ class SegmentEncoding(BaseLayer):
     Returns:
         Tensor with the shape of `x`.
 
+    Raises:
+        ValueError: If `segment` is neither 0 nor 1.
+
     Example:
         >>> import numpy as np
         >>> from relation_tf.layers import SegmentEncoding

@@ -11,6 +11,7 @@ from relation_tf.layers.arguments import (
     non_negative_number,
     one_of,
     positive_integer,
+    positive_integer_or_none,
     rate,
     true_or_false,
 )
@@ -93,10 +94,14 @@ class NetworkConfig:
     reversal_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("embedding_dim", "units", "hidden_units"):
-            if (size := getattr(self, name)) is not None or name != "hidden_units":
-                # Keras accepts no integers of NumPy.
-                object.__setattr__(self, name, positive_integer(name, size))
+        for name, checked in (
+            ("embedding_dim", positive_integer),
+            ("units", positive_integer),
+            ("hidden_units", positive_integer_or_none),
+            ("short_convolution", positive_integer_or_none),
+        ):
+            # Keras accepts no integers of NumPy.
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
         rate("dropout", self.dropout)
         non_negative_number("reversal_weight", self.reversal_weight)
         true_or_false("segments", self.segments)
@@ -112,8 +117,6 @@ class NetworkConfig:
             one_of("positions", self.positions, get_args(Positions))
         if self.positions == "learned":
             positive_integer("max_length", self.max_length)
-        if self.short_convolution is not None:
-            positive_integer("short_convolution", self.short_convolution)
         if self.contextual is not None and (self.positions is not None or self.segments):
             raise ValueError(
                 "`positions` and `segments` must not be set with contextual embeddings, which were "

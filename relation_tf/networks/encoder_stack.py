@@ -8,7 +8,14 @@ from typing import Any, Literal, Self, get_args
 
 import keras
 
-from relation_tf.layers.arguments import one_of, positive_integer, rate, seed_or_none, width_of
+from relation_tf.layers.arguments import (
+    one_of,
+    positive_integer,
+    positive_integer_or_none,
+    rate,
+    seed_or_none,
+    width_of,
+)
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps, one_token
 from relation_tf.layers.dropout import seed_of_part
@@ -99,12 +106,8 @@ class Encoder(BaseLayer):
         # Not tracked as a child layer: a template is not part of the computation.
         self.mixer = MixerFactory(mechanism, num_heads, options, causal)
         self.num_layers = positive_integer("num_layers", num_layers)
-        self.units = None if units is None else positive_integer("units", units)
-        self.feed_forward_units = (
-            None
-            if feed_forward_units is None
-            else positive_integer("feed_forward_units", feed_forward_units)
-        )
+        self.units = positive_integer_or_none("units", units)
+        self.feed_forward_units = positive_integer_or_none("feed_forward_units", feed_forward_units)
         self.norm = one_of("norm", norm, get_args(Norm))
         self.dropout = rate("dropout", dropout)
         self.activation = keras.activations.get(activation)

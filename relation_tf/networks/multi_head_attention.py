@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.arguments import positive_integer, positive_integer_or_none
 from relation_tf.layers.dropout import second_seed
 from relation_tf.layers.token_mixer import TokenMixer, Variant
 
@@ -91,7 +91,7 @@ class MultiHeadSelfAttention(TokenMixer):
             **kwargs,
         )
         self.num_heads = positive_integer("num_heads", num_heads)
-        self.key_dim = None if key_dim is None else positive_integer("key_dim", key_dim)
+        self.key_dim = positive_integer_or_none("key_dim", key_dim)
         if key_dim is None and units % num_heads:
             raise ValueError(
                 "`units` must be divisible by `num_heads` unless `key_dim` is set. "

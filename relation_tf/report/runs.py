@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,7 +243,7 @@ def failed_runs(
     runs: pd.DataFrame,
     scored: Mapping[str, Sequence[str]],
     tasks: Sequence[str],
-    networks: Mapping[str, str] = MappingProxyType({}),
+    networks: Mapping[str, str],
 ) -> dict[tuple[str, str], set[str]]:
     """Return the failed runs by scored task and method.
 

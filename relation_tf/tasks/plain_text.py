@@ -185,7 +185,7 @@ def _refuse_pipe(path: Path) -> None:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """Return size and time of the last change of a file; both change if it is written."""
+    """Return the size of a file and the time of its last change."""
     _refuse_pipe(path)
     with readable(path):
         found = path.stat()

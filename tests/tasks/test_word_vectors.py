@@ -138,7 +138,6 @@ def test_a_log_file_has_a_line_for_each_tenth(gensim, text, tmp_path, capsys):
     assert lines == [f"trained on {tenth} % of 520 tokens" for tenth in range(10, 101, 10)]
 
 
-@pytest.mark.timeout(120)
 def test_a_closed_output_does_not_end_the_training(gensim, text, tmp_path, monkeypatch):
     """gensim reads the texts in a thread; after an error in it the training would not end."""
 

@@ -57,7 +57,8 @@ class TradeOffs(Section):
             notes.append("A mean with a collapsed run has no interval.")
         if unlearned := left_out(context.scores):
             own = f"{in_words(unlearned)}, which {context.scores.judged_against} does not learn"
-            notes.append(f"Not in the means: {own}.")
+            notes.append(f"Not in the means: {own}. So no method is marked as dominated there: the "
+                         "test over tasks has all tasks.")  # fmt: skip
         pictures = [*_pictures(context, costs, scores)]
         return [
             *_answer(context, costs),
