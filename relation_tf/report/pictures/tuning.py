@@ -48,7 +48,7 @@ def sweep_picture(
         return None
     panels = [_panel(task, key, values, own, look) for task, own in curves.items()]
     title = f"Validation score by {key}, by task and method."
-    return Picture("sweep", title, panels, size=(3.2, 2.3), left=0.5, bottom=0.5, legend=look)
+    return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=look)
 
 
 def _panel(
@@ -78,5 +78,5 @@ def _draw(
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_locator(MaxNLocator(4))
-    ax.set_xlabel(key)
+    ax.set(xlabel=key, ylabel="validation score")
     ax.grid(axis="y")
