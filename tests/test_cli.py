@@ -197,6 +197,16 @@ def test_output_that_is_closed_ends_the_command(work):
     assert "Traceback" not in errors
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_on_a_full_disk_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "relation_tf.cli", "suites"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (
+        2, "relation-tf: output: No space left on device.\n"
+    )  # fmt: skip
+
+
 @pytest.mark.slow  # test_processes.py has a fast one
 @pytest.mark.tensorflow
 def test_workers_end_with_a_command_that_is_killed(work):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import shlex
@@ -102,15 +103,21 @@ def run_app() -> None:
         sys.exit(run(app, "relation-tf"))
     except UsageError as error:
         sys.exit(complain(describe_usage_error(error)))
-    except BrokenPipeError:
-        # `head` closed the output; Python would print an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `head` closed the output
+        _discard_output()
         sys.exit(141)
     except OptionError as error:
         sys.exit(complain(error.on_command_line()))
     except (RelationError, SubmissionError) as error:
         sys.exit(complain(str(error)))
     except OSError as error:  # such as a path without permission, or with too long a name
-        if error.filename is None:
+        if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        sys.exit(complain(f"{error.filename}: {error.strerror}"))
+        if error.filename is None:
+            _discard_output()
+        sys.exit(complain(f"{error.filename or 'output'}: {error.strerror}"))
+
+
+def _discard_output() -> None:
+    """Discard what is left in the buffer of stdout: Python would print an error at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
