@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
 from relation_tf.report.trade_offs import read_costs
 from relation_tf.stats.presentation import count
+
+_REPEATED = {"costs": "--costs", "margins": "--margin", "plugins": "--plugin"}
+"""Options that are typed once for each value."""
 
 
 def compare(
@@ -241,38 +245,43 @@ def _origin(
 
 def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
     """Return the shell command of a comparison; empty if there is no such command."""
-    if not all(isinstance(source, str | os.PathLike) for source in sources):
-        return ""
-    words = ["relation-tf", "compare", *map(str, sources)]
+    words = ["relation-tf", "compare", *map(_path, sources)]
     for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name in ("costs", "plugins"):
-            flag = flag.removesuffix("s") if name == "plugins" else flag
-            if not all(isinstance(own, str | os.PathLike) for own in value):
-                return ""
-            words += [word for own in value for word in (flag, str(own))]
-        elif name == "margins":
-            each = [["--margin", f"{task}={_as_typed(own)}"] for task, own in (value or {}).items()]
-            words += [word for pair in each for word in pair]
-        elif value is True:
-            words.append(flag)
-        elif value is not None and value is not False and value not in ("", [], {}, ()):
-            text = _as_typed(value)
-            if text is None:
-                return ""
-            words += [flag, text]
-    return shlex.join(words)
+        words += _words(name, value)
+    return "" if None in words else shlex.join(map(str, words))
 
 
-def _as_typed(value: Any) -> str | None:
-    """Return the value of an option as typed; None if a name has a separator."""
-    if isinstance(value, float):
-        return str(value).removesuffix(".0")
-    if isinstance(value, str | os.PathLike | int):
-        return str(value)
-    if isinstance(value, Mapping):
-        value = [f"{key}={name}" for key, name in value.items()]
-    lists = value if isinstance(value[0], list | tuple) else [value]
+def _words(name: str, value: Any) -> list[str | None]:
+    """Return an option as typed, with None for a value that cannot be typed."""
+    if name == "margins":
+        value = [f"{task}={_number(own)}" for task, own in (value or {}).items()]
+    if name in _REPEATED:
+        return [word for own in value for word in (_REPEATED[name], _path(own))]
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else []
+    if isinstance(value, Real):
+        return [flag, _number(value)]
+    typed = _path(value)
+    if typed is None:
+        typed = _names([] if value is None else value)
+    return [] if typed == "" else [flag, typed]
+
+
+def _path(source: Any) -> str | None:
+    return str(source) if isinstance(source, str | os.PathLike) else None
+
+
+def _number(value: Any) -> str:
+    return repr(float(value)).removesuffix(".0")
+
+
+def _names(value: Any) -> str | None:
+    """Return names, or lists of names, as typed; None if a name has a separator."""
+    pairs = isinstance(value, Mapping)
+    own = [f"{key}={name}" for key, name in value.items()] if pairs else [*value]
+    nested = own and isinstance(own[0], list | tuple)
+    lists = [[*map(str, names)] for names in (own if nested else [own])]
     if any({",", ";"} & {*name} for names in lists for name in names):
         return None
     return ";".join(",".join(names) for names in lists)

@@ -10,6 +10,7 @@ import sys
 import threading
 
 import hypothesis.strategies as st
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -604,6 +605,17 @@ def test_report_names_its_sources(csv, before):
     # The command line would split a name with a comma.
     again = compare(path, labels=("a, b",))
     assert "compare command" not in again.context.made
+
+
+def test_commands_of_numpy_numbers_and_of_names_that_are_numbers(csv):
+    path = csv(HEAD + rows("1", 0.8) + rows("2", 0.7))
+    options = {"margin": np.float32(0.5), "margins": {"CoLA": np.float16(0.25)}}
+    made = compare(path, reference=np.int64(2), **options, alpha=np.float64(0.01)).context.made
+    command = ["relation-tf", "compare", str(path), "--alpha", "0.01", "--reference", "2"]
+    command += ["--margin", "0.5", "--margin", "CoLA=0.25"]
+    assert made["compare command"] == [shlex.join(command)]
+    listed = compare(path, reference=[1], margin=0.5).context.made
+    assert listed["compare command"][0].endswith(" --reference 1 --margin 0.5")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
