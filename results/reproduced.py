@@ -151,14 +151,12 @@ def _is_finite(found: pd.DataFrame) -> Any:
 def summarize() -> str:
     """Return the table of all studies as Markdown, with totals and a legend of the reasons."""
     reasons: dict[str, str] = {}
-    within: list[Any] = []  # True, False, or None without a published SD
-    lines = [
-        "| study | values | method | ours | published | difference | within 2 SD | reason |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- | --- |",
-    ]
+    every: list[pd.DataFrame] = []
+    head = "| study | values | method | ours | published | difference | within 2 SD |"
+    lines = [f"{head} known differences |", "| --- | --- | --- | ---: | ---: | ---: | --- | --- |"]
     for study in STUDIES:
         found = compared(study)
-        within += found["within_2_sd"].to_list()
+        every.append(found)
         timed = found["metric"].isin(TIMES)
         found["figures"] = (found["task"] + ", " + found["metric"]).where(timed, "scores")
         names = sorted(dict.fromkeys(found["figures"]), key=lambda name: name != "scores")
@@ -175,12 +173,23 @@ def summarize() -> str:
                 lines.append(f"| {' | '.join(cells)} |")
                 shown = label = ""
     legend = [f"- {key}: {cause}" for cause, key in reasons.items()]
-    known = [bool(each) for each in within if not pd.isna(each)]
-    totals = (
-        f"{sum(known)} of {len(known)} values are within two published standard deviations; "
-        f"{len(within) - len(known)} values have none."
+    about = "Known differences from the papers, which may explain others (not tested one by one):"
+    return "\n".join([_totals(pd.concat(every)), "", *lines, "", about, "", *legend])
+
+
+def _totals(found: pd.DataFrame) -> str:
+    """Return how many scores and times are within two published standard deviations."""
+    known = found.dropna(subset="within_2_sd")
+    timed = known["metric"].isin(TIMES)
+    scores, times = ([*map(bool, own["within_2_sd"])] for own in (known[~timed], known[timed]))
+    place = ["task", "method", "metric", "published", "published_sd"]
+    different = [len(own.drop_duplicates(place)) for own in (known, found)]
+    return (
+        f"{sum(scores)} of {len(scores)} scores and {sum(times)} of {len(times)} times are within "
+        "two published standard deviations. Some values are compared with several studies: these "
+        f"are {different[0]} published values. {len(found) - len(known)} comparisons, of "
+        f"{different[1] - different[0]} values, have no published standard deviation."
     )
-    return "\n".join([totals, "", *lines, "", "Reasons for differences:", "", *legend])
 
 
 def _split(reason: str) -> list[str]:
