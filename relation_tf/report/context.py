@@ -323,8 +323,8 @@ class ReportContext:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations."""
-        metrics = None if self.results is None else self.results.metrics
         letters = {task: own for task, own in self._letters.items() if own is not None}
+        metrics = self._all_scores[self._all_scores["metric"] != SCORE]
         return summarize(self.scores, letters, metrics)
 
     @cached_property
@@ -485,10 +485,7 @@ class ReportContext:
 
     @cached_property
     def _all_scores(self) -> pd.DataFrame:
-        """All metrics of all seeds, and each seed's average.
-
-        Columns: `task`, `method`, `seed`, `metric`, `value`.
-        """
+        """Metrics and averages of all seeds: task, method, seed, metric, value."""
         own = self.scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
         own = own[["task", "method", "seed", "metric", "value"]]
         if self.results is None:
@@ -496,5 +493,6 @@ class ReportContext:
         metrics, key = self.results.metrics, ["task", "method", "seed"]
         known = pd.MultiIndex.from_frame(metrics[key])
         others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
+        others = others.assign(metric=[self.scores.only_metric(t) or SCORE for t in others["task"]])
         tables = [table for table in (metrics, others) if len(table)]
         return pd.concat(tables, ignore_index=True) if tables else metrics

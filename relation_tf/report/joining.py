@@ -86,6 +86,7 @@ def join(
         timed=sources[0].scores.timed,
         lower_is_better=lower,
         in_points=in_points,
+        metrics={task: (own,) for task, own in _single_metrics(sources).items()},
         points=points,
         families=_families(sources),
         networks=_networks(sources),
@@ -119,8 +120,9 @@ def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list
 
 def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
     """Return the metric of each task that has only one."""
-    metrics = {task: own for source in sources for task, own in source.scores.metrics.items()}
-    return {task: next(iter(own)) for task, own in metrics.items() if len(own) == 1}
+    every = [source.scores for source in sources]
+    named = {task: scores.only_metric(task) for scores in every for task in scores.metrics}
+    return {task: name for task, name in named.items() if name}
 
 
 def _averages(sources: Sequence[LoadedScores]) -> list[str]:

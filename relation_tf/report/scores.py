@@ -350,6 +350,11 @@ class Scores:
         largest = self.factor(task) * self.table["score"][self.table["task"] == task].abs().max()
         return 3 if not largest >= 1 else max(0, 3 - math.floor(math.log10(largest)))
 
+    def only_metric(self, task: str) -> str:
+        """Return the metric that a table names for a task; empty for none or several."""
+        names = self.metrics.get(task, ())
+        return names[0] if len(names) == 1 else ""
+
     def digits_on(self, title: str) -> int:
         """Return the number of decimals of a network, or of a mean over tasks with one unit."""
         tasks = self.counted(title) if title in self.by_network else self.main_tasks

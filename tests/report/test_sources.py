@@ -184,6 +184,22 @@ def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
         compare(first, first, labels=["a", "b"], merge=True)
 
 
+def test_a_merged_report_keeps_its_metrics(suite_of, fabricate, tmp_path):
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    first, second = (
+        fabricate(suite_of(method=TWO, seeds=seeds, tasks=["RTE"]), score, name=str(len(seeds)))
+        for seeds in ([1, 2], [3, 4, 5])
+    )
+    make_report(first).write(tmp_path / "report")
+    merged = compare(tmp_path / "report", second, merge=True).tables
+    whole = make_report(fabricate(suite_of(method=TWO, tasks=["RTE"]), score)).tables
+    for name in ("scores", "table"):
+        found, expected = (
+            sorted(own[name].astype(str).to_numpy().tolist()) for own in (merged, whole)
+        )
+        assert found == expected
+
+
 @pytest.mark.parametrize(
     "option", [{"columns": {"task": "dataset"}}, {"drop_failed": True}, {"failed_as": 0.0}]
 )
