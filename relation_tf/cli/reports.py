@@ -280,7 +280,6 @@ def _collect_rarely() -> None:
 
 
 def _print_report(report: Report, folder: Path) -> None:
-    report.check_files(folder)
     written = report.write(folder)  # first: printing can fail, such as in a closed pipe
     echo(f"\n{report}\n")
     echo(f"report: {written}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from relation_tf.bench.checksums import digest_of
 from relation_tf.bench.results import (
     GLUE_AVERAGE,
     MEAN_OF_TASKS,
@@ -183,7 +183,7 @@ def _source_of_runs(label: str, results: Results) -> LoadedScores:
 def _digested(path: Path) -> str:
     if not path.is_file():
         return str(path)  # a pipe can be read only once
-    return f"{path}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"{path}, SHA-256 {digest_of(path)}"
 
 
 def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:

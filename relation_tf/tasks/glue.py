@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from relation_tf.errors import DataError, quote
 from relation_tf.tasks.readers import (
     ReadText,
+    answered_rows,
     labelled_rows,
-    named_column,
     numbered,
     split_reader,
     table_rows,
@@ -44,11 +41,5 @@ def _answered_rows(task: Task, path: Path) -> TextSplit:
         named = replace(task, inputs=("Premise", "Hypothesis"), label="Label")
         return numbered(labelled_rows(named, table), 0)
     # The index column is named "id" in the test file of QQP.
-    index = named_column(table, "index" if "index" in table.columns else "id")
-    for row, (line, word) in enumerate(zip(table.lines, index, strict=True)):
-        if word != str(row):
-            raise DataError(f"{path}:{line}: expected index {row}, found {quote(word)}")
-    if not index:
-        raise DataError(f"{path}: expected rows, found none")
-    texts = tuple(named_column(table, name) for name in task.inputs)
-    return TextSplit(texts, None, np.arange(len(index)))
+    index = "index" if "index" in table.columns else "id"
+    return answered_rows(table, index, task.inputs)

@@ -29,10 +29,16 @@ from relation_tf.errors import DataError, join_names, quote
 from relation_tf.files import environment_folder
 from relation_tf.tasks.arrow import SHARD, STATE
 from relation_tf.tasks.formats import read_table
-from relation_tf.tasks.readers import labelled_rows, named_column, numbered
+from relation_tf.tasks.readers import (
+    answered_rows,
+    labelled_rows,
+    named_column,
+    numbered,
+    split_reader,
+)
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import Table, readable
-from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit
 
 _GLUE = {"path": "nyu-mll/glue", "index": "idx"}
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -75,7 +81,8 @@ def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource 
                 for split, config in hub.apart.items()
             }
             files = _files(hub, task, folder, found, apart)
-            layout = FileLayout("Hugging Face", partial(_read, hub), by_rows=True)
+            read = split_reader(partial(_labelled_rows, hub), answered=partial(_answered_rows, hub))
+            layout = FileLayout("Hugging Face", read, by_rows=True)
             return TaskSource(task, "datasets", layout, files)
     obtain = (
         f"run `hf download {hub.path} --repo-type dataset`, or write it below --data with "
@@ -185,18 +192,6 @@ def _files(
     return files
 
 
-def _read(hub: HubDataset, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    skipped: list[str] = []
-    splits: dict[str, TextSplit] = {}
-    for split, path in files.items():
-        if split in task.answered.values():
-            splits[split] = _answered_rows(hub, path)
-        else:
-            skip = skip_bad_lines and split == "train"
-            splits[split] = _labelled_rows(hub, task, path, skipped if skip else None)
-    return TaskText(task, splits, tuple(skipped))
-
-
 def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     words = tuple(hub.labels) or task.labels
     own = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
@@ -216,18 +211,10 @@ def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] |
     return replace(rows, labels=np.array(order, np.int32)[rows.labels])
 
 
-def _answered_rows(hub: HubDataset, path: Path) -> TextSplit:
-    """Return rows without labels. Predictions are numbered: no number can be missing."""
+def _answered_rows(hub: HubDataset, _: Task, path: Path) -> TextSplit:
     index = str(hub.index)
     table = _ordered(read_table(path, [*hub.inputs, index]), index)
-    if not len(table):
-        raise DataError(f"{path}: expected rows, found none")
-    for row, word in enumerate(table.columns[index]):
-        if word != str(row):
-            place = table.place(row)
-            raise DataError(f"{place}: expected {index} {row}, found {quote(word)}")
-    texts = tuple(named_column(table, name) for name in hub.inputs)
-    return TextSplit(texts, None, np.arange(len(table)))
+    return answered_rows(table, index, hub.inputs)
 
 
 def _ordered(table: Table, index: str) -> Table:

@@ -68,10 +68,11 @@ def split_reader(
             else:
                 skip = skip_bad_lines and split == "train"
                 splits[split] = rows(task, path, skipped if skip else None)
-        counts = {name: len(split) for name, split in splits.items()}
-        megabytes = files["train"].stat().st_size / 1e6
-        notes = (note.format(**counts, megabytes=megabytes),) if note else ()
-        return TaskText(task, splits, tuple(skipped), notes, spaced)
+        notes = []
+        if note:
+            counts = {name: len(split) for name, split in splits.items()}
+            notes = [note.format(**counts, megabytes=files["train"].stat().st_size / 1e6)]
+        return TaskText(task, splits, tuple(skipped), tuple(notes), spaced)
 
     return read
 
@@ -239,6 +240,27 @@ def labelled_rows(
     dtype = np.float32 if task.labels is None else np.int32
     numbers = np.array([labels[words[row]] for row in kept], dtype)
     return TextSplit(tuple(texts), numbers, np.array([table.lines[row] - 1 for row in kept], int))
+
+
+def answered_rows(table: Table, index: str, inputs: Sequence[str]) -> TextSplit:
+    """Return rows without labels. Predictions are numbered: no number can be missing.
+
+    Args:
+        table: The rows, in the order of their numbers.
+        index: Column of the numbers, from 0.
+        inputs: Columns of the texts.
+
+    Raises:
+        DataError: If there are no rows, or a number is missing.
+    """
+    numbers = named_column(table, index)
+    for row, word in enumerate(numbers):
+        if word != str(row):
+            raise DataError(f"{table.place(row)}: expected {index} {row}, found {quote(word)}")
+    if not numbers:
+        raise DataError(f"{table.path}: expected rows, found none")
+    texts = tuple(named_column(table, name) for name in inputs)
+    return TextSplit(texts, None, np.arange(len(numbers)))
 
 
 def numbered(rows: TextSplit, first: int) -> TextSplit:

@@ -91,7 +91,7 @@ def replace(line, old, new):
          "train.tsv:2: column 'label': expected 'entailment' or 'not_entailment', found '"),
         ("STS-B", "dev.tsv", replace(1, "score", "points"),
          "dev.tsv:1: expected a column 'score', found 'index', "),
-        ("QQP", "test.tsv", replace(3, "1\t", "7\t"), "test.tsv:3: expected index 1, found '7'"),
+        ("QQP", "test.tsv", replace(3, "1\t", "7\t"), "test.tsv:3: expected id 1, found '7'"),
         ("WNLI", "dev.tsv", lambda lines: lines[:1], "dev.tsv: expected labelled rows, found none"),
     ],
 )  # fmt: skip
