@@ -12,13 +12,8 @@ from relation_tf import __version__
 from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
 from relation_tf.bench.run_folder import read_config
-from relation_tf.config.layer_source import custom_digest
-from relation_tf.config.plugins import (
-    load_installed_plugins,
-    load_plugins,
-    plugins_digest,
-    shaping_plugins,
-)
+from relation_tf.config.layer_source import check_unchanged
+from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, UnknownNameError, join_names, require_package
 from relation_tf.faults import first_fault
@@ -76,19 +71,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
         from relation_tf.training.trainer import check_backend
     check_backend()
     config = _config(path)
-    digest = custom_digest(config.custom_layers, f"method {config.method}")
-    if digest != config.mechanism_digest:
-        raise SuiteError(
-            f"{path}: method {config.method}: its layer has changed since the run. Restore the "
-            "layer, or train the run again"
-        )
-    if not config.has_built_in_layer:
-        plugins = shaping_plugins({*config.plugins, *load_installed_plugins()})
-        if config.plugins_digest not in (None, plugins_digest(plugins)):
-            raise SuiteError(
-                f"{path}: method {config.method}: its plugins have changed since the run. Restore "
-                "the plugins, or train the run again"
-            )
+    check_unchanged(config, f"{path}: method {config.method}")
     whole = find_task(config.entry)
     generated = load_task(config.entry, **config.reading()) if whole.generated else None
     model = _read_model(path, safe_mode)

@@ -15,7 +15,7 @@ from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.models import MODEL
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
-from relation_tf.config.layer_source import custom_digest
+from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
@@ -79,8 +79,8 @@ def predict_missing(
         The runs with new predictions, and the others with the reason.
 
     Raises:
-        SuiteError: If there are no such runs, the training data or a custom layer has changed, or
-            the weights do not fit.
+        SuiteError: If there are no such runs, the training data, a custom layer or a plugin has
+            changed, or the weights do not fit.
         DataError: If a task is not found or cannot be read.
     """
     folder = expand_home(folder)
@@ -212,12 +212,7 @@ def _make_trainer(
 ) -> TaskTrainer:
     config = run.config
     load_plugins(config.plugins)
-    digest = custom_digest(config.custom_layers, f"method {config.method}")
-    if digest != config.mechanism_digest:
-        raise SuiteError(
-            f"method {config.method}: its layer has changed since the run. Restore the layer, or "
-            "train the run again"
-        )
+    check_unchanged(config, f"method {config.method}")
     start_tensorflow(folder / LOG, config.threads)
     import keras
 

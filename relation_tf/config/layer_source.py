@@ -8,13 +8,17 @@ import inspect
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.training import CallbackEntry
 from relation_tf.errors import SuiteError, one_line
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
 from relation_tf.tasks.sources import digest_of_path
+
+if TYPE_CHECKING:
+    from relation_tf.config.run import RunConfig
 
 _SCOPES = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -33,6 +37,31 @@ def custom_digest(layers: Sequence[str], where: str) -> str | None:
         SuiteError: If a layer cannot be imported.
     """
     return _joined([_digest_of(layer, where) for layer in layers])
+
+
+def check_unchanged(config: RunConfig, where: str) -> None:
+    """Check that the layers of a run, and the plugins that shape them, are unchanged.
+
+    Args:
+        config: The run, whose plugins are imported.
+        where: Start of the messages.
+
+    Raises:
+        SuiteError: If a layer or plugin has changed, or cannot be imported.
+    """
+    if custom_digest(config.custom_layers, f"method {config.method}") != config.mechanism_digest:
+        raise SuiteError(
+            f"{where}: its layer has changed since the run. Restore the layer, or train the run "
+            "again"
+        )
+    if config.has_built_in_layer:
+        return
+    plugins = shaping_plugins({*config.plugins, *load_installed_plugins()})
+    if config.plugins_digest not in (None, plugins_digest(plugins)):
+        raise SuiteError(
+            f"{where}: its plugins have changed since the run. Restore the plugins, or train the "
+            "run again"
+        )
 
 
 def _joined(digests: Sequence[str | None]) -> str | None:

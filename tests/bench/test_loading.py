@@ -404,13 +404,17 @@ def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
     module.write_text(PLUGIN.replace("kept", "changed").replace("max-pool", "changed-pool"))
     changes = {"plugins": ["changed_parts"], "tasks": ["CoLA"], "epochs": 1}
     method = {"mechanism": "changed-pool", "units": 8}
+    data = tmp_path / "data"
+    shutil.copytree(small_glue / "CoLA", data / "CoLA", ignore=shutil.ignore_patterns("test.tsv"))
     try:
-        folder = train(tmp_path / "out", small_glue, method=[method], **changes)
+        folder = train(tmp_path / "out", data, method=[method], **changes)
         relation_tf.load(folder)
         module.write_text(module.read_text() + "\nCHANGED = True\n")
         monkeypatch.delitem(loaded_modules._read, "changed_parts")  # as in a new process
         with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
             relation_tf.load(folder)
+        with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
+            predict_missing(tmp_path / "out", small_glue)
     finally:
         MECHANISMS.remove("changed-pool")
         STOPPING_RULES.remove("changed-once")
