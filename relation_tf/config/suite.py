@@ -221,7 +221,7 @@ class Suite(TrainingSettings):
 
     def runs(self) -> list[RunConfig]:
         """Return all runs, ordered by task, method and seed."""
-        plugins = shaping_plugins(self.plugins)
+        plugins, methods = shaping_plugins(self.plugins), self.methods()
         return [
             RunConfig(
                 **self.settings_of(method, task),
@@ -236,7 +236,7 @@ class Suite(TrainingSettings):
                 seed=seed,
             )
             for task in self.tasks
-            for method in self.methods()
+            for method in methods
             for seed in self.seeds
         ]
 
@@ -253,9 +253,10 @@ class Suite(TrainingSettings):
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         override = self._override(task) if task is not None else {}
         training |= {key: value for key, value in override.items() if key in training}
-        return training | method.overrides | self._tuned(task, str(method.name))
+        return training | method.overrides | self.tuned_settings(task, str(method.name))
 
-    def _tuned(self, task: str | None, method: str) -> dict[str, Any]:
+    def tuned_settings(self, task: str | None, method: str) -> dict[str, Any]:
+        """Return the settings that a sweep chose for a method on a task; empty if it has none."""
         own = (each.settings for each in self.tuned if (each.task, each.method) == (task, method))
         return next(own, {})
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from relation_tf.report.blocks import number
 from relation_tf.report.comparisons import all_pvalues, rows_of, winners
+from relation_tf.report.families import family_prefix
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
@@ -37,7 +38,7 @@ def short_answer(context: ReportContext, *, brief: bool = False) -> list[str]:
         said += [] if section.by_family else section.answer(context)
     for family, part in context.parts.items():
         own = _of_family(part, brief and part.several is not None and bool(part.comparisons))
-        said += [f"{capital(family)}: {each}" if family else each for each in own]
+        said += [f"{family_prefix(family)}{each}" for each in own]
     return said
 
 

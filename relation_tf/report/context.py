@@ -30,7 +30,7 @@ from relation_tf.report.comparisons import (
     summarize,
     wins,
 )
-from relation_tf.report.families import of_family
+from relation_tf.report.families import family_prefix, of_family
 from relation_tf.report.limits import limited
 from relation_tf.report.over_tasks import OverTasks, over_tasks
 from relation_tf.report.pictures.drawing import Picture, Style, styles
@@ -223,7 +223,7 @@ class ReportContext:
         """The verdicts, or the best method and the tests, in one sentence for each family."""
         if self.scores.families:
             said = {family: part.headline for family, part in self.parts.items()}
-            return " ".join(f"{capital(family)}: {own}" for family, own in said.items() if own)
+            return " ".join(f"{family_prefix(name)}{own}" for name, own in said.items() if own)
         if self.verdicts is None:
             return leading(self.scores, self.several, self.comparisons, self.looks)
         return headline(self.verdicts, self.scores, self.costs)
@@ -233,7 +233,7 @@ class ReportContext:
         """Sentences that limit the headline, for each family."""
         if self.scores.families:
             own = {family: part.caveats for family, part in self.parts.items()}
-            return [f"{capital(family)}: {said}" for family in own for said in own[family]]
+            return [f"{family_prefix(family)}{said}" for family in own for said in own[family]]
         tests = outcome_of(self.scores, self.several, self.comparisons, self.looks)
         if self.verdicts is None:
             return [*failed_winners(tests, self._known_runs)]
@@ -278,7 +278,7 @@ class ReportContext:
         for family, part in self.parts.items():
             doubts = () if part.verdicts is None else part.verdicts.doubts
             for warning in (*spread_warnings(part.comparisons, self.scores.controls), *doubts):
-                yield f"{capital(family)}: {warning}" if family else warning
+                yield f"{family_prefix(family)}{warning}"
 
     @cached_property
     def failures(self) -> list[tuple[str, str]]:

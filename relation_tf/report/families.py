@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relation_tf.report.blocks import Block, Figure, Folded, Table, spans
+from relation_tf.stats.presentation import capital
+
+
+def family_prefix(family: str) -> str:
+    """Return the start of a sentence on a family; empty for the only one, which has no name."""
+    return f"{capital(family)}: " if family else ""
 
 
 def of_family(blocks: Sequence[Block], family: str) -> list[Block]:

@@ -24,6 +24,7 @@ from relation_tf.report import html, provenance
 from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table, number
 from relation_tf.report.context import ReportContext
+from relation_tf.report.families import family_prefix
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.limits import shown_of
@@ -32,7 +33,6 @@ from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
 from relation_tf.report.trade_offs import read_costs
-from relation_tf.stats.presentation import capital
 from relation_tf.steps import advance
 
 _MOST_LINES = 40  # of a table in a terminal
@@ -86,7 +86,7 @@ class Report:
         for family, part in self.context.parts.items():
             if part.verdicts is not None:
                 table = verdict_table(part)
-                said = f"{capital(family)}: {part.headline}" if family else part.headline
+                said = f"{family_prefix(family)}{part.headline}"
                 lines += ["", fill(said), *map(fill, part.caveats)]
                 lines += [] if table is None else ["", *_without_costs(table)]
         return lines

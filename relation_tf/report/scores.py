@@ -257,9 +257,17 @@ class Scores:
         kinds = {task: (self.factor(task), task in self.lower_is_better) for task in tasks}
         return [task for task in tasks if kinds[task] == kinds[tasks[0]]]
 
-    def lower_is_better_on(self, network: str) -> bool:
-        """Return True if lower scores of a network are better."""
-        return self.counted(network)[0] in self.lower_is_better
+    def lower_is_better_on(self, title: str) -> bool:
+        """Return True for a network, or a mean over tasks, where lower scores are better."""
+        return self._first_task(title) in self.lower_is_better
+
+    def digits_on(self, title: str) -> int:
+        """Return the number of decimals of a network, or of a mean over tasks."""
+        return self.digits(self._first_task(title))
+
+    def _first_task(self, title: str) -> str:
+        """Return a task of a network or mean, whose tasks have one unit and direction."""
+        return (self.counted(title) if title in self.by_network else self.main_tasks)[0]
 
     @property
     def procedure(self) -> Procedure:
@@ -354,11 +362,6 @@ class Scores:
         """Return the metric that a table names for a task; empty for none or several."""
         names = self.metrics.get(task, ())
         return names[0] if len(names) == 1 else ""
-
-    def digits_on(self, title: str) -> int:
-        """Return the number of decimals of a network, or of a mean over tasks with one unit."""
-        tasks = self.counted(title) if title in self.by_network else self.main_tasks
-        return self.digits(tasks[0])
 
     @cached_property
     def _digits(self) -> dict[str, int]:

@@ -214,7 +214,7 @@ def control_first(groups: Mapping[Any, Any], control: Hashable | None) -> dict[H
 
 def groups_of(samples: Samples) -> dict[Hashable, Any]:
     """Return name -> scores of samples in any accepted form."""
-    if _has_groups(samples):
+    if has_groups(samples):
         raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
     if isinstance(samples, pd.DataFrame):
         if not samples.columns.is_unique:
@@ -229,7 +229,7 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
     raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
 
 
-def _has_groups(samples: Samples) -> bool:
+def has_groups(samples: Samples | TaskSamples) -> bool:
     """Return True for the scores of several tasks, or a table with one row per score."""
     if isinstance(samples, pd.DataFrame):
         return {"method", "score"} <= {*samples.columns}

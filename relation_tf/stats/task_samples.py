@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, read_groups
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, has_groups, read_groups
 
 TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
 Read = TypeVar("Read")
@@ -60,11 +60,7 @@ def read_one_or_more(
 
     The samples of one task, in any form that `steel_dwass` takes, have the task None.
     """
-    table = isinstance(samples, pd.DataFrame) and {*samples.columns} >= _COLUMNS
-    several = table or (
-        isinstance(samples, Mapping)
-        and any(isinstance(each, Mapping | pd.DataFrame) for each in samples.values())
-    )
+    several = has_groups(samples)
     tasks: Any = samples if several else {None: samples}
     return read_tasks(tasks, first, name), several
 

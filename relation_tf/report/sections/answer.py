@@ -30,7 +30,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.definitions import caption, definitions
-from relation_tf.report.families import of_family
+from relation_tf.report.families import family_prefix, of_family
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.reliability import collapsed_note
@@ -61,9 +61,10 @@ class Answer(Section):
         if context.results is not None:
             blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
             for name, part in context.parts.items():
-                place = f"{capital(name)}: " if name else ""
                 missing = tested_among(part.scores, part.comparisons, part.num_declared)
-                blocks += [Paragraph(f"{place}{sentence}", "warning") for sentence in missing]
+                blocks += [
+                    Paragraph(f"{family_prefix(name)}{sentence}", "warning") for sentence in missing
+                ]
         answers = {name: _answer(part) for name, part in context.parts.items()}
         for name, own in answers.items():
             blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own

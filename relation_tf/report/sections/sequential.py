@@ -20,9 +20,10 @@ from relation_tf.report.blocks import (
     number,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.families import family_prefix
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
-from relation_tf.stats.presentation import capital, count
+from relation_tf.stats.presentation import count
 from relation_tf.stats.sequential import FUTILITY, UNDECIDED
 
 _NUMBERS = ("Seeds", "Z", "Boundary")
@@ -73,8 +74,7 @@ def _families(looks: Looks) -> list[tuple[str, FamilyLooks]]:
 def _sentences(looks: Looks) -> list[str]:
     said = []
     for name, state in _families(looks):
-        of = f"{capital(name)}: " if name else ""
-        said += [f"{of}{sentence}" for sentence in _verdicts(looks, state)]
+        said += [f"{family_prefix(name)}{sentence}" for sentence in _verdicts(looks, state)]
     return said
 
 

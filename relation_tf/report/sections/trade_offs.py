@@ -177,16 +177,8 @@ def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
     return set() if outcome is None else {*winners(outcome.pairs)}
 
 
-def _lower_is_better(context: ReportContext, title: str) -> bool:
-    """Return True for a network, or the mean of tasks, where lower scores are better."""
-    scores = context.scores
-    if title in scores.by_network:
-        return scores.lower_is_better_on(title)
-    return scores.main_tasks[0] in scores.lower_is_better  # tasks of a mean have one direction
-
-
 def _unit(context: ReportContext, title: str) -> str:
-    lower = ", lower is better" if _lower_is_better(context, title) else ""
+    lower = ", lower is better" if context.scores.lower_is_better_on(title) else ""
     return f"{context.scores.unit or 'score'}{lower}"
 
 
@@ -205,7 +197,7 @@ def _table(
     ]
     by_method = [{row.method: row for row in rows_of(own)} for own, _ in shown]
     rows = []
-    lower = _lower_is_better(context, title)
+    lower = context.scores.lower_is_better_on(title)
     digits = context.scores.digits_on(title)
     for name, score in sorted(scores.items(), key=lambda pair: pair[1].value, reverse=not lower):
         cells = [_cost(own.get(name)) for own in by_method]

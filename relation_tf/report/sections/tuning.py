@@ -126,18 +126,13 @@ def _rows(
     assert suite.sweep is not None
     metric = find_metric(suite.find_task(task).metrics[0])
     factor, digits = metric.points, 1 if metric.points == 100 else 3
-    chosen, across = _settings(suite, task, method), _key_of_columns(suite.sweep)
+    chosen, across = suite.tuned_settings(task, method), _key_of_columns(suite.sweep)
     rows: dict[tuple[str, ...], list[Cell | str]] = {}
     for settings, mean in zip(suite.sweep.combinations(), means[task, method], strict=True):
         others = tuple(str(value) for key, value in settings.items() if key != across)
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
     return [Row(cells, [method]) for cells in rows.values()]
-
-
-def _settings(suite: Suite, task: str, method: str) -> dict[str, Any] | None:
-    own = (each.settings for each in suite.tuned if (each.task, each.method) == (task, method))
-    return next(own, None)
 
 
 def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) -> Iterator[str]:
@@ -151,7 +146,7 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) ->
     at_end = [
         f"{method} on {task}"
         for task, method in means
-        if _is_at_end(suite.sweep, _settings(suite, task, method))
+        if _is_at_end(suite.sweep, suite.tuned_settings(task, method))
     ]
     if at_end:
         yield (
@@ -160,9 +155,9 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) ->
         )
 
 
-def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any] | None) -> bool:
+def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any]) -> bool:
     """Return True if a chosen number is the smallest or largest of three or more."""
-    for key, value in (chosen or {}).items():
+    for key, value in chosen.items():
         numbers = [each for each in sweep.values[key] if isinstance(each, int | float)]
         if len(numbers) > 2 and value in (min(numbers), max(numbers)):
             return True
