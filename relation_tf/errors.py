@@ -163,7 +163,12 @@ def in_one_line(where: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, RuntimeError) as error:
-        raise SuiteError(f"{where}: {' '.join(str(error).split())}") from error
+        raise SuiteError(f"{where}: {without_breaks(error)}") from error
+
+
+def without_breaks(error: Exception) -> str:
+    """Return the message of an error on one line."""
+    return " ".join(str(error).split())
 
 
 def one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from relation_tf.bench.loading import RUN_FILES, load
 from relation_tf.bench.model_card import write_card
 from relation_tf.bench.models import MODEL, VOCABULARY, Format
 from relation_tf.bench.run_folder import writing
-from relation_tf.errors import SuiteError, UnknownNameError, require_package
+from relation_tf.errors import SuiteError, UnknownNameError, require_package, without_breaks
 from relation_tf.files import expand_home, write_text
 from relation_tf.quiet import errors_only, stderr_to
 
@@ -204,7 +204,7 @@ def _in_one_line(trained: TrainedModel, format: str) -> Any:
         with stderr_to(Path(os.devnull)), errors_only("tf2onnx"):
             yield
     except Exception as error:
-        reason = " ".join(str(error).split())
+        reason = without_breaks(error)
         raise SuiteError(
             f"format {format!r}: cannot export {trained.config.method}: {reason:.300}"
         ) from error

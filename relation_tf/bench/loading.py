@@ -15,7 +15,13 @@ from relation_tf.bench.run_folder import read_config
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError, UnknownNameError, join_names, require_package
+from relation_tf.errors import (
+    SuiteError,
+    UnknownNameError,
+    join_names,
+    require_package,
+    without_breaks,
+)
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.interrupts import interrupts_delayed
@@ -143,7 +149,7 @@ def _read_model(folder: Path, safe_mode: bool) -> Any:
                 importlib.import_module(module)
         return keras.saving.load_model(folder / MODEL, compile=False, safe_mode=safe_mode)
     except Exception as error:  # any error in the file, or of a custom layer
-        reason = " ".join(str(error).split())
+        reason = without_breaks(error)
         raise SuiteError(f"{folder / MODEL}: cannot be loaded: {reason:.300}") from error
 
 
@@ -176,5 +182,5 @@ def _download(address: str | Path) -> Path:
     try:
         return Path(snapshot_download(repository, allow_patterns=[*RUN_FILES, MODEL, VOCABULARY]))
     except Exception as error:  # of the network, the server or the name
-        reason = " ".join(str(error).split())
+        reason = without_breaks(error)
         raise SuiteError(f"{address}: cannot be downloaded: {reason:.300}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -200,16 +199,9 @@ class TrainedModel:
         if isinstance(vocabulary, Vocabulary):
             return vocabulary.encode(texts, self.config.max_length)
         try:
-            if isinstance(vocabulary, Characters):
-                return vocabulary.encode(texts)
-            ids = [[vocabulary.words[symbol] for symbol in text.split()] for text in texts]
-        except KeyError as error:
-            known = join_names([*vocabulary.words])
-            raise DataError(f"texts must have the symbols {known}. Received: {error}") from error
+            return vocabulary.encode(texts)
         except ValueError as error:
             raise DataError(str(error)) from error
-        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
-        return Ragged(np.array([*itertools.chain.from_iterable(ids)], np.int32), offsets)
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the outputs, `(texts, width)`, in the same batches as those of the run."""

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from relation_tf import registry
-from relation_tf.errors import SuiteError, no_such_module
+from relation_tf.errors import SuiteError, no_such_module, without_breaks
 from relation_tf.loaded_modules import check_unedited
 from relation_tf.quiet import loading_quietly
 
@@ -177,4 +177,4 @@ def load_installed_plugins() -> tuple[str, ...]:
 
 
 def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{type(error).__name__}: {without_breaks(error)}"

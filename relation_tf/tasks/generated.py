@@ -15,7 +15,6 @@ this number of letters and no target, see `one_text`.
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -105,8 +104,7 @@ class Characters:
             ) from error
         if ends:
             rows = [[self.start, *row, self.end] for row in rows]
-        ids = np.array([*itertools.chain.from_iterable(rows)], np.int32)
-        return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
+        return Ragged.of(rows)
 
     def decode(self, ids: np.ndarray) -> list[str]:
         """Return the text of each row of an array `(rows, tokens)`, up to the end id."""

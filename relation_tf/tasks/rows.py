@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import mmap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,17 @@ class Ragged:
 
     ids: np.ndarray
     offsets: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
+        """Return rows of ids.
+
+        Example:
+            >>> Ragged.of([[5], [6, 7]]).offsets
+            array([0, 1, 3])
+        """
+        ids = np.array([*itertools.chain.from_iterable(rows)], np.int32)
+        return cls(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
 
     @classmethod
     def join(cls, parts: Iterable[Ragged]) -> Self:

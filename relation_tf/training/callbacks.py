@@ -13,7 +13,7 @@ import keras
 
 from relation_tf.config.run import RunConfig
 from relation_tf.config.training import CallbackEntry
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, without_breaks
 from relation_tf.networks.mechanisms import load
 from relation_tf.training.parts import make_part
 
@@ -118,7 +118,7 @@ class Callbacks:
         try:
             action(*arguments)
         except Exception as error:
-            reason = " ".join(str(error).split())
+            reason = without_breaks(error)
             self._say(name, f"{type(error).__name__} in {where}: {reason}")
 
     def _say(self, name: str, fault: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.errors import OptionError, SuiteError, without_breaks
 from relation_tf.training.distribution import Distribution
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -160,7 +160,7 @@ def make_replicas(distribution: Distribution | None) -> Replicas:
     try:
         return Replicas(tf.distribute.MultiWorkerMirroredStrategy())
     except (RuntimeError, tf.errors.OpError) as error:
-        reason = " ".join(str(error).split())
+        reason = without_breaks(error)
         raise SuiteError(f"TF_CONFIG: the hosts cannot connect: {reason:.200}") from error
 
 

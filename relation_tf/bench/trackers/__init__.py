@@ -23,6 +23,7 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.trackers.base import Tracker
 from relation_tf.bench.trackers.jsonl import JsonLines
 from relation_tf.bench.trackers.process import ToolFactory, ToolProcess
+from relation_tf.errors import without_breaks
 from relation_tf.files import read_json
 from relation_tf.registry import TRACKERS
 
@@ -134,7 +135,7 @@ class Trackers:
         try:
             action(*arguments)
         except Exception as error:
-            self._say(name, f"{type(error).__name__}: {' '.join(str(error).split())}")
+            self._say(name, f"{type(error).__name__}: {without_breaks(error)}")
         tracker = self._trackers.get(name)
         if isinstance(tracker, ToolProcess):
             for line in tracker.take_errors():

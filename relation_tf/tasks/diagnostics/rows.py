@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
+from relation_tf.errors import join_names
 from relation_tf.tasks.rows import Ragged
 
 SEED = 2026
@@ -53,6 +54,19 @@ class Symbols:
     def words(self) -> dict[str, int]:
         """Id of each symbol."""
         return {token: number for number, token in enumerate(self.tokens)}
+
+    def encode(self, texts: Iterable[str]) -> Ragged:
+        """Return a row of ids for each text, whose symbols are separated by spaces.
+
+        Raises:
+            ValueError: If a text has another symbol.
+        """
+        words = self.words
+        try:
+            return Ragged.of([[words[symbol] for symbol in text.split()] for text in texts])
+        except KeyError as error:
+            known = join_names([*words])
+            raise ValueError(f"texts must have the symbols {known}. Received: {error}") from error
 
     def decode(self, ids: np.ndarray) -> list[str]:
         """Return the symbols of each row of an array `(rows, tokens)`, joined by spaces."""
