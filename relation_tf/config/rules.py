@@ -2,62 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.config.facts import SuiteFacts
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import NAME_PATTERN, TRANSFERRED, Method
+from relation_tf.config.method import TRANSFERRED, Method
+from relation_tf.config.names import check_named_values, check_new_names
 from relation_tf.config.sweep import check_sweep
 from relation_tf.config.training import OF_TIMED, TrainingSettings
-from relation_tf.errors import UnknownNameError, did_you_mean, join_names
+from relation_tf.errors import did_you_mean
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
-from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.task import Task
+from relation_tf.registry import STOPPING_RULES
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
 
 MAX_RUNS = 100_000
 """Maximum number of runs of a suite."""
-
-
-class SuiteFacts:
-    """Facts about a suite for the rules; a kind of task is its first name, or None."""
-
-    def __init__(self, suite: Suite) -> None:
-        self.suite = suite
-        self.methods = suite.methods()
-        self.names = [str(method.name) for method in self.methods]
-        self.tasks = {name: suite.find_task(name) for name in suite.tasks}
-        self.learned = suite.learned()
-        self.group = _first(self.tasks.values(), lambda task: task.members)
-        self.untransferable = _first(self.tasks.values(), lambda task: not _can_transfer(task))
-        self.alone = _first(self.tasks.values(), lambda task: not task.members)
-        self.timed = _first(self.learned, lambda task: task.timed)
-        kind = next((task.timed for task in self.learned if task.timed), None)
-        self.timed_alike = [task.name for task in self.learned if task.timed == kind]
-        self.written = _first(self.learned, lambda task: task.written)
-        self.classified = _first(self.learned, lambda task: not task.written)
-        self.token_labels = _first(self.learned, lambda task: task.token_labels)
-        self.unclassified = _first(self.learned, lambda task: not task.labels)
-        self.needs = STOPPING_RULES[suite.stopping].metrics
-        self.keys = {"task", "method", "mechanism", "units", "size"}
-        self.keys |= {option for method in self.methods for option in method.options}
-        self.compares = suite.test and PROCEDURES[suite.test].compares
-        over_tasks = suite.test_over_tasks
-        self.over_tasks = None if over_tasks is None else PROCEDURES[over_tasks]
-
-    def setting(self, method: Method, key: str) -> Any:
-        """Return a training setting of a method that single tasks do not override."""
-        return method.overrides.get(key, getattr(self.suite, key))
-
-
-def _first(tasks: Iterable[Task], has: Callable[[Task], object]) -> str | None:
-    return next((task.name for task in tasks if has(task)), None)
 
 
 @dataclass(frozen=True)
@@ -84,12 +48,6 @@ _READ_AS_IDS = ("word", "wordpiece", "byte")
 
 def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
     return {key: _DEFAULTS[key] for key in keys}
-
-
-def _can_transfer(task: Task) -> bool:
-    """Return False for a group of two tasks, of texts and pairs, or with unlabelled test rows."""
-    forms = {len(each.inputs) for each in task.members}
-    return not task.members or (len(task.members) > 2 and len(forms) == 1 and not task.answered)
 
 
 def _writes(method: Method) -> bool:
@@ -299,14 +257,9 @@ def check(suite: Suite) -> None:
     Raises:
         ValueError: For the first fault, with the key, the value and the allowed values.
     """
-    _check_names(suite)
+    check_new_names(suite, MAX_RUNS)
     facts = SuiteFacts(suite)
-    for key, value, allowed, expected in _members(facts):
-        if value not in allowed:
-            hint = did_you_mean(value, allowed)
-            raise ValueError(
-                f"key {key!r}: must be {expected}. Received: {value!r:.80}{hint and f'.{hint}'}"
-            )
+    check_named_values(facts)
     for rule in _RULES:
         for method in facts.methods:
             if about := rule.when(facts, method):
@@ -347,121 +300,6 @@ def _allowed(values: Sequence[Any]) -> str:
 
 def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
-    """Yield key, name, known names and description of each key with a name."""
-    suite = facts.suite
-    for key in ("control", "reference"):
-        if getattr(suite, key) is not None and suite.families is None:
-            expected = f"a method of the suite: {join_names(facts.names)}"
-            yield key, getattr(suite, key), facts.names, expected
-    sequences = [name for name, metric in METRICS.items() if metric.target == "sequences"]
-    for task, own in suite.overrides.items():
-        yield "overrides", task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
-        allowed = sequences if facts.tasks[task].written else []
-        expected = " or ".join(map(repr, allowed)) or f"left out: {task} is not a sequence task"
-        for metric in own.metrics or ():
-            yield f"overrides.{task}.metrics", metric, allowed, expected
-    for each in facts.learned:
-        if only := SOURCES[suite.source].tasks:
-            expected = f"one of {', '.join(only)} with source = {suite.source!r}"
-            yield "tasks", each.name, only, expected
-        if facts.timed:
-            expected = f"timed tasks of one kind only, such as {facts.timed}"
-            yield "tasks", each.name, facts.timed_alike, expected
-    for name, entry in facts.tasks.items():
-        swept = suite.sweep.values.get("positions", ()) if suite.sweep else ()
-        if "learned" in (suite.positions, *swept):
-            longest = suite.setting(name, "max_length")
-            expected = f"set for {name} with positions = 'learned'"
-            yield "max_length", longest, [longest] if longest else [], expected
-        if suite.setting(name, "start_token") and suite.setting(name, "max_length") == 1:
-            yield "max_length", 1, [], f"2 or more for {name}, because start_token counts"
-        monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
-        yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
-        if "split" in suite.vary and suite.setting(name, "validation_split") is None:
-            for each in entry.each():
-                allowed = ["split"] if each.validation is None else []
-                expected = (
-                    f"'init' or 'order' for {each.name}, whose validation rows are fixed, unless "
-                    "'validation_split' is set"
-                )
-                yield "vary", "split", allowed, expected
-        for metric in facts.needs:
-            expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
-            yield "tasks", name, [name] if metric in entry.metrics else [], expected
-    for name in suite.stopping_options.keys() & STOPPING_RULES.find(suite.stopping).keys:
-        yield "stopping_options", name, [], f"options without {name!r}. Set the key {name!r}"
-    for choice in suite.tuned:
-        yield "tuned", choice.task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
-        expected = f"a method of the suite: {join_names(facts.names)}"
-        yield "tuned", choice.method, facts.names, expected
-        swept = [] if suite.sweep is None else [*suite.sweep.values]
-        for key in choice.settings if swept else ():
-            yield "tuned", key, swept, f"settings of the sweep: {join_names(swept)}"
-    if isinstance(suite.families, str):
-        shared = sorted(facts.keys - {"task", "method"})
-        expected = f"one of {join_names(shared)}, or lists of methods"
-        yield "families", suite.families, shared, expected
-    elif suite.families is not None:
-        for name in (name for family in suite.families for name in family):
-            yield "families", name, facts.names, f"lists of methods: {join_names(facts.names)}"
-    if suite.layout is not None:
-        keys = facts.keys
-        for key in (*suite.layout.rows, *suite.layout.columns):
-            yield "layout", key, [*keys], f"one of {join_names(sorted(keys))}"
-
-
-def _check_names(suite: Suite) -> None:
-    known = map(find_task, TASKS)
-    taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
-    own = [("task", task.name) for task in suite.task]
-    groups = [("group", group.name) for group in suite.group]
-    for key, name in [*own, *groups]:
-        if name in taken:
-            raise ValueError(
-                f"key {key!r}: must be a new name. Received: {name!r}, the name of another task"
-            )
-        taken.add(name)
-    members = [("group", str(name)) for group in suite.group for name in group.tasks]
-    for each in (each for group in suite.group for each in group.tasks):
-        if not isinstance(each, str):
-            raise ValueError(
-                f"key 'group': must be names of tasks; declare {each.name!r} as [[task]]"
-            )
-    for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
-        if (key, name) in groups:
-            raise ValueError(f"key 'group': must be names of tasks. Received: {name!r:.80}")
-        try:
-            suite.find_task(name)
-        except UnknownNameError as error:
-            raise ValueError(f"key {key!r}: {error}") from error
-    scored = Counter(name for task in suite.tasks for name in suite.find_task(task).scored)
-    if twice := _repeated(scored):
-        raise ValueError(
-            "key 'tasks': each task must occur once, alone or in one group. "
-            f"Received: {twice!r} more than once"
-        )
-    runs = len(suite.tasks) * len(suite.seeds) * sum(method.count for method in suite.method)
-    if runs > MAX_RUNS:
-        raise ValueError(
-            f"there must be at most {MAX_RUNS:,} runs (tasks x methods x seeds). "
-            f"Received: {f'{runs:,}' if runs < 10**15 else 'more than 10^15'}"
-        )
-    methods = Counter(str(method.name) for method in suite.methods())
-    for name in methods:
-        if not re.fullmatch(NAME_PATTERN, name):
-            raise ValueError(
-                f"method {name!r} cannot be a folder name: set 'name' to letters, digits, '.', '_' "
-                "and '-'"
-            )
-    if twice := _repeated(methods):
-        raise ValueError(f"two methods are called {twice!r}: give them different names")
-
-
-def _repeated(counts: Counter[str]) -> str | None:
-    return min((name for name, times in counts.items() if times > 1), default=None)
 
 
 def _check_layout(facts: SuiteFacts) -> None:

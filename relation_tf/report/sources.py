@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from relation_tf.bench.checksums import digest_of
 from relation_tf.bench.results import (
     GLUE_AVERAGE,
     MEAN_OF_TASKS,
@@ -29,6 +28,7 @@ from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
+from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
 
@@ -183,7 +183,7 @@ def _source_of_runs(label: str, results: Results) -> LoadedScores:
 def _digested(path: Path) -> str:
     if not path.is_file():
         return str(path)  # a pipe can be read only once
-    return f"{path}, SHA-256 {digest_of(path)}"
+    return f"{path}, SHA-256 {digest_of_file(path).hex()}"
 
 
 def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
