@@ -56,7 +56,7 @@ class Symbols:
         return {token: number for number, token in enumerate(self.tokens)}
 
     def encode(self, texts: Iterable[str]) -> Ragged:
-        """Return a row of ids for each text, whose symbols are separated by spaces.
+        """Return a row of ids for each text, whose symbols have spaces between them.
 
         Raises:
             ValueError: If a text has another symbol.
