@@ -49,6 +49,7 @@ class Study:
 _GLUE = {
     "MNLI": ["MNLI is a sample of 19,875 training rows"],
     "QNLI": ["QNLI is a sample of 9,999 training rows"],
+    "QQP": ["QQP is a sample of 8,999 training rows"],
 }
 _READOUT = "only the output of the first token is computed"
 _CHOSEN = "rank, vocabulary and test split are our choices"
@@ -63,6 +64,8 @@ STUDIES = (
     Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE),
     Study("Relation, Table 1, early stopping", "glue-small-best", "glue-small-smoothed", _GLUE),
     Study("Relation, Table 1, 128 and 256 units", "glue-sizes", "glue-sizes", {}),
+    Study("Relation, Table 1, 128 units, large tasks", "glue-large-128", "glue-sizes", _GLUE),
+    Study("Relation, Table 1, 64 units, QQP", "glue-qqp-64", "glue-sizes", _GLUE),
     Study("Relation, Table 1, word vectors", "glue-small-vectors", "glue-small-vectors",
           {"": ["word vectors trained on 18.5 million tokens, not GloVe 6B"]}),
     Study("Relation, Table 2, validation", "relation-table2-validation",
