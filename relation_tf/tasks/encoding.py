@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, get_args
@@ -227,7 +228,8 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
         splits = _with_validation(task, text.splits, shares, split_seed)
-        text = replace(text, notes=(*text.notes, *_notes_on_rows(task, text.splits, splits)))
+        notes = (*text.notes, *_notes_on_rows(task, text.splits, splits))
+        text = replace(text, notes=notes, skipped=_without_folders(text.skipped, found))
         own = given
         if own is None and tokens != "text":
             train = [splits[task.split_of(each, "train")] for each in task.each()]
@@ -401,6 +403,18 @@ def _given(
             f"{path}: must be a vocabulary of tokens={tokens!r}. Received: tokens={found.kind!r}"
         )
     return found
+
+
+def _without_folders(messages: Sequence[str], source: TaskSource) -> tuple[str, ...]:
+    """Return messages without the folders of their files: equal files use the same cache."""
+    files = [path for each in source.members or [source] for path in each.files.values()]
+    folders = sorted({f"{path.parent}{os.sep}" for path in files}, key=len, reverse=True)
+
+    def shorten(message: str) -> str:
+        own = next((folder for folder in folders if folder in message), "")
+        return message.replace(own, "", 1) if own else message
+
+    return tuple(map(shorten, messages))
 
 
 def _write(

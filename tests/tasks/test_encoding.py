@@ -282,3 +282,13 @@ def test_digests_are_those_of_the_source(small_glue):
     assert {*task.digests} - {*source.training_digests()} == {
         "test_matched", "test_mismatched", "diagnostic",
     }  # fmt: skip
+
+
+def test_messages_on_skipped_lines_do_not_name_another_folder(small_glue, tmp_path):
+    for name in ("first", "second"):
+        data = tmp_path / name
+        shutil.copytree(small_glue / "CoLA", data / "CoLA")
+        with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
+            file.write("broken\n")
+        (message,) = load_task("CoLA", data=data, skip_bad_lines=True).skipped
+        assert message.startswith("train.tsv:41: expected 4 fields")
