@@ -65,6 +65,7 @@ STUDIES = (
     Study("Relation, Table 1, early stopping", "glue-small-best", "glue-small-smoothed", _GLUE),
     Study("Relation, Table 1, 128 and 256 units", "glue-sizes", "glue-sizes", {}),
     Study("Relation, Table 1, 128 units, large tasks", "glue-large-128", "glue-sizes", _GLUE),
+    Study("Relation, Table 1, 256 units, large tasks", "glue-large-256", "glue-sizes", _GLUE),
     Study("Relation, Table 1, 64 units, QQP", "glue-qqp-64", "glue-sizes", _GLUE),
     Study("Relation, Table 1, word vectors", "glue-small-vectors", "glue-small-vectors",
           {"": ["word vectors trained on 18.5 million tokens, not GloVe 6B"]}),
