@@ -136,8 +136,8 @@ def _averages(sources: Sequence[LoadedScores]) -> list[str]:
 
 
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
-    """Return the test, reference and margins of the suites and reports that all declare."""
-    suites = [source.scores for source in sources if source.declares]
+    """Return the test, reference and margins of the suites where all declare the same."""
+    suites = [source.scores for source in sources if source.results is not None]
     tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
     judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
     level, control, test, over_tasks = (
@@ -192,7 +192,7 @@ def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
 
 
 def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
-    """Return a warning for each suite or report that declares another test than the one used.
+    """Return a warning for each suite that declares another test than the one used.
 
     Args:
         sources: The sources that `join` has returned.
@@ -202,7 +202,7 @@ def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
     return [
         f"{source.label} declares {declared}; this comparison uses {used}."
         for source in sources
-        if source.declares and (declared := _test(source.scores)) != used
+        if source.results is not None and (declared := _test(source.scores)) != used
     ]
 
 

@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from errno import ENOTDIR
 from functools import partial
 from pathlib import Path, PureWindowsPath
@@ -29,7 +29,6 @@ from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.limits import shown_of
 from relation_tf.report.markdown import markdown
-from relation_tf.report.scores import Scores
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
@@ -163,7 +162,6 @@ class Report:
                 task: network for network, own in context.scores.shared.items() for task in own
             },
             "lower_is_better": sorted(context.scores.lower_is_better),
-            "declared": _declared(context.scores),
             "headline": context.headline,
             "caveats": context.caveats,
             "answer": context.answer,
@@ -387,18 +385,6 @@ def _earlier(folder: Path) -> list[Path]:
         name: len(PureWindowsPath(name).parts) - name.startswith("figures/") for name in names
     }
     return [folder / name for name in names if stays_inside(name) and depths[name] == 1]
-
-
-def _declared(scores: Scores) -> dict[str, Any]:
-    """Return the tests, verdicts and families of scores, for `compare` of the report."""
-    names = ("control", "test", "test_over_tasks", "reference")
-    return {
-        **{name: getattr(scores, name) for name in names},
-        "alpha": float(scores.alpha),
-        "margin": None if scores.margin is None else float(scores.margin),
-        "margins": {task: float(margin) for task, margin in scores.margins.items()},
-        "families": [asdict(family) for family in scores.families],
-    }
 
 
 def _csv(table: pd.DataFrame) -> str:

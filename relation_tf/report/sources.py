@@ -21,7 +21,6 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.bench.run_folder import suites_inside
-from relation_tf.config.families import Family
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
@@ -55,7 +54,6 @@ class LoadedScores:
             `results`.
         notes: Remarks on how a table was read.
         judged_by_name: Tasks whose direction follows from their name or metrics.
-        declares: If True, the scores have the tests, verdicts and families of a suite or report.
     """
 
     label: str
@@ -68,7 +66,6 @@ class LoadedScores:
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = ()
     judged_by_name: frozenset[str] = frozenset()
-    declares: bool = False
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
@@ -92,30 +89,10 @@ class LoadedScores:
         return replace(self, scores=scores, results=results, runs=runs)
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
-
-
-class _FamilyFacts(_Facts):
-    name: str
-    methods: list[str]
-    control: str | None = None
-    reference: str | None = None
-
-
-class _Declared(_Facts):
-    alpha: float
-    control: str | None = None
-    test: str | None = None
-    test_over_tasks: str | None = None
-    reference: str | None = None
-    margin: float | None = None
-    margins: dict[str, float] = {}
-    families: list[_FamilyFacts] = []
-
-
-class _ScoreFacts(_Facts):
+class _ScoreFacts(BaseModel):
     """Facts about the scores in report.json."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     in_points: bool | None = None
     lower_is_better: list[str] | None = None
@@ -123,7 +100,6 @@ class _ScoreFacts(_Facts):
     timed: bool = False
     sequential: bool = False
     networks: dict[str, str] = {}
-    declared: _Declared | None = None
 
 
 def read_source(
@@ -187,7 +163,6 @@ def read_source(
         runs=_with_costs(read.failed) if file == path else read_runs(path),
         notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
         judged_by_name=frozenset() if reported else scores.lower_is_better,
-        declares=facts.declared is not None,
     )
 
 
@@ -200,7 +175,7 @@ def _source_of_runs(label: str, results: Results) -> LoadedScores:
     """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
-    source = LoadedScores(label, Scores.of(results), origin, results, paths, declares=True)
+    source = LoadedScores(label, Scores.of(results), origin, results, paths)
     marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
     return source.renamed(marks) if marks else source
 
@@ -270,16 +245,7 @@ def _as_reported(scores: Scores, said: _ScoreFacts) -> Scores:
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},
-        **_declared(said),
     )
-
-
-def _declared(said: _ScoreFacts) -> dict[str, Any]:
-    """Return the tests, verdicts and families of a report, if its version recorded them."""
-    if said.declared is None:
-        return {}
-    families = [Family(**own.model_dump()) for own in said.declared.families]
-    return said.declared.model_dump() | {"families": families}
 
 
 def read_report(folder: Path) -> dict[str, Any]:

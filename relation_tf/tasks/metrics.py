@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from glue_submit import compute
-from relation_tf.errors import require_package
+from relation_tf.errors import MissingPackageError
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks import weighted_metrics as weighted
 
@@ -37,15 +37,16 @@ def bleu(predictions: Any, labels: Any) -> float:
         - Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
         - Post 2018, "A Call for Clarity in Reporting BLEU Scores" (WMT).
     """
-    _require_sacrebleu()
-    from sacrebleu.metrics import BLEU
-
-    metric = BLEU(tokenize="char")
+    metric = _sacrebleu()(tokenize="char")
     return metric.corpus_score([*predictions], [[*labels]]).score / 100
 
 
-def _require_sacrebleu() -> None:
-    require_package("BLEU", "sacrebleu", "bleu")
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu.metrics import BLEU
+    except ImportError as error:
+        raise MissingPackageError("BLEU", "sacrebleu", "bleu") from error
+    return BLEU
 
 
 def check_installed(metrics: Container[str]) -> None:
@@ -61,7 +62,7 @@ def check_installed(metrics: Container[str]) -> None:
         >>> check_installed(["accuracy"])
     """
     if "bleu" in metrics:
-        _require_sacrebleu()
+        _sacrebleu()
 
 
 _BUILTIN = {

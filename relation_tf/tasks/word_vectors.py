@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from relation_tf.errors import DataError, OptionError, SuiteError, reason_of, require_package
+from relation_tf.errors import DataError, MissingPackageError, OptionError, SuiteError, reason_of
 from relation_tf.files import expand_home, replacing
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import errors_only
@@ -118,9 +118,11 @@ def train_vectors(
 
 
 def _model_class(name: str) -> Any:
-    require_package("training word vectors", "gensim", "vectors")
-    with interrupts_delayed():
-        from gensim.models import FastText, Word2Vec
+    try:
+        with interrupts_delayed():
+            from gensim.models import FastText, Word2Vec
+    except ImportError as error:
+        raise MissingPackageError("training word vectors", "gensim", "vectors") from error
     return FastText if name == "fasttext" else Word2Vec
 
 

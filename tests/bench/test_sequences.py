@@ -112,7 +112,7 @@ def test_bleu_is_that_of_sacrebleu_for_the_decoded_texts(suite):
 
 
 def test_bleu_without_its_package_is_refused_before_training(suite, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "sacrebleu", None)  # as if not installed
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)  # as if not installed
     tasks = {"tasks": ["reversal", "dates"], "method": [GRU]}
     scored = suite(**tasks, overrides={"dates": {"metrics": ["bleu"]}})
     with pytest.raises(SuiteError, match=r"not installed: pip install 'relation-tf\[bleu\]'"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pandas as pd
@@ -320,36 +319,3 @@ def test_the_number_of_tested_methods_is_that_of_the_family(suite_of, fabricate)
     size = len(suite.methods()) // 2
     said = f"Units 64: Tests include only the {size - 1} of {size} methods that have runs."
     assert said in report.markdown()
-
-
-def test_a_report_is_compared_as_its_suite(suite_of, fabricate, tmp_path):
-    values = {**VALUES, "alpha": 0.1, "overrides": {"RTE": {"margin": 2.0}}}
-    suite = suite_of(**values, reference="attention", margin=1.0, test="welch")
-    folder = fabricate(suite, score)
-    make_report(folder).write(tmp_path / "report")
-    found, expected = compare(tmp_path / "report"), compare(folder)
-    for name in ("pvalues", "verdicts"):
-        of_tasks = (
-            own[own["task"].isin(VALUES["tasks"])].reset_index(drop=True)
-            for own in (found.tables[name], expected.tables[name])
-        )
-        pd.testing.assert_frame_equal(*of_tasks)
-    assert not found.context.warnings
-    chosen = compare(tmp_path / "report", test="steel-dwass", alpha=0.05)
-    (warning,) = chosen.context.warnings
-    assert " declares Welch's test with Holm, p < .1, reference attention, margin 1, " in warning
-    chosen.write(tmp_path / "chosen")
-    again = compare(tmp_path / "chosen").context.scores
-    assert (again.procedure.title, again.alpha) == ("Steel-Dwass", 0.05)
-
-
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [({"alpha": "high"}, "declared.alpha"), ({"alpha": 0.05, "families": [{}]}, "families")],
-)
-def test_a_wrong_declaration_of_a_report_is_one_line(tmp_path, table, declared, message):
-    compare(table).write(tmp_path)
-    facts = json.loads((tmp_path / "report.json").read_text())
-    (tmp_path / "report.json").write_text(json.dumps({**facts, "declared": declared}))
-    with pytest.raises(SuiteError, match=message):
-        compare(tmp_path)

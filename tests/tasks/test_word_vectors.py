@@ -209,6 +209,6 @@ def test_numbers_that_the_library_cannot_hold(name, value):
 
 
 def test_without_gensim(text, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(SuiteError, match=r"not installed: pip install 'relation-tf\[vectors\]'"):
         train_vectors(tmp_path / "v.txt", [text], quiet=True)
