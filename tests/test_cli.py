@@ -203,7 +203,7 @@ def test_output_on_a_full_disk_is_one_line():
         command = [sys.executable, "-m", "relation_tf.cli", "suites"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (
-        2, "relation-tf: output: No space left on device.\n"
+        2, "relation-tf: No space left on device.\n"
     )  # fmt: skip
 
 

@@ -113,9 +113,12 @@ def run_app() -> None:
     except OSError as error:  # such as a path without permission, or with too long a name
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        if error.filename is None:
+        try:
+            sys.stdout.flush()
+        except OSError:
             _discard_output()
-        sys.exit(complain(f"{error.filename or 'output'}: {error.strerror}"))
+        place = f"{error.filename}: " if error.filename else ""
+        sys.exit(complain(f"{place}{error.strerror}"))
 
 
 def _discard_output() -> None:

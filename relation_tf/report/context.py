@@ -493,6 +493,8 @@ class ReportContext:
         metrics, key = self.results.metrics, ["task", "method", "seed"]
         known = pd.MultiIndex.from_frame(metrics[key])
         others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
-        others = others.assign(metric=[self.scores.only_metric(t) or SCORE for t in others["task"]])
+        named = metrics.groupby("task", observed=True)["metric"].unique()
+        only = {t: name for t in named.index if [name := self.scores.only_metric(t)] == [*named[t]]}
+        others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
         tables = [table for table in (metrics, others) if len(table)]
         return pd.concat(tables, ignore_index=True) if tables else metrics

@@ -86,7 +86,7 @@ def join(
         timed=sources[0].scores.timed,
         lower_is_better=lower,
         in_points=in_points,
-        metrics={task: (own,) for task, own in _single_metrics(sources).items()},
+        metrics=_agreed_metrics(sources),
         points=points,
         families=_families(sources),
         networks=_networks(sources),
@@ -123,6 +123,15 @@ def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
     every = [source.scores for source in sources]
     named = {task: scores.only_metric(task) for scores in every for task in scores.metrics}
     return {task: name for task, name in named.items() if name}
+
+
+def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]:
+    """Return the metrics of each task of tables, if all tables that have the task name the same."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for scores in (source.scores for source in sources if source.results is None):
+        for task in scores.tasks:
+            found.setdefault(task, set()).add(tuple(scores.metrics.get(task, ())))
+    return {task: names.pop() for task, names in found.items() if len(names) == 1}
 
 
 def _averages(sources: Sequence[LoadedScores]) -> list[str]:

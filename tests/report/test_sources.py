@@ -200,6 +200,21 @@ def test_a_merged_report_keeps_its_metrics(suite_of, fabricate, tmp_path):
         assert found == expected
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "acc"])
+@pytest.mark.parametrize("task", ["RTE", "MRPC"])
+def test_other_metrics_of_tables_are_scores(suite_of, fabricate, csv, tmp_path, task, metric):
+    folder = fabricate(
+        suite_of(tasks=[task], method=TWO), scored({"baseline": 0.5, "relation": 0.9})
+    )
+    rows = "".join(f"{task},x,{seed},{metric},0.8{seed}\n" for seed in range(5))
+    table = csv("task,method,seed,metric,value\n" + rows)
+    report = compare(folder, table, labels=["a", "b"])
+    names = report.tables["scores"].set_index("method").loc["x", "metric"]
+    assert {*names} == {"accuracy" if (task, metric) == ("RTE", "accuracy") else "score"}
+    again = compare(write_report(report, tmp_path / "report"))
+    assert again.context.scores.samples(task) == report.context.scores.samples(task)
+
+
 @pytest.mark.parametrize(
     "option", [{"columns": {"task": "dataset"}}, {"drop_failed": True}, {"failed_as": 0.0}]
 )
