@@ -75,14 +75,14 @@ def join(
     averages = _averages(sources)
     _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
     in_points, points = _factors(sources, table)
-    known = {source.scores.noun for source in sources}
+    nouns = {source.scores.noun for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
         tasks=[*tasks, *averages],
         seeds=most_seeds(table),
         averages=averages,
-        noun=known.pop() if len(known) == 1 else "tasks",
+        noun=nouns.pop() if len(nouns) == 1 else "tasks",
         timed=sources[0].scores.timed,
         lower_is_better=lower,
         in_points=in_points,
@@ -120,17 +120,17 @@ def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list
 
 def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
     """Return the metric of each task that has only one."""
-    every = [source.scores for source in sources]
-    named = {task: scores.only_metric(task) for scores in every for task in scores.metrics}
+    scores = [source.scores for source in sources]
+    named = {task: own.only_metric(task) for own in scores for task in own.metrics}
     return {task: name for task, name in named.items() if name}
 
 
 def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]:
     """Return the metrics of each task of tables, if all tables that have the task name the same."""
     found: dict[str, set[tuple[str, ...]]] = {}
-    for scores in (source.scores for source in sources if source.results is None):
-        for task in scores.tasks:
-            found.setdefault(task, set()).add(tuple(scores.metrics.get(task, ())))
+    for own in (source.scores for source in sources if source.results is None):
+        for task in own.tasks:
+            found.setdefault(task, set()).add((*own.metrics.get(task, ()),))
     return {task: names.pop() for task, names in found.items() if len(names) == 1}
 
 
@@ -146,12 +146,10 @@ def _averages(sources: Sequence[LoadedScores]) -> list[str]:
 
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     """Return the test, reference and margins of the suites where all declare the same."""
-    suites = [source.scores for source in sources if source.results is not None]
+    suites = [each.scores for each in sources if each.results is not None]
     tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
     judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
-    level, control, test, over_tasks = (
-        tests.pop() if len(tests) == 1 else (_LEVEL, None, None, None)
-    )
+    level, control, test, over_tasks = tests.pop() if len(tests) == 1 else (_LEVEL, *[None] * 3)
     reference, margin, margins = judged.pop() if len(judged) == 1 else (None, None, ())
     return {
         "alpha": level,
