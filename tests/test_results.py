@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -61,3 +62,10 @@ def test_a_known_figure():
 def test_a_page_without_markers_is_refused(page):
     with pytest.raises(ValueError, match="one table between"):
         reproduced.insert(page, "table")
+
+
+def test_no_page_names_a_folder_of_a_machine():
+    pages = [path for path in RESULTS.rglob("*") if path.suffix in (".md", ".csv", ".toml")]
+    assert pages
+    found = re.compile(r"(?<![\w.])/(tmp|home|root|Users)/")
+    assert not [str(path) for path in pages if found.search(path.read_text("utf-8"))]
