@@ -16,6 +16,7 @@ from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
+from relation_tf.networks.mechanisms import find_mechanism, in_blocks
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -42,7 +43,8 @@ def diagnose(
         layer: A Keras layer class, `"package.module:Name"` or the name of a mechanism. It must
             return a vector for each token.
         out: The folder of the runs, by default `runs/diagnose-<name>`.
-        layer_options: Further arguments of the layer.
+        layer_options: Further arguments of the layer. Mechanisms with variants use
+            `variant="equations"` unless it is given here.
         tasks: Tasks to run, by default all 20.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
@@ -74,7 +76,8 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
     reference = known[str(suite.reference)]
-    changed = {"mechanism": mechanism, "options": dict(layer_options)}
+    options = in_blocks(find_mechanism(mechanism), layer_options, equations=True)
+    changed = {"mechanism": mechanism, "options": options}
     own = {**reference, "name": name, "options": {**reference["options"], **changed}}
     if name.lower() in COMPARATORS and mechanism != name:  # files may ignore case
         own["name"] = f"own-{name}"

@@ -43,6 +43,18 @@ def test_the_reference_is_trained_once_unless_its_options_differ():
     assert names == ["attention-changed", *COMPARATORS]
 
 
+@pytest.mark.parametrize("name", ["relation", "attention", "linear-attention", "baseline"])
+def test_mechanisms_with_variants_use_the_equations_as_in_the_suites(name):
+    own, *_ = diagnosis(name, {}).methods()
+    assert own.options["options"]["variant"] == "equations"
+    assert diagnosis(name, {"variant": "released_code"}).methods()[0].options["options"] == {
+        "variant": "released_code"
+    }
+    for suite in ("diagnostics", "diagnostics-small"):
+        (method,) = [each for each in load_suite(suite).methods() if each.name == name]
+        assert method.options["options"] == {"variant": "equations"}
+
+
 @pytest.mark.parametrize("options", [{}, {"use_bias": False}])
 def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch, options):
     monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
