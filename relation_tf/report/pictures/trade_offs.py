@@ -25,6 +25,7 @@ from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
 
 _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
+_MANY_METHODS, _TALL = 12, 3.7  # height of a panel in which the points of many methods lie close
 _NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most names that fit
 
 DOMINATED = (
@@ -126,9 +127,8 @@ def score_picture(
     """Return a figure of panels from `score_panel`; None without panels."""
     if not panels:
         return None
-    return Picture(
-        name, title, panels, size=(_WIDTH, _HEIGHT), left=_LEFT, bottom=_BOTTOM, legend=look
-    )
+    size = (_WIDTH, _TALL if len(look) > _MANY_METHODS else _HEIGHT)
+    return Picture(name, title, panels, size=size, left=_LEFT, bottom=_BOTTOM, legend=look)
 
 
 class Point(NamedTuple):
