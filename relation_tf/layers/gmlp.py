@@ -11,6 +11,7 @@ from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.causal import CausalMixer
 from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
 from relation_tf.layers.normalization import standardize
+from relation_tf.layers.slicing import tokens_at
 from relation_tf.layers.token_mixer import Variant, affine
 
 
@@ -135,11 +136,17 @@ class GMLP(CausalMixer):
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the gated features."""
+        rows, sees_own = ops.shape(query)[1], query is value or value_mask is None
         if value_mask is None:
             value_mask = ops.ones(ops.shape(value)[:2], "bool")
         z = close_up(zero_masked(self._gates(value), value_mask), value_mask)[:, : self.max_length]
-        count = kept_before(ops.shape(query)[1] + 1, value_mask)
-        return self._gated(query, self._mixed(z, count[:, :-1], count[:, 1:]), training)
+        count = kept_before(rows + 1, value_mask)
+        place = ops.minimum(count[:, :-1], self.max_length - 1)
+        mixed = tokens_at(self._sums(z, rows), place)
+        if self.causal and not sees_own:  # The token at the place of a query may be a later one.
+            before = tokens_at(self._sums(z, rows, -1), place)
+            mixed = ops.where((count[:, 1:] > place)[..., None], mixed, before)
+        return self._gated(query, mixed, training)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return no tokens."""
@@ -149,26 +156,27 @@ class GMLP(CausalMixer):
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token and combine the tokens seen."""
         z, count = state
-        place = ops.arange(self.max_length, dtype="int32")
-        own = ops.logical_and(place == count, mask)[..., None]
+        rank = ops.arange(self.max_length, dtype="int32")
+        own = ops.logical_and(rank == count, mask)[..., None]
         z = ops.where(own, ops.cast(self._gates(x), z.dtype), z)
         seen = count + ops.cast(mask, "int32")
-        return self._gated(x, self._mixed(z, count, seen), training=False), (z, seen)
+        place = ops.minimum(count, self.max_length - 1)
+        weights = ops.take(to_float32(self.spatial_weights), place, axis=0)
+        mixed = ops.matmul(ops.where(rank < seen[..., None], weights, 0.0), z)
+        mixed = mixed + ops.take(to_float32(self.spatial_offset), place, axis=0)[..., None]
+        return self._gated(x, mixed, training=False), (z, seen)
 
     def _gates(self, value: Any) -> Any:
         """Return Z_2 of each token."""
         z = self.activation(affine(value, self.value_kernel, self.value_bias))
         return standardize(to_float32(z)) * to_float32(self.scale) + to_float32(self.offset)
 
-    def _mixed(self, z: Any, place: Any, seen: Any) -> Any:
-        """Combine the tokens of z for queries at places; with `causal`, each sees `seen` tokens."""
-        row = ops.minimum(place, self.max_length - 1)
-        weights = ops.take(to_float32(self.spatial_weights)[:, : ops.shape(z)[1]], row, axis=0)
+    def _sums(self, z: Any, rows: Any, last: int = 0) -> Any:
+        """Return `sum_j S_tj z_j + b_t` of rows t; with `causal`, up to `j = t + last`."""
+        weights = to_float32(self.spatial_weights)[:rows, : ops.shape(z)[1]]
         if self.causal:
-            rank = ops.arange(ops.shape(z)[1], dtype="int32")
-            weights = ops.where(rank < seen[..., None], weights, 0.0)
-        mixed = ops.matmul(weights, z)
-        return mixed + ops.take(to_float32(self.spatial_offset), row, axis=0)[..., None]
+            weights = ops.tril(weights, last)
+        return ops.matmul(weights, z) + to_float32(self.spatial_offset)[:rows, None]
 
     def _gated(self, query: Any, mixed: Any, training: bool) -> Any:
         gate = self.activation(affine(query, self.query_kernel, self.query_bias))
