@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -125,12 +126,18 @@ def states_before(
         )
         before = part(after, 0, ops.shape(after)[0] - 1, axis=0)
         return ops.concatenate([start[None], before], axis=0)
-    _, before = ops.scan(
-        lambda state, chunk: (apply(chunk[0], state) + chunk[1], state),
-        start,
-        (transitions, updates),
-    )
+    _, before = ops.scan(_step_with(apply), start, (transitions, updates))
     return before
+
+
+@functools.cache  # JAX compiles a loop again for another function.
+def _step_with(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return the step of a loop: the state after a chunk, and that before it."""
+
+    def step(state: Any, chunk: Any) -> tuple[Any, Any]:
+        return apply(chunk[0], state) + chunk[1], state
+
+    return step
 
 
 def _score_pairs(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple[Any, Any, Any]:

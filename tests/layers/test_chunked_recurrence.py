@@ -18,7 +18,7 @@ from relation_tf.layers import (
     Retention,
 )
 from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
-from tests.backends import array, close, started, vjp
+from tests.backends import BACKEND, array, close, started, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
@@ -119,6 +119,20 @@ def test_unknown_length(xla: bool, vector: bool) -> None:
     meant = pairwise_gradients(arrays, np.ones((2, 100, 2, 4)))
     for actual, gradient in zip(gradients, meant, strict=True):
         close(actual, gradient, 1e-4)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="only JAX compiles loops of eager calls")
+@pytest.mark.parametrize("layer_class", [Retention, DeltaNet])
+def test_a_second_call_compiles_nothing(layer_class: Any, caplog: pytest.LogCaptureFixture) -> None:
+    import jax
+
+    layer, x = layer_class(4), tokens(0, 2, 200, 4)
+    with jax.log_compiles():
+        layer(x)
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        layer(x)
+        assert "Compiling" not in caplog.text
 
 
 @pytest.mark.parametrize("causal", [False, True])
