@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 from keras import ops
 
 from relation_tf.layers.arguments import true_or_false, width_of
 from relation_tf.layers.masking import float32_or_wider, softmax_over, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, Variant
+from relation_tf.layers.token_mixer import TokenMixer, Variant, check_width
 
 
 class CausalMixer(TokenMixer):
@@ -105,9 +106,13 @@ class CausalMixer(TokenMixer):
             The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: If `x` or `mask` has another shape.
+            ValueError: If the layer is not causal or not built, if `x` or `mask` has another shape,
+                or if the state is of another batch size.
         """
+        check_steps(self)
         x, mask = one_token(x, mask, self.compute_dtype)
+        check_width("x", x, self.value_width)
+        check_state(state, x)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
         output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
@@ -157,6 +162,16 @@ def check_steps(layer: Any) -> None:
     if not layer.causal:
         raise ValueError("`initial_state` and `step` require causal=True. Received: causal=False")
     check_built(layer)
+
+
+def check_state(state: tuple[Any, ...], x: Any) -> None:
+    """Raise a ValueError if a tensor of a state is known to have another batch size than `x`."""
+    for part in keras.tree.flatten(state):  # Numbers of tokens may be one for all sequences.
+        if len(part.shape) > 1 and len({part.shape[0], x.shape[0]} - {None}) > 1:
+            raise ValueError(
+                "`state` must have the batch size of `x`. "
+                f"Received: shape {tuple(part.shape)} in the state, x.shape={tuple(x.shape)}"
+            )
 
 
 def check_built(layer: Any) -> None:

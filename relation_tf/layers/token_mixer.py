@@ -75,9 +75,9 @@ class TokenMixer(WeightedLayer):
         bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        if kwargs.get("causal"):
+        if causal := kwargs.pop("causal", False):
             name = type(self).__name__
-            raise ValueError(f"{name} has no causal form. Received: causal={kwargs['causal']!r}")
+            raise ValueError(f"{name} has no causal form. Received: causal={causal!r}")
         super().__init__(
             kernel_initializer=kernel_initializer,
             bias_initializer=bias_initializer,
@@ -121,7 +121,9 @@ class TokenMixer(WeightedLayer):
     ) -> None:
         """Create the weights: one 2-D variable for each matrix, in the order of the equations."""
         value_shape = query_shape if value_shape is None else value_shape
-        self.build_mechanism(width_of("query", query_shape), width_of("value", value_shape))
+        self.query_width = width_of("query", query_shape)
+        self.value_width = width_of("value", value_shape)
+        self.build_mechanism(self.query_width, self.value_width)
         if self.output_projection:
             self.output_kernel = self.add_kernel("output_kernel", self.units, self.units)
         self.built = True
@@ -166,7 +168,15 @@ class TokenMixer(WeightedLayer):
 
         Returns:
             Tensor of shape `(batch, queries, units)`.
+
+        Raises:
+            ValueError: If an input has another rank or width than in `build`, if `value` has
+                another batch size than `query`, or if a mask has not the shape of its input.
         """
+        check_width("query", query, self.query_width)
+        if value is not None:
+            check_width("value", value, self.value_width)
+            check_batch("value", value, query)
         # __call__ passes an explicit query_mask as `mask`; query_mask is then the attached mask.
         query_mask = boolean(query_mask if mask is None else mask, query, "query_mask")
         shared = value is None and value_mask is None
@@ -215,6 +225,24 @@ class TokenMixer(WeightedLayer):
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+
+
+def check_width(name: str, x: Any, width: int) -> None:
+    """Raise a ValueError if a tensor is not `(batch, tokens, width)`."""
+    if width_of(name, x.shape) != width:
+        raise ValueError(
+            f"`{name}` must have the width {width} with which the layer was built. "
+            f"Received: {name}.shape={tuple(x.shape)}"
+        )
+
+
+def check_batch(name: str, x: Any, query: Any) -> None:
+    """Raise a ValueError if a tensor is known to have another batch size than the query."""
+    if len({x.shape[0], query.shape[0]} - {None}) > 1:
+        raise ValueError(
+            f"`{name}` must have the batch size of `query`. "
+            f"Received: {name}.shape={tuple(x.shape)}, query.shape={tuple(query.shape)}"
+        )
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

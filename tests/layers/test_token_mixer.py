@@ -1,0 +1,84 @@
+"""What all token mixers check and promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers.causal import CausalMixer
+from tests.layers.cases import MIXERS, randomize, tokens
+
+UNITS, WIDTH = 6, 4
+each_mixer = pytest.mark.parametrize("mixer", MIXERS)
+each_causal = pytest.mark.parametrize(
+    "mixer", [mixer for mixer in MIXERS if issubclass(mixer, CausalMixer)]
+)
+
+
+def built(mixer: Any, **arguments: Any) -> Any:
+    layer = mixer(UNITS, **arguments)
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    randomize(layer)
+    return layer
+
+
+@each_mixer
+@pytest.mark.parametrize(
+    ("query", "value", "message"),
+    [
+        ((2, 5, 3), None, r"`query` must have the width 4 .* query\.shape=\(2, 5, 3\)"),
+        ((2, 5, 4), (2, 7, 5), r"`value` must have the width 4 .* value\.shape=\(2, 7, 5\)"),
+        ((5, 4), None, r"`query` must have shape \(batch, tokens, width\)"),
+        ((2, 1, 5, 4), None, r"`query` must have shape \(batch, tokens, width\)"),
+        ((3, 5, 4), (1, 5, 4), r"`value` must have the batch size of `query`.*\(1, 5, 4\), query"),
+        ((1, 5, 4), (3, 5, 4), r"`value` must have the batch size of `query`.*\(3, 5, 4\), query"),
+    ],
+)
+def test_inputs_of_another_shape_are_refused(
+    mixer: Any, query: tuple[int, ...], value: tuple[int, ...] | None, message: str
+) -> None:
+    layer = built(mixer)
+    with pytest.raises(ValueError, match=message):
+        layer(np.ones(query, "float32"), None if value is None else np.ones(value, "float32"))
+
+
+@each_mixer
+def test_false_is_allowed_where_there_is_no_causal_form(mixer: Any) -> None:
+    assert mixer(UNITS, causal=False).name
+    if not issubclass(mixer, CausalMixer):
+        with pytest.raises(ValueError, match=r"has no causal form\. Received: causal=True$"):
+            mixer(UNITS, causal=True)
+
+
+@each_causal
+def test_steps_check_the_layer_the_width_and_the_state(mixer: Any) -> None:
+    token = tokens(0, 3, 1, WIDTH)
+    layer = built(mixer, causal=True)
+    state = layer.initial_state(3, max_length=2)
+    assert tuple(layer.step(token, state)[0].shape) == (3, 1, UNITS)
+    with pytest.raises(ValueError, match=r"causal=True\. Received: causal=False$"):
+        built(mixer).step(token, state)
+    with pytest.raises(ValueError, match="`x` must have the width 4"):
+        layer.step(token[:, :, :2], state)
+    if any(len(part.shape) > 1 for part in state):
+        with pytest.raises(ValueError, match="`state` must have the batch size of `x`"):
+            layer.step(token, layer.initial_state(1, max_length=2))
+
+
+@pytest.mark.tensorflow
+@each_mixer
+def test_no_gradient_of_a_weight_is_sparse(mixer: Any) -> None:
+    """Keras's Adam forgets the moments of rows that a sparse gradient lacks, and repeats others."""
+    import tensorflow as tf
+
+    layer = built(mixer)
+    query, value = (ops.convert_to_tensor(tokens(seed, 2, 5, WIDTH)) for seed in (0, 1))
+    mask = np.arange(5) < np.array([[5], [3]])
+    for inputs in ({"query": query}, {"query": query, "value": value}):
+        with tf.GradientTape() as tape:
+            loss = ops.sum(layer(**inputs, value_mask=mask) ** 2)
+        gradients = tape.gradient(loss, [weight.value for weight in layer.trainable_weights])
+        assert {type(gradient).__name__ for gradient in gradients} <= {"EagerTensor", "NoneType"}
