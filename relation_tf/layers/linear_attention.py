@@ -38,8 +38,7 @@ class LinearAttention(CausalMixer):
     The feature maps:
 
     - `"elu"`: `t(x) = elu(x) + 1`, the map of the Relation paper;
-    - `"relu"`: `t(x) = max(x, 0)`; with `normalization="sum"`, the output is zero if all products
-      of features are;
+    - `"relu"`: `t(x) = max(x, 0)`;
     - `"softmax"`: softmax over the features of the head, the exponential map without overflow;
     - `"identity"`: `t(x) = x`, only with `normalization="none"` or `"rms"`: the denominator of
       `"sum"` could be zero;
@@ -49,8 +48,9 @@ class LinearAttention(CausalMixer):
       be negative. Register it with `keras.saving`; otherwise the layer can be neither saved nor
       used as an instance in networks.
 
-    Masked keys are set to zero after the feature map. Sums over tokens are accumulated in float32
-    or wider. Time and memory are linear in the number of tokens.
+    With `normalization="sum"`, the output is zero if all products of features are, or if they
+    underflow. Masked keys are set to zero after the feature map. Sums over tokens are accumulated
+    in float32 or wider. Time and memory are linear in the number of tokens.
 
     All algorithms compute the same output:
 
@@ -233,15 +233,17 @@ class LinearAttention(CausalMixer):
                 for name in ("query_map", "key_map")
             )
 
-    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+    def mix_masked(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+    ) -> Any:
         """Compute equations 5-6."""
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
+        q, keys = self._features(query, value, query_mask, value_mask)
         if self.num_heads > 1:
-            return self._mix_heads(query, value, value_mask, training)
+            return self._mix_heads(query, value, q, keys, training)
         if self.causal:
-            return self._mix_causal(query, value, value_mask)
-        q, keys = self._features(query, value, value_mask)
+            return self._mix_causal(query, value, q, keys)
         key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
         algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
         if algorithm == "scores":
@@ -255,15 +257,20 @@ class LinearAttention(CausalMixer):
                 output = ops.matmul(q, state)
         return self._normalized(output, query, ops.matmul(q, key_sum))
 
-    def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
+    def _features(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any
+    ) -> tuple[Any, Any]:
         """Return `t(Q)` and `t(K)` (zero at masked tokens) in float32 or wider."""
-        q = self._mapped(affine(query, self.query_kernel, self.query_bias), self.query_map)
-        keys = self._mapped(affine(value, self.key_kernel, self.key_bias), self.key_map)
+        q = affine(query, self.query_kernel, self.query_bias)
+        keys = affine(value, self.key_kernel, self.key_bias)
+        if callable(self.feature_map):  # It or its derivative may not be finite at zero.
+            q, keys = _one_at_masked(q, query_mask), _one_at_masked(keys, value_mask)
+        q, keys = self._mapped(q, self.query_map), self._mapped(keys, self.key_map)
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
         if callable(self.feature_map):
-            keys = zero_masked(keys, value_mask)  # it may not be finite at zero
+            keys = zero_masked(keys, value_mask)
         elif value_mask is not None:
             # Faster than `where`; masked tokens of `value` are zero, so that all keys are finite.
             keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
@@ -288,10 +295,9 @@ class LinearAttention(CausalMixer):
         heads = softmax(heads)
         return ops.reshape(heads, (*ops.shape(x)[:2], self.num_heads * heads.shape[-1]))
 
-    def _mix_heads(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+    def _mix_heads(self, query: Any, value: Any, q: Any, keys: Any, training: bool) -> Any:
         """Compute equations 5-6 for each head, with heads as rows of the batch."""
         values = to_float32(affine(value, self.value_kernel, self.value_bias))
-        q, keys = self._features(query, value, value_mask)
         q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
         if self.causal:
             weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
@@ -320,9 +326,8 @@ class LinearAttention(CausalMixer):
             output = rms_normalize(output)
         return ops.cast(output, query.dtype)
 
-    def _mix_causal(self, query: Any, value: Any, value_mask: Any) -> Any:
+    def _mix_causal(self, query: Any, value: Any, q: Any, keys: Any) -> Any:
         """Compute equations 5-6 with sums up to each query."""
-        q, keys = self._features(query, value, value_mask)
         weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
         algorithm = self._choose_causal(query.shape[1], value.shape[2])
         if algorithm == "direct":
@@ -348,7 +353,7 @@ class LinearAttention(CausalMixer):
         values = to_float32(affine(x, self.value_kernel, self.value_bias))
         q, keys, values = (
             ops.reshape(part, (-1, self.num_heads, 1, part.shape[2] // self.num_heads))
-            for part in (*self._features(x, x, mask), values)
+            for part in (*self._features(x, x, mask, mask), values)
         )
         total = total + ops.matmul(ops.transpose(keys, (0, 1, 3, 2)), values)
         key_sum = key_sum + keys
@@ -407,6 +412,11 @@ class LinearAttention(CausalMixer):
         if num_tokens is not None and num_tokens <= chunk_of(self.units // self.num_heads):
             return "scores"
         return "factored" if width < self.units else "direct"
+
+
+def _one_at_masked(x: Any, mask: Any) -> Any:
+    """Replace masked tokens by one."""
+    return x if mask is None else ops.where(mask[..., None], x, ops.ones_like(x))
 
 
 def _identities(shape: tuple[int, ...], dtype: Any = None) -> Any:

@@ -88,6 +88,21 @@ def test_a_function_as_feature_map(tmp_path: Path) -> None:
     close(array(again(x)), array(layer(x)))
 
 
+@pytest.mark.parametrize("options", [{}, {"num_heads": 2}, {"causal": True}])
+def test_gradients_of_a_function_that_is_not_finite_at_zero(options: dict[str, Any]) -> None:
+    layer = LinearAttention(4, "sum", lambda x: 1 / ops.square(x), **options)
+    layer.build((None, None, 4))
+    randomize(layer)
+    x, mask = tokens(0, 2, 5, 4), np.arange(5) < np.array([[5], [3]])
+
+    def call(x: Any) -> Any:
+        return layer(x, query_mask=mask)
+
+    _, (for_x,), for_weights = vjp(call, [x], layer.trainable_variables)
+    assert all(np.isfinite(gradient).all() for gradient in (for_x, *for_weights))
+    assert (for_x[1, 3:] == 0).all()
+
+
 def test_padding_of_a_function_that_is_not_finite_at_zero() -> None:
     layer = LinearAttention(4, "sum", lambda x: 1 / ops.square(x))
     layer.build((None, None, 4))
