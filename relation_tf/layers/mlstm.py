@@ -26,6 +26,8 @@ class MLSTM(MatrixStateMixer):
     - output of each head: `h_t = C_t^T q_t / max(|n_t^T q_t|, 1)`
     - output: `sigmoid(query W_o) * h`
 
+    The layer is the cell without the normalization of each head, which is in the authors' code.
+
     Both sums are computed relative to `exp(m_t)` with `m_t = max(log f_t + m_{t-1}, log i_t)`, so
     that no gate overflows. They use float32 or wider. Time and memory are linear in the number of
     tokens.
@@ -48,9 +50,9 @@ class MLSTM(MatrixStateMixer):
         algorithm: `"direct"` or `"auto"`, which are the same.
         causal: If True, query i sees tokens 1 to i only.
         seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases; the offsets of the gates start with 0 (i) and
-            3 to 6 (f).
+        kernel_initializer: Initializer of the matrices except W_i and W_f, which start at zero.
+        bias_initializer: Initializer of the biases; the offsets of the gates start with a normal
+            distribution of standard deviation .1 (i) and with 3 to 6 (f).
         kernel_regularizer: Regularizer of the matrices.
         bias_regularizer: Regularizer of the biases.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -121,10 +123,16 @@ class MLSTM(MatrixStateMixer):
         """Create W_q, W_k, W_v, W_o and the weights of the gates."""
         self.add_query_key_value(query_width, value_width)
         self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width)
-        self.i_kernel = self.add_kernel("i_kernel", value_width, self.num_heads)
-        self.i_offset = self.add_per_head("i_offset", "zeros")
-        self.f_kernel = self.add_kernel("f_kernel", value_width, self.num_heads)
+        # Initialized as in the authors' code.
+        near_zero = keras.initializers.RandomNormal(stddev=0.1)
+        self.i_kernel = self._add_gate_kernel("i_kernel", value_width)
+        self.i_offset = self.add_per_head("i_offset", near_zero)
+        self.f_kernel = self._add_gate_kernel("f_kernel", value_width)
         self.f_offset = self.add_per_head("f_offset", _three_to_six)
+
+    def _add_gate_kernel(self, name: str, width: int) -> Any:
+        shape, regularizer = (width, self.num_heads), self.kernel_regularizer
+        return self.add_weight(shape, initializer="zeros", regularizer=regularizer, name=name)
 
     def queries(self, query: Any, query_mask: Any) -> Any:
         """Return q."""
@@ -218,5 +226,5 @@ def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:
 
 
 def _three_to_six(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """Return the initial offsets of the forget gates, as in the authors' code."""
+    """Return the initial offsets of the forget gates."""
     return ops.convert_to_tensor(np.linspace(3.0, 6.0, shape[0]), dtype)

@@ -67,6 +67,16 @@ def test_a_step_with_a_query_of_zero() -> None:
     assert not array(output).any()
 
 
+def test_gates_start_without_effect_of_the_text() -> None:
+    """As in the authors' code: normal with 0.1 (input) and from 3 to 6 (forget)."""
+    layer = MLSTM(64, 64)
+    layer.build((None, None, 4))
+    assert not array(layer.i_kernel).any()
+    assert not array(layer.f_kernel).any()
+    assert 0.05 < array(layer.i_offset).std() < 0.15
+    close(array(layer.f_offset), np.linspace(3, 6, 64))
+
+
 def test_offsets_keep_their_precision_under_mixed_policies() -> None:
     """bfloat16 rounds 4.51 to 4.5."""
     seen = []
