@@ -158,7 +158,8 @@ class AFTLocal(TokenMixer):
         three = ops.concatenate([part(blocks, i, num_blocks, axis=0) for i in range(3)], axis=1)
         totals = ops.sum(blocks, axis=1, keepdims=True)
         far = _earlier(totals) + ops.flip(_earlier(ops.flip(totals, axis=0)), axis=0)
-        sums = ops.matmul(self._weights(size), three) + far
+        weights, outside = self._weights(size)
+        sums = ops.matmul(weights, three) + outside * far
         sums = part(ops.reshape(sums, (num_blocks * size, batch, width)), 0, length, axis=0)
         return ops.transpose(sums, (1, 0, 2))
 
@@ -170,13 +171,19 @@ class AFTLocal(TokenMixer):
             return min(self.window, length)
         return ops.minimum(self.window, length)
 
-    def _weights(self, size: Any) -> Any:
-        """Return `exp(w)` between tokens of a block and of three blocks; 1 outside the window."""
+    def _weights(self, size: Any) -> tuple[Any, Any]:
+        """Return the factors `exp(w)` between tokens of a block and of three, and that of `w = 0`.
+
+        They are relative to the largest one, which has no effect on the ratio of sums.
+        """
+        bias = to_float32(self.position_bias)
+        largest = ops.stop_gradient(ops.maximum(ops.max(bias), 0.0))
+        outside = ops.exp(-largest)
         tokens, others = (ops.arange(count * size, dtype="int32") for count in (1, 3))
         distance = size + tokens[:, None] - others
         index = ops.clip(distance, 1 - self.window, self.window - 1) + self.window - 1
-        weights = ops.take(ops.exp(to_float32(self.position_bias)), index, axis=0)
-        return ops.where(ops.abs(distance) < self.window, weights, 1.0)
+        weights = ops.take(ops.exp(bias - largest), index, axis=0)
+        return ops.where(ops.abs(distance) < self.window, weights, outside), outside
 
 
 def _earlier(totals: Any) -> Any:

@@ -32,6 +32,18 @@ def test_windows_of_any_length(window: int) -> None:
         close(array(layer(x)), meant)
 
 
+@pytest.mark.parametrize("largest", [90.0, -200.0])
+def test_large_position_biases(largest: float) -> None:
+    """The exponential of 90 is infinite in float32."""
+    layer = built(2)
+    layer.position_bias.assign([0.5, largest, -0.5])
+    x = tokens(0, 2, 9, 4)
+    wide, kept = x.astype("float64"), np.ones((2, 9), "bool")
+    equation = partial(naive.aft_local, window=2)
+    meant = naive.mix(equation, weights_of(layer), wide, wide, kept, kept, positional=True)
+    close(array(layer(x)), meant)
+
+
 def test_a_block_is_not_longer_than_the_text() -> None:
     layer = built(500)
     assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
