@@ -23,7 +23,8 @@ class Fastformer(TokenMixer):
 
     The tokens of `value` give the global query and key; each token of `query` gives its own `V_i`
     and `Q_i`. So both must have the same width. Weights and sums over tokens use float32 or wider.
-    Time and memory are linear in the number of tokens.
+    The products grow with the cube of the input and can exceed float16: use bfloat16. Time and
+    memory are linear in the number of tokens.
 
     The layer has no causal form in linear time: `p_i` and `b` depend on the global query, so each
     position would need the keys of all earlier tokens again.

@@ -20,7 +20,7 @@ class SummaryMixing(CausalMixer):
     `f`, `s` and `c` are dense layers: `f(x) = phi(query W_f + b_f)`, `s(x) = phi(value W_s + b_s)`
     and `c(f, s) = phi([f, s] W_c + b_c)`, where `[f, s]` has `2 * units` features. Time and memory
     are linear in the number of tokens. The part of `c` that depends on the mean is computed once
-    per sequence.
+    per sequence. The authors' code adds hidden layers and LayerNorm.
 
     With `causal=True` the mean of query i is over the unmasked tokens from 1 to i. The state of
     `step` is the sum of `s(x)` over the unmasked tokens, shape `(batch, 1, units)`, and their
