@@ -1,4 +1,4 @@
-"""What all token mixers check and promise."""
+"""Checks of inputs, states and gradients of all token mixers."""
 
 from __future__ import annotations
 
