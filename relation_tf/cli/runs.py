@@ -156,7 +156,8 @@ def diagnose(
         marked = f"{name} {FAILS_CHECKS}" if name in results.failing_layers else name
         words = describe(context.scores, context.verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
-        echo(f"{name} with its initial weights: {_measured(layer, method.units, own)}")
+        measured = _measured(layer, method.units, method.options["options"])
+        echo(f"{name} with its initial weights: {measured}")
         echo(LEVELS)
     print_failures(results.failures)
     chosen = select(results.suite, options["tasks"], None, options["seeds"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.errors import join_names
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.networks.layer_check.subject import Subject
 from relation_tf.networks.mixing import entry_of, refuse_options
@@ -22,8 +23,10 @@ _STEP = 0.03  # of finite differences, for tokens of size 1
 _NOTICED = 1e-4  # smallest share of the largest influence
 _MIXED = 1e-2  # smallest share of a token's influence on itself
 _SAME = 1e-3  # largest relative difference of equal outputs
-_RANK = 1e-2  # smallest singular value relative to the largest
+_RANK = 1e-3  # smallest singular value relative to the largest
 _LONG_REACH = TOKENS // 4
+_FEW = 3  # offsets that are named
+_NEARLY = 0.9  # share of the values of a vector
 _FADED = 0.05  # influence of the most distant tokens relative to the nearest
 
 
@@ -38,7 +41,8 @@ class LayerProbe:
         ordered: If False, the outputs do not depend on the order of the other tokens.
         selective: If False, each other token has the same effect, whatever the text contains.
         passed: Number of values that pass from the first half of a text of `TOKENS` tokens to the
-            second half: the rank of the derivative; at most `TOKENS // 2 * units`.
+            second half: the largest rank of the derivative in several texts; at most
+            `TOKENS // 2 * units`.
         padding: Largest relative change of the outputs if the content of the padding changes.
     """
 
@@ -97,7 +101,10 @@ class LayerProbe:
             where = "after" if offset > 0 else "before"
             away = "directly" if abs(offset) == 1 else f"{abs(offset)} places"
             yield "shift", f"A token receives only the token {away} {where} it."
-        elif self.reach <= _LONG_REACH:
+        elif len(offsets) <= _FEW and max(offsets) - min(offsets) > _FEW:
+            places = join_names([_place(offset) for offset in offsets], " and ")
+            yield "places", f"A token receives only the tokens {places}."
+        elif self.reach <= _LONG_REACH or (self.reach < TOKENS - 2 and self.half_life is None):
             yield (
                 "window",
                 f"A token receives only tokens at most {self.reach} away: "
@@ -113,11 +120,9 @@ class LayerProbe:
         if not self.selective:
             yield "mean", "Each other token has the same effect in every text: a mean."
         if self.reach > _LONG_REACH and self.passed <= self.units:
-            vector = " (one vector)" if self.passed == self.units else ""
-            yield (
-                "bottleneck",
-                f"Only {self.passed} values{vector} pass from one half of a text to the other.",
-            )
+            vector = " (one vector)" if self.passed > _NEARLY * self.units else ""
+            passing = "1 value passes" if self.passed == 1 else f"{self.passed} values{vector} pass"
+            yield "bottleneck", f"Only {passing} from one half of a text to the other."
         if self.padding > _SAME:
             yield "padding", f"Padding changes the outputs, by up to {100 * self.padding:.2g} %."
 
@@ -238,15 +243,22 @@ class _Probe:
         steps = np.zeros((half * width, TOKENS, width), np.float32)
         rows = np.arange(len(steps))
         steps[rows, rows // width, rows % width] = _STEP
-        change = self._mix(self.x[:1] + steps) - self._mix(self.x[:1] - steps)
-        values = np.linalg.svd(change[:, half:].reshape(len(steps), -1), compute_uv=False)
-        return int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
+        return max(_rank((self._mix(x + steps) - self._mix(x - steps))[:, half:]) for x in self.x)
 
     def _padding(self) -> float:
         kept = np.broadcast_to(np.arange(TOKENS) < TOKENS // 2, (_TEXTS, TOKENS))
         other = np.where(kept[..., None], self.x, self._draw(_TEXTS, TOKENS))
         one, two = (self._mix(x, kept)[kept] for x in (self.x, other))
         return float(np.abs(one - two).max() / (np.abs(one).max() or 1.0))
+
+
+def _rank(change: np.ndarray) -> int:
+    values = np.linalg.svd(change.reshape(len(change), -1), compute_uv=False)
+    return int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
+
+
+def _place(offset: int) -> str:
+    return f"{abs(offset)} places {'after' if offset > 0 else 'before'} it"
 
 
 def _same(one: np.ndarray, other: np.ndarray, tolerance: float = _SAME) -> bool:

@@ -1,9 +1,9 @@
-"""Capabilities of methods: scores on diagnostic tasks between chance and a perfect score."""
+"""Capabilities of methods: scores on diagnostic tasks between a simple rule and a perfect score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,25 @@ import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.learned import NEEDED, chance_of, diagnostic_of, perfect_score, share_of
+from relation_tf.report.learned import (
+    NEEDED,
+    chance_of,
+    diagnostic_of,
+    perfect_score,
+    rule_of,
+    share_of,
+)
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
-SOLVED, AT_CHANCE = 0.95, 0.10
-"""Share of the distance from chance to a perfect score: at least, and at most."""
+SOLVED, AT_RULE = 0.95, 0.10
+"""Share of the distance from a simple rule to a perfect score: at least, and at most."""
 LEVELS = (
-    "Share of the distance from chance (always the most frequent label) to a perfect score: "
-    f"solved, at least {SOLVED:.0%}; at chance, at most {AT_CHANCE:.0%}; succeeds, at least "
-    f"{NEEDED:.0%}."
+    "Share of the distance from the best simple rule (the most frequent label; an answer from the "
+    "position or the last four tokens; for recall, a value in the text) to a perfect score: "
+    f"solved, at least {SOLVED:.0%}; no better than the rule, at most {AT_RULE:.0%}; succeeds, at "
+    f"least {NEEDED:.0%}."
 ).replace("%", " %")
 """Meaning of the levels."""
 
@@ -32,9 +40,11 @@ class Capabilities:
 
     Attributes:
         table: A row per task and method, with the columns `task`, `method`, `score` (mean over
-            seeds, in points), `chance` (points), `share` (0 at chance, 1 for a perfect score),
-            `level` ("solved", "partly" or "chance"), `verdict` against the reference, which is
-            empty without one, and `state_kib`, the size of the state (NaN if unknown).
+            seeds, in points), `chance` and `rule` (scores of the most frequent label and of the
+            best simple rule, in points), `share` (0 for that rule, 1 for a perfect score), `level`
+            ("solved", "partly" or "rule"), `verdict` against the reference, which is empty without
+            one, `same` (True if all seeds of both have one score), and `state_kib`, the size of the
+            state (NaN if unknown).
         further: The same for additional test sets, with `of` (the task) and `suffix` (such as
             "2x").
         reference: The method that the others are judged against, or None.
@@ -63,20 +73,30 @@ class Capabilities:
     def in_words(self, method: str) -> list[str]:
         """Return sentences on what a method can do."""
         own = self.of(method)
-        said = []
-        for level, words in (("solved", "Solves"), ("partly", "Partly solves"),
-                             ("chance", "Is at chance on")):  # fmt: skip
-            if names := [*own.loc[own["level"] == level, "task"]]:
-                said.append(f"{words} {in_words(names)}.")
+        judged = own[~own["task"].isin(self.not_learned)]
+        said = [
+            f"{words} {_named(judged, judged['level'] == level)}."
+            for level, words in _LEVEL_WORDS
+            if (judged["level"] == level).any()
+        ]
+        if self.not_learned:
+            said.append(f"{self.reference} itself fails on {in_words(self.not_learned)}.")
         if self.reference is not None and method != self.reference:
-            for verdicts, words in (
-                (FAVORABLE, "Better or no worse than"),
-                (("worse",), "Worse than"),
-                (("inconclusive",), "Inconclusive against"),
-            ):
-                if names := [*own.loc[own["verdict"].isin(verdicts), "task"]]:
-                    said.append(f"{words} {self.reference} on {in_words(names)}.")
-        return [*said, *self._limits(own)]
+            said += self._verdicts(judged)
+        return [*said, *self._limits(judged)]
+
+    def _verdicts(self, own: pd.DataFrame) -> Iterator[str]:
+        """Return a sentence for each kind of verdict."""
+        if own["same"].any():
+            yield f"The same score as {self.reference} on {_named(own, own['same'])}."
+        for verdicts, words in (
+            (FAVORABLE, "Better or no worse than"),
+            (("worse",), "Worse than"),
+            (("inconclusive",), "Inconclusive against"),
+        ):
+            of = own["verdict"].isin(verdicts) & ~own["same"]
+            if of.any():
+                yield f"{words} {self.reference} on {_named(own, of)}."
 
     def _limits(self, own: pd.DataFrame) -> list[str]:
         """Return a sentence for each ability that tasks of several sizes measure."""
@@ -92,6 +112,17 @@ class Capabilities:
             for (isolates, noun), values in series.items()
             if len(values) > 1
         ]
+
+
+_LEVEL_WORDS = (
+    ("solved", "Solves"),
+    ("partly", "Partly solves"),
+    ("rule", "Is no better than a simple rule on"),
+)
+
+
+def _named(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
+    return in_words([*own.loc[chosen, "task"]])
 
 
 def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:
@@ -122,13 +153,14 @@ def capabilities(
         runs: Result of `all_runs`, for the size of the state.
     """
     states = _states(runs)
+    reference = None if verdicts is None else verdicts.reference
     means = scores.table.groupby(["task", "method"], sort=False, observed=True)["score"].mean()
+    perfect = perfect_score(scores)
     rows, further = [], []
     for name in scores.own_tasks:
         task = diagnostic_of(name)
         if task is None or name in scores.lower_is_better:  # a user's table of the same name
             continue
-        perfect = perfect_score(scores, name)
         judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
         for method in scores.methods:
             if (name, method) not in means:
@@ -137,10 +169,11 @@ def capabilities(
             share = share_of(score, name)
             row = {
                 "task": name, "method": method, "score": 100 * score,
-                "chance": 100 * chance_of(name), "share": share,
+                "chance": 100 * chance_of(name), "rule": 100 * rule_of(name), "share": share,
                 "level": "solved" if share >= SOLVED
-                else "chance" if share <= AT_CHANCE else "partly",
+                else "rule" if share <= AT_RULE else "partly",
                 "verdict": str(judged[method].verdict) if method in judged else "",
+                "same": reference is not None and _same(scores, name, method, reference),
                 "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip
             if name == task:
@@ -155,6 +188,13 @@ def capabilities(
     tasks = {row["task"] for row in rows}
     unlearned = [name for name in verdicts.not_learned if name in tasks]
     return Capabilities(table, others, verdicts.reference, unlearned)
+
+
+def _same(scores: Scores, task: str, method: str, reference: str) -> bool:
+    """Return True if all seeds of two methods have one score."""
+    table = scores.table
+    own = table["score"][(table["task"] == task) & table["method"].isin((method, reference))]
+    return own.nunique() == 1
 
 
 def _states(runs: pd.DataFrame | None) -> dict[Any, float]:

@@ -8,7 +8,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
 
 NEEDED = 0.5
-"""Share of the distance from chance to a perfect score that a reference needs for verdicts."""
+"""Share of the distance from a simple rule to a perfect score that verdicts need."""
 
 
 @cache
@@ -36,20 +36,37 @@ def chance_of(name: str) -> float:
     return make(task).chance(DIAGNOSTICS[task].scored[name])
 
 
+@cache
+def rule_of(name: str) -> float:
+    """Return the score of the best simple rule on the test split of a task.
+
+    It also holds for the further test sets, on which some rules would be perfect: a token directly
+    before its query is in the window.
+
+    Example:
+        >>> round(rule_of("mqar-32-2-v32"), 2)
+        0.53
+    """
+    task = diagnostic_of(name)
+    if task is None:
+        raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
+    return DIAGNOSTICS[task].best_rule(make(task), "test")
+
+
 def share_of(score: float, name: str) -> float:
-    """Return a score in [0, 1] as a share of the distance from chance to a perfect score.
+    """Return a score in [0, 1] as a share of the distance from a simple rule to a perfect score.
 
     Example:
         >>> share_of(1.0, "parity")
         1.0
     """
-    chance = chance_of(name)
-    return (score - chance) / (1 - chance)
+    rule = rule_of(name)
+    return (score - rule) / (1 - rule)
 
 
-def perfect_score(scores: Scores, name: str) -> float:
+def perfect_score(scores: Scores) -> float:
     """Return the largest possible score of a test set: 1, or 100 in a table of points."""
-    own = scores.table["score"][scores.table["task"] == name]
+    own = scores.table["score"][scores.table["task"].map(diagnostic_of).notna()]
     return 100.0 if own.max() > 1 else 1.0
 
 
@@ -57,11 +74,12 @@ def not_learned(scores: Scores, method: str) -> list[str]:
     """Return the diagnostic test sets of which a method does not reach the `NEEDED` share."""
     own = scores.table[scores.table["method"] == method]
     means = own.groupby("task", observed=True)["score"].mean()
+    perfect = perfect_score(scores)
     return [
         name
         for name in scores.own_tasks
         if name in means
         and diagnostic_of(name)
         and name not in scores.lower_is_better  # a user's table of the same name
-        and share_of(means[name] / perfect_score(scores, name), name) < NEEDED
+        and share_of(means[name] / perfect, name) < NEEDED
     ]

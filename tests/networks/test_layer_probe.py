@@ -122,6 +122,34 @@ def test_sentences() -> None:
     assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
 
 
+class TwoPlaces(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        seen = ops.logical_or(distances(q) == -10, distances(q) == -20)
+        return q + ops.matmul(ops.cast(seen, q.dtype) * kept[:, None], v)
+
+
+class FirstValue(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        return q + ops.sum(k[..., :1] * kept[..., None], axis=1, keepdims=True) * v
+
+
+def test_places_windows_and_one_value() -> None:
+    places = probe_layer(TwoPlaces)
+    assert str(places) == (
+        "A token receives only the tokens 20 places before it and 10 places before it."
+    )
+    for window in (10, 16):
+        options = {"window": window, "global_tokens": 0}
+        probe = probe_layer("local-attention", options=options)
+        assert str(probe).endswith(f"at most {window - 1} away: a window of {2 * window - 1}.")
+    assert "Only 1 value passes from" in str(probe_layer(FirstValue))
+
+
+@pytest.mark.parametrize("units", [16, 32])
+def test_relation_passes_exactly_one_vector(units: int) -> None:
+    assert probe_layer("relation", units).passed == units
+
+
 @pytest.mark.parametrize(("name", "passed"), [("relation", 8), ("aft-simple", 8)])
 def test_pooling_layers_pass_one_vector(name: str, passed: int) -> None:
     probe = probe_layer(name)

@@ -56,14 +56,15 @@ def state(step: Callable[[str, str], str], start: str) -> Answer:
 
 
 def innermost(text: list[str]) -> list[str]:
-    stack, found = ["none"], []
+    stack: list[str] = []
+    found = []
     for token in text:
         if token in "([":
             stack.append(token)
         else:
             assert stack.pop() + token in ("()", "[]")
-        assert len(stack) <= 5
-        found.append(stack[-1])
+        assert len(stack) <= 4
+        found.append(stack[-1] if stack and token in ")]" else "")
     return found
 
 

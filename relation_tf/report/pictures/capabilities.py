@@ -33,12 +33,12 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     """Return a heat map of methods and tasks with the score of each cell, and its verdict.
 
     Args:
-        table: `Capabilities.table`. The shade is the share of the way from chance to a perfect
-            score; a missing cell stays empty. The largest state of a method stands next to its
-            name.
+        table: `Capabilities.table`. The shade is the share of the way from a simple rule to a
+            perfect score; a missing cell stays empty. The largest state of a method stands next to
+            its name.
 
     Example:
-        >>> row = {"task": "count", "method": "relation", "score": 97.5, "chance": 11.0,
+        >>> row = {"task": "count", "method": "relation", "score": 97.5, "rule": 15.0,
         ...        "share": 0.97, "verdict": "no worse", "state_kib": 0.13}
         >>> print(profile_picture(pd.DataFrame([row])).panels[0].alt)
         Scores by method and task: relation, 0.13 KiB: count 98 (no worse).
@@ -63,7 +63,7 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     left, bottom = (0.25 + _LETTER * max(map(len, names)) for names in (labels, tasks))
     return Picture(
         "capabilities",
-        "Scores of methods on diagnostic tasks, shaded from chance to a perfect score.",
+        "Scores of methods on diagnostic tasks, shaded from a simple rule to a perfect score.",
         [Panel("", f"Scores by method and task: {alt}.", draw)],
         size=(left + _CELL * len(tasks) + 0.1, 0.35 + _CELL * len(methods) + bottom),
         left=left,
@@ -117,7 +117,7 @@ def longer_picture(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | 
 
     Args:
         table: Rows with `task`, `method`, `times` (1 for the length of training), `score` and
-            `chance`.
+            `rule`.
         look: Style of each method.
 
     Returns:
@@ -154,7 +154,7 @@ def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Pa
         for method, rows in by_method.items():
             ax.plot(rows["times"], rows["score"], **look[method].line, marker=look[method].marker,
                     markersize=5)  # fmt: skip
-        ax.axhline(float(own["chance"].iloc[0]), color=GRID, linewidth=1.2, zorder=1)
+        ax.axhline(float(own["rule"].iloc[0]), color=GRID, linewidth=1.2, zorder=1)
         times = sorted({*own["times"]})
         ax.set_xscale("log")
         ax.set_xticks(times, [f"{each}x" for each in times])

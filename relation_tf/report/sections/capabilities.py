@@ -35,9 +35,10 @@ _STATES = (
 
 @register_section("capabilities")
 class CapabilityProfile(Section):
-    """Scores on diagnostic tasks, with chance and verdicts, depths and longer texts."""
+    """Scores on diagnostic tasks, with simple rules and verdicts, depths and longer texts."""
 
     heading = "Capabilities"
+    open = True
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
@@ -63,7 +64,7 @@ class CapabilityProfile(Section):
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return the scores with chance, level and verdict."""
+        """Return the scores with those of simple rules, level and verdict."""
         found = _found(context)
         return {} if found is None else {"capabilities": found.table}
 
@@ -89,18 +90,19 @@ def _note(found: Capabilities) -> Iterator[str]:
 
 
 def _tasks(found: Capabilities) -> Table:
-    """Return the tasks with chance and the scores of the reference."""
-    columns = [Column("Task", "head"), Column("Isolates", "words"), Column("Chance", "number")]
+    """Return the tasks with the scores of simple rules and of the reference."""
+    columns = [Column("Task", "head"), Column("Isolates", "words")]
+    columns += [Column("Chance", "number"), Column("Simple rule", "number")]
     reference: dict[str, str] = {}
     if found.reference is not None:
         columns.append(Column(found.reference, "number"))
         own = found.of(found.reference)
         scores = own["score"].map("{:.1f}".format)
         reference = dict(zip(own["task"], scores, strict=True))
-    chance = dict(zip(found.table["task"], found.table["chance"], strict=True))
+    simple = found.table.drop_duplicates("task").set_index("task")[["chance", "rule"]]
     rows = []
     for task in found.tasks:
-        cells = [task, DIAGNOSTICS[task].isolates, f"{chance[task]:.1f}"]
+        cells = [task, DIAGNOSTICS[task].isolates, *simple.loc[task].map("{:.1f}".format)]
         shown = [reference.get(task, "")] if found.reference is not None else []
         rows.append(Row([*cells, *shown], task=task))
     return Table("Table: diagnostic tasks", columns, rows)
@@ -155,7 +157,7 @@ def _intervals(context: ReportContext, task: str) -> Mapping[str, float]:
     """Return half of the 95 % interval of each method's mean, in points."""
     scores = context.scores
     lost = collapsed_networks(scores, context.collapsed)
-    points = 100 / (scores.factor(task) * perfect_score(scores, task))
+    points = 100 / (scores.factor(task) * perfect_score(scores))
     means = {
         name: mean_of([own], collapsed=(task, name) in lost)
         for name, own in scores.by_network[task].items()

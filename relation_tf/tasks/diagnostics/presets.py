@@ -23,6 +23,7 @@ from relation_tf.tasks.diagnostics.recall import (
     sorting,
 )
 from relation_tf.tasks.diagnostics.rows import QUERY, SEED, Diagnostic, LabelledTokens, Symbols
+from relation_tf.tasks.diagnostics.rules import by_last_tokens, by_seen_values, by_window
 from relation_tf.tasks.diagnostics.states import (
     LIST_SYMBOLS,
     brackets,
@@ -56,23 +57,25 @@ def _associative_recall(length: int, pairs: int, symbols: int) -> Diagnostic:
         Symbols.of(_names("v", keys)),
         train=20_000 if length > 32 else 10_000,
         amount=("pairs", pairs),
+        rules=(by_window, partial(by_seen_values, first=2 * pairs)),
     )
 
 
 def _recalls() -> Iterator[Diagnostic]:
     keys, values = _names("k", 8), _names("v", 8)
     answers = Symbols.of(values)
-    for name, isolates, draw, symbols in (
+    for name, isolates, draw, symbols, period in (
         ("recall", "recall: bind keys to values in the text",
-         partial(recall, keys=8, query=17), Symbols.of(keys, values, [QUERY])),
+         partial(recall, keys=8, query=17), Symbols.of(keys, values, [QUERY]), 2),
         ("noisy-recall", "recall among noise",
          partial(recall, keys=8, query=17, noise=16),
-         Symbols.of(keys, values, [QUERY], _names("n", 16))),
+         Symbols.of(keys, values, [QUERY], _names("n", 16)), 2),
         ("fuzzy-recall", "recall of keys and values of two tokens",
-         partial(fuzzy_recall, keys=8, query=17), Symbols.of(keys, values, [QUERY])),
+         partial(fuzzy_recall, keys=8, query=17), Symbols.of(keys, values, [QUERY]), 4),
     ):  # fmt: skip
-        yield Diagnostic(name, isolates, draw, 128, symbols, answers)
-        yield Diagnostic(f"{name}-small", isolates, draw, 32, symbols, answers)
+        rules = (by_window, partial(by_seen_values, period=period))
+        yield Diagnostic(name, isolates, draw, 128, symbols, answers, rules=rules)
+        yield Diagnostic(f"{name}-small", isolates, draw, 32, symbols, answers, rules=rules)
 
 
 def _copies() -> Iterator[Diagnostic]:
@@ -94,6 +97,7 @@ def _copies() -> Iterator[Diagnostic]:
             length,
             Symbols.of(_names("k", keys), [QUERY]),
             Symbols.of(_names("v", keys)),
+            rules=(),  # The facts are in the weights: a table of tokens has the ability.
         )
     yield _longer(Diagnostic(
         "induction",
@@ -113,7 +117,7 @@ def _copies() -> Iterator[Diagnostic]:
             "compress a text to one vector",
             partial(compressing, symbols=15, last=16),
             length, Symbols.of(letters, ["C"]), Symbols.of(letters), train=12_800,
-            from_last_token=True,
+            from_last_token=True, rules=(by_last_tokens,),
         )  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def _states() -> Iterator[Diagnostic]:
         yield _longer(Diagnostic(name, "track a state", draw, 32, digits, digits))
     yield _longer(Diagnostic(
         "dyck", "hierarchy: the innermost open bracket", partial(brackets, kinds=2, depth=4), 32,
-        Symbols.of("([)]"), Symbols.of(["none"], "(["),
+        Symbols.of("([)]"), Symbols.of("(["),
     ))  # fmt: skip
     bits = Symbols.of("01", [QUERY])
     yield _longer(

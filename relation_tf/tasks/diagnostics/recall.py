@@ -97,7 +97,7 @@ def fuzzy_recall(
     kinds = keys * keys
     value_of = random.integers(1, keys + 1, (rows, kinds + 1, 2))
     # Few different keys per text, so that they occur again.
-    pool = _different(random, rows, kinds, max(1, length // 16))
+    pool = _different(random, rows, kinds, max(4, length // 16))
     at = random.integers(0, pool.shape[1], (rows, length // 4))
     chosen = np.take_along_axis(pool, at, axis=1)
     values = np.take_along_axis(value_of, chosen[..., None], axis=1)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from relation_tf.errors import join_names
+from relation_tf.tasks.diagnostics.rules import by_window
 from relation_tf.tasks.rows import Ragged
 
 SEED = 2026
@@ -119,6 +120,10 @@ class LabelledTokens:
         return Ragged(ids, offsets), Ragged(labels, offsets)
 
 
+Rule = Callable[[LabelledTokens, str], float]
+"""Function of a task and a split that returns the accuracy of a rule without the ability."""
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """A generated task with labels at some tokens.
@@ -136,6 +141,7 @@ class Diagnostic:
         from_last_token: As in `Task`.
         amount: What a row holds and its number, for tasks that differ only in it, such as
             `("pairs", 4)`.
+        rules: Rules that need not the ability; see `best_rule`.
     """
 
     name: str
@@ -149,11 +155,21 @@ class Diagnostic:
     further: tuple[tuple[str, Draw, int], ...] = ()
     from_last_token: bool = False
     amount: tuple[str, int] | None = None
+    rules: tuple[Rule, ...] = (by_window,)
 
     @property
     def scored(self) -> dict[str, str]:
         """Split of each score, by name; the task's own score is the first."""
         return {self.name: "test", **{f"{self.name}-{split}": split for split, *_ in self.further}}
+
+    def best_rule(self, made: LabelledTokens, split: str) -> float:
+        """Return the accuracy that a simple rule reaches without the ability.
+
+        Args:
+            made: The rows of the task.
+            split: A split of them.
+        """
+        return max([made.chance(split), *(rule(made, split) for rule in self.rules)])
 
     def make(self, seed: int = SEED) -> LabelledTokens:
         """Draw all splits; no row of the training split is in another split.

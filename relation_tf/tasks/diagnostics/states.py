@@ -39,14 +39,17 @@ def running_sum(
 def brackets(
     random: Generator, rows: int, length: int, *, kinds: int, depth: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw brackets of limited depth; the label of each is the innermost open bracket after it.
+    """Draw brackets of limited depth; labels are the kinds of the innermost open brackets.
+
+    Only a closing bracket after which a bracket is still open has a label: after an opening
+    bracket, the answer is the token itself.
 
     Args:
         random: Source of randomness.
         rows: Number of rows.
         length: Tokens of a text.
         kinds: Number of kinds. An opening bracket of kind k has id k, a closing one `kinds + k`.
-            Labels are 1 for no open bracket, and `k + 1`.
+            The label of kind k is k.
         depth: Largest number of open brackets.
     """
     ids = np.zeros((rows, length), np.int32)
@@ -60,7 +63,7 @@ def brackets(
         ids[:, place] = np.where(opens, kind, kinds + stack[every, height])
         height += np.where(opens, 1, -1)
         stack[every, height] = np.where(opens, kind, stack[every, height])
-        labels[:, place] = np.where(height > 0, stack[every, height], 0) + 1
+        labels[:, place] = np.where(~opens & (height > 0), stack[every, height], 0)
     return ids, labels
 
 
