@@ -105,6 +105,15 @@ def test_suites_train_all_mechanisms_of_the_speed_suite():
     assert len(tomllib.loads(text)["method"]) == len(timed)
 
 
+def test_gmlp_reads_all_texts_of_the_suite():
+    suite = load_suite("diagnostics")
+    (gmlp,) = (each for each in suite.methods() if each.name == "gmlp")
+    longest = max(map(DIAGNOSTICS.__getitem__, suite.tasks), key=lambda each: each.length)
+    splits = longest.make().splits.values()
+    tokens = max(int((rows.ids > 0).sum(axis=1).max()) for rows in splits)
+    assert tokens == gmlp.options["options"]["max_length"] == 2000
+
+
 @pytest.mark.tensorflow
 def test_a_diagnosis_describes_the_layer(tmp_path):
     small = {"tasks": ["memorize-small"], "seeds": [1, 2], "settings": {"epochs": 1}}
