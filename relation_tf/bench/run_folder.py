@@ -16,7 +16,7 @@ weights.npz.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
@@ -134,10 +134,15 @@ class RunFolder:
                 suite = suite.model_copy(update={"published": "published.toml"})
             write_text(self.path / "suite.toml", suite.to_toml())
 
-    def change(self, suite: Suite) -> str | None:
+    def change(self, suite: Suite, *, of_sweep: bool = False) -> str | None:
         """Return a note if the folder contains another suite, which `open` will replace.
 
         The suite of a folder may be extended, but another suite may have the same name.
+
+        Args:
+            suite: The new suite.
+            of_sweep: If True, the folder is that of a sweep: added methods and tasks give no note,
+                because its finished runs are used again and no report shows them.
         """
         if not _is_there(self.path / "suite.toml"):
             return None
@@ -145,12 +150,16 @@ class RunFolder:
             before = self.suite()
         except SuiteError as error:
             return f"{error}; it is replaced"
-        kinds = {
+        kinds: dict[str, Sequence[Any]] = {
             "another title": (before.title, suite.title),
             "other methods": tuple({m.name for m in each.methods()} for each in (before, suite)),
             "other tasks": ({*before.tasks}, {*suite.tasks}),
         }
-        differing = [kind for kind, (old, new) in kinds.items() if old != new]
+        differing = [
+            kind
+            for kind, (old, new) in kinds.items()
+            if old != new and not (of_sweep and isinstance(old, set) and old <= new)
+        ]
         if not differing:
             return None
         return (

@@ -353,7 +353,8 @@ def _open(
     )
     # Before anything is written: a refused suite leaves no other suite's folder changed.
     folder.check_runs(request.suite)
-    lines = [*check_layers(pending, folder, options), *filter(None, [folder.change(request.suite)])]
+    change = folder.change(request.suite, of_sweep=not compared)
+    lines = [*check_layers(pending, folder, options), *filter(None, [change])]
     if looks is None:
         folder.open(request.suite)
         lines += _foreword(request, folder, done, options, compared)

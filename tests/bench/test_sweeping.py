@@ -196,6 +196,28 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
     assert len(kept) == sum(len({*own["score"]}) > 1 for _, own in table.groupby("method"))
 
 
+def test_values_added_to_a_sweep_are_no_other_suite(tmp_path: Path) -> None:
+    def tuning(rates: list[float], **changes: Any) -> Suite:
+        return tuning_suite(asked(sweep={"learning_rate": rates, "seeds": [11]}, **changes))
+
+    folder = RunFolder(tmp_path)
+    folder.open(tuning(RATES[:2]))
+    assert folder.change(tuning(RATES), of_sweep=True) is None
+    for other in (tuning(RATES[1:]), tuning(RATES, tasks=["WNLI"])):
+        assert "Choose another --out" in str(folder.change(other, of_sweep=True))
+    assert "with another title." in str(folder.change(tuning(RATES, title="New"), of_sweep=True))
+
+
+@pytest.mark.tensorflow
+def test_an_extended_sweep_prints_no_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rates in (RATES[:2], RATES):
+        sweep = {"learning_rate": rates, "seeds": [11]}
+        run_suite(asked(tasks=["WNLI"], sweep=sweep), tmp_path)
+    assert "Choose another --out to keep both" not in capsys.readouterr().out
+
+
 @pytest.mark.tensorflow
 def test_diverged_runs_are_not_chosen(tmp_path: Path) -> None:
     sweep = {"learning_rate": [1e10, 1e12], "seeds": [11]}
