@@ -291,21 +291,55 @@ def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
     """Return the best settings of each task and method for which all runs are finished.
 
     The best combination has the best mean score over the seeds of the sweep; of equal ones, the
-    first in the order of the suite.
+    nearest to the middle of the range, then the first in the order of the suite.
 
     Args:
         suite: The suite with the sweep.
         table: Result of `sweep_table`.
     """
-    assert suite.sweep is not None
-    combinations, chosen = [*suite.sweep.combinations()], []
+    sweep = suite.sweep
+    assert sweep is not None
+    combinations, chosen = [*sweep.combinations()], []
     for (task, method), means in means_of(suite, table).items():
         higher = find_metric(suite.find_task(task).metrics[0]).higher_is_better
-        known = {i: mean for i, mean in enumerate(means) if not math.isnan(mean)}
+        known = [mean for mean in means if not math.isnan(mean)]
         if known and _all_runs_finished(suite, table, task, method):
-            best = (max if higher else min)(known, key=lambda i: known[i])
-            chosen.append(Tuned(task=task, method=method, settings=combinations[best]))
+            best = (max if higher else min)(known)
+            equal = [own for own, mean in zip(combinations, means, strict=True)
+                     if same_score(mean, best)]  # fmt: skip
+            nearest = min(equal, key=lambda own: _from_middle(sweep, own))
+            chosen.append(Tuned(task=task, method=method, settings=nearest))
     return chosen
+
+
+def same_score(a: float, b: float) -> bool:
+    """Return True if two mean scores differ by rounding at most; False for NaN."""
+    return math.isclose(a, b, rel_tol=1e-12)
+
+
+def is_at_end(sweep: Sweep, settings: Mapping[str, Any]) -> bool:
+    """Return True if a number is the smallest or largest of three or more of its key.
+
+    Example:
+        >>> sweep = Sweep(learning_rate=[0.001, 0.01, 0.1], dropout=[0.0, 0.5])
+        >>> is_at_end(sweep, {"learning_rate": 0.01, "dropout": 0.5})
+        False
+    """
+    return _from_middle(sweep, settings)[0] == 1.0
+
+
+def _from_middle(sweep: Sweep, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the largest distance of a number from the middle of its range, and the sum.
+
+    Distances count values: 0 is the middle, 1 the smallest or largest of three or more numbers.
+    """
+    distances = [0.0]
+    for key, value in settings.items():
+        numbers = sorted(each for each in sweep.values[key] if isinstance(each, int | float))
+        if len(numbers) > 2 and value in numbers:
+            last = len(numbers) - 1
+            distances.append(abs(2 * numbers.index(value) - last) / last)
+    return max(distances), sum(distances)
 
 
 def means_of(suite: Suite, table: pd.DataFrame) -> dict[tuple[str, str], list[float]]:

@@ -53,7 +53,8 @@ def scored(scores: dict[float, list[float]], task: str = "WNLI") -> pd.DataFrame
     ("scores", "chosen"),
     [
         ({0.001: [0.5, 0.6], 0.01: [0.7, 0.6], 0.1: [0.9, 0.1]}, 0.01),
-        ({0.001: [0.5, 0.6], 0.01: [0.6, 0.5], 0.1: [0.1, 0.1]}, 0.001),  # the first of equal ones
+        ({0.001: [0.5, 0.6], 0.01: [0.6, 0.5], 0.1: [0.1, 0.1]}, 0.01),  # inside the range
+        ({0.001: [0.5, 0.6], 0.01: [0.1, 0.2], 0.1: [0.6, 0.5]}, 0.001),  # equally far, the first
         ({0.001: [0.5, 0.6], 0.01: [0.1, 0.2], 0.1: [0.9, math.nan]}, 0.001),  # diverged
     ],
 )
@@ -61,6 +62,33 @@ def test_the_best_mean_is_chosen(scores: dict[float, list[float]], chosen: float
     (tuned,) = choose(asked(), scored(scores))
     assert (tuned.task, tuned.method) == ("WNLI", "relation-8")
     assert tuned.settings == {"learning_rate": chosen}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "equal", "chosen"),
+    [
+        ({"learning_rate": [1e-4, 1e-3, 1e-2, 1e-1]}, range(4), 1),
+        ({"learning_rate": [1e-4, 1e-3, 1e-2, 1e-1]}, [2, 3], 2),
+        ({"learning_rate": [0.1, 0.001, 0.01]}, range(3), 2),  # in any order
+        ({"optimizer": ["adam", "sgd", "nadam"]}, range(3), 0),  # no range
+        ({"dropout": [0.0, 0.5], "learning_rate": RATES}, [3, 4, 5], 4),
+        # Each number counts: the middle dropout with the largest rate is at an end.
+        ({"dropout": [0.0, 0.1, 0.2, 0.3, 0.4],
+          "learning_rate": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2]}, [14, 16], 16),
+    ],
+)  # fmt: skip
+def test_of_equal_means_that_nearest_to_the_middle_is_chosen(
+    sweep: dict[str, Any], equal: list[int], chosen: int
+) -> None:
+    suite = asked(sweep={**sweep, "seeds": [11]})
+    assert suite.sweep is not None
+    combinations = [*suite.sweep.combinations()]
+    rows = [
+        {"task": "WNLI", "method": "relation-8", "seed": 11, "score": float(i in equal), **own}
+        for i, own in enumerate(combinations)
+    ]
+    (tuned,) = choose(suite, pd.DataFrame(rows))
+    assert tuned.settings == combinations[chosen]
 
 
 @pytest.mark.parametrize(

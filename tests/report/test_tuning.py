@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -24,6 +24,8 @@ def shown(
     folder: Path,
     sweep: Mapping[str, Any] = SWEEP,
     aliases: Mapping[str, str] = MappingProxyType({}),
+    scores: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4),
+    chosen: int = -2,
 ) -> list[Block]:
     """Return the section of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
     suite = make_suite("small", {
@@ -34,11 +36,12 @@ def shown(
     assert suite.sweep is not None
     settings = [*suite.sweep.combinations()]
     own = {"task": "CoLA", "method": "mine", "seed": 11}
-    rows = [own | each | {"score": i / 10} for i, each in enumerate(settings)][:-1]
+    scored = zip(settings, scores, strict=False)
+    rows = [own | each | {"score": score} for each, score in scored][: len(settings) - 1]
     rows += [{**row, "method": "without-runs"} for row in rows]
     (folder / "sweep").mkdir()
     pd.DataFrame(rows).to_csv(folder / "sweep" / "sweep.csv", index=False)
-    tuned = [Tuned(task="CoLA", method=aliases.get("mine", "mine"), settings=settings[-2])]
+    tuned = [Tuned(task="CoLA", method=aliases.get("mine", "mine"), settings=settings[chosen])]
     suite = suite.model_copy(update={"tuned": tuned})
     results: Any = SimpleNamespace(suite=suite, folder=folder, parts=(), aliases=aliases)
     context: Any = SimpleNamespace(results=results, styles=styles([aliases.get("mine", "mine")]))
@@ -77,6 +80,21 @@ def test_two_values_have_no_figure(tmp_path):
     assert isinstance(table, Table)
     assert isinstance(note, Paragraph)
     assert "Figure" not in "".join(note.text)
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "noted"),
+    [
+        ((0.5, 0.1, 0.1, 0.1, 0.1), 0, True),
+        ((0.5, 0.1, 0.5, 0.1, 0.1), 0, True),
+        ((0.5, 0.5, 0.1, 0.1, 0.1), 0, False),
+        ((0.5, 0.5, 0.1, 0.1, 0.1), 1, False),
+    ],
+)
+def test_the_note_on_ends_needs_a_better_score_than_inside(tmp_path, scores, chosen, noted):
+    *_, note = shown(tmp_path, scores=scores, chosen=chosen)
+    assert isinstance(note, Paragraph)
+    assert ("values outside the range can be better" in "".join(note.text)) == noted
 
 
 def test_renamed_methods_keep_their_sweep(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import SWEEP
-from relation_tf.bench.sweeping import TABLE, described, means_of
+from relation_tf.bench.sweeping import TABLE, described, is_at_end, means_of, same_score
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
 from relation_tf.errors import SuiteError
@@ -135,7 +135,9 @@ def _rows(
     return [Row(cells, [method]) for cells in rows.values()]
 
 
-def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) -> Iterator[str]:
+def _note(
+    suite: Suite, means: Mapping[tuple[str, str], Sequence[float]], *, drawn: bool
+) -> Iterator[str]:
     assert suite.sweep is not None
     yield (
         "Mean score on the validation rows over the seeds of the sweep, at the epoch whose weights "
@@ -145,8 +147,8 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) ->
         yield " Figure: the best of the other settings at each value."
     at_end = [
         f"{method} on {task}"
-        for task, method in means
-        if _is_at_end(suite.sweep, suite.tuned_settings(task, method))
+        for (task, method), own in means.items()
+        if _is_at_end(suite.sweep, suite.tuned_settings(task, method), own)
     ]
     if at_end:
         yield (
@@ -155,10 +157,9 @@ def _note(suite: Suite, means: Mapping[tuple[str, str], Any], *, drawn: bool) ->
         )
 
 
-def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any]) -> bool:
-    """Return True if a chosen number is the smallest or largest of three or more."""
-    for key, value in chosen.items():
-        numbers = [each for each in sweep.values[key] if isinstance(each, int | float)]
-        if len(numbers) > 2 and value in (min(numbers), max(numbers)):
-            return True
-    return False
+def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:
+    """Return True if a chosen number is at the end, and no value inside has the same score."""
+    scored = [*zip(sweep.combinations(), means, strict=True)]
+    score = next((mean for settings, mean in scored if settings == chosen), math.nan)
+    equal = [settings for settings, mean in scored if same_score(mean, score)]
+    return all(is_at_end(sweep, settings) for settings in (chosen, *equal))
