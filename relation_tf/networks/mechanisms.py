@@ -249,10 +249,22 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
+    return innermost(mechanism, options)[0]
+
+
+def innermost(mechanism: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the mechanism of `mixing_mechanism`, and its options.
+
+    Example:
+        >>> own = {"mechanism": "attention", "num_heads": 2, "options": {"use_bias": True}}
+        >>> innermost("encoder", own)
+        ('attention', {'num_heads': 2, 'use_bias': True})
+    """
     inside = _inside(mechanism, options)
     if not inside:
-        return mechanism
-    return mixing_mechanism(str(inside["mechanism"]), _table(inside.get("options")))
+        return mechanism, options
+    passed = {key: inside[key] for key in ("num_heads", "causal") if inside.get(key)}
+    return innermost(str(inside["mechanism"]), {**passed, **_table(inside.get("options"))})
 
 
 def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:

@@ -219,6 +219,25 @@ def test_layers_inside_networks_are_checked(
     assert config.has_built_in_layer is not bool(expected)
 
 
+@pytest.mark.tensorflow
+def test_a_layer_in_blocks_is_refused_for_its_own_fault(tmp_path, small_glue, suite, monkeypatch):
+    (tmp_path / "my_pooled.py").write_text(
+        "import keras\n\n\nclass Pooled(keras.layers.Dense):\n"
+        "    def call(self, x):\n        return super().call(x)[:, 0]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = Method(mechanism="encoder", units=8, options={"mechanism": "my_pooled:Pooled"})
+    message = (
+        r"my_pooled:Pooled fails the layer check 'output shape': The output has shape \(4, 8\) "
+        r".*blocks need \(4, 6, 8\)\. To fix: return `units` values for each token\."
+    )
+    with pytest.raises(SuiteError, match=message):
+        run_suite(
+            suite(tasks=["CoLA"], method=[own]), tmp_path / "out", data=small_glue, quiet=True
+        )
+
+
 def test_a_suite_of_another_folder_is_refused_before_its_layers_are_checked(
     tmp_path, small_glue, suite, monkeypatch
 ):

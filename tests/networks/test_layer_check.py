@@ -594,6 +594,53 @@ class Pooled(Mean):
         return ops.sum(y if mask is None else zero_masked(y, mask), axis=1)
 
 
+class Shorter(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask)[:, 1:]
+
+
+class Wider(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return ops.repeat(super().call(x, mask), 2, axis=-1)
+
+
+class WithoutUnits(keras.layers.Layer):
+    def call(self, x: Any) -> Any:
+        return x
+
+
+NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \(4, 6, 8\)\. To fix: return `units`"
+
+
+@pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize(
+    ("layer", "name", "message"),
+    [
+        (Pooled, "output shape", rf"^The output has shape \(4, 8\) {NEEDED}"),
+        (Shorter, "output shape", rf"^The output has shape \(4, 5, 8\) {NEEDED}"),
+        (Wider, "output shape", rf"^The output has shape \(4, 6, 16\) {NEEDED}"),
+        (WithoutUnits, "construction", "WithoutUnits.*To fix: __init__ must accept `units`"),
+        (WrongProduct, "output shape", "To fix: change `call`"),
+    ],
+)
+@pytest.mark.parametrize("around", ["encoder", "two encoders"])
+def test_a_fault_of_a_layer_in_an_encoder_is_that_of_the_layer(
+    layer: type, name: str, message: str, around: str
+) -> None:
+    options: dict[str, Any] = {"mechanism": f"{__name__}:{layer.__name__}", "num_layers": 1}
+    if around == "two encoders":
+        options = {"mechanism": "encoder", "options": options}
+    report = check_layer("encoder", options=options, required_only=True)
+    assert {*faults(report)} == {name}
+    assert re.search(message, faults(report)[name])
+
+
+def test_unknown_option_of_a_layer_in_an_encoder() -> None:
+    options = {"mechanism": f"{__name__}:Mean", "options": {"unitz": 3}}
+    with pytest.raises(UnknownNameError, match="unknown Mean option 'unitz'"):
+        check_layer("encoder", options=options)
+
+
 def test_vector_layer_with_mask_support_trains_in_both_networks() -> None:
     report = check_layer(Pooled)
     by_name = {one.name: one.status for one in report.checks}

@@ -10,13 +10,13 @@ from typing import Any
 from relation_tf.errors import UnknownNameError
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
-from relation_tf.networks.layer_check.checks import LAYER_CHECKS
+from relation_tf.networks.layer_check.checks import CHECKS_IN_BLOCKS, LAYER_CHECKS
 from relation_tf.networks.layer_check.definition import PRECISIONS, Check
 from relation_tf.networks.layer_check.encoder_decoder import SEQUENCE_CHECKS, WholeNetwork
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
 from relation_tf.networks.layer_check.subject import Subject, described
 from relation_tf.networks.layer_check.training import TRAINING_CHECKS
-from relation_tf.networks.mechanisms import load
+from relation_tf.networks.mechanisms import innermost, load
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
@@ -41,8 +41,9 @@ def check_layer(
     layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
     Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
     `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
-    outputs. Exceptions of the layer are reported, not raised. The random seeds of Python, NumPy and
-    Keras are set.
+    outputs. Exceptions of the layer are reported, not raised. If an encoder around a layer fails,
+    the fault of the layer is reported, if it has one. The random seeds of Python, NumPy and Keras
+    are set.
 
     Args:
         layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
@@ -81,7 +82,25 @@ def check_layer(
             check_interrupts()
             if precision in check.needed or not required_only:
                 outcomes[check.name] = check.outcome(subject, outcomes, precision)
+        shape = outcomes.get("output shape")
+        if isinstance(subject, Subject) and shape is not None and shape.status == "failed":
+            outcomes |= _faults_inside(subject, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
+
+
+def _faults_inside(subject: Subject, precision: str) -> dict[str, LayerCheck]:
+    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
+    if not isinstance(subject.mechanism, str):
+        return {}
+    name, options = innermost(subject.mechanism, subject.options)
+    if name == subject.mechanism:
+        return {}
+    layer = Subject(name, _entry(name), subject.units, subject.units, dict(options))
+    _refuse_wrong_options(layer)
+    outcomes: dict[str, LayerCheck] = {}
+    for check in CHECKS_IN_BLOCKS:
+        outcomes[check.name] = check.outcome(layer, outcomes, precision)
+    return {} if all(each.status == "ok" for each in outcomes.values()) else outcomes
 
 
 def _subject(

@@ -52,12 +52,13 @@ def _made(subject: Subject) -> str:
     return f"{type(subject.layer()).__name__} is created."
 
 
-@check(
-    "output shape",
+_CALL = (
     "change `call` so that it accepts tokens of shape (batch, tokens, width) and computes with "
-    "keras.ops, not NumPy.",
-    after=("construction",),
+    "keras.ops, not NumPy."
 )
+
+
+@check("output shape", _CALL, after=("construction",))
 def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
     last = subject.units if is_custom(subject.entry, subject.mechanism) else shape[-1]
@@ -68,6 +69,23 @@ def _output_shape(subject: Subject) -> str:
             f"{allowed[0]} or {allowed[1]}.",
             "return `units` values for each token or each row.",
         )
+    return _as_declared(subject, shape)
+
+
+@check("output shape", _CALL, after=("construction",))
+def _shape_in_blocks(subject: Subject) -> str:
+    shape, needed = subject.mixed(subject.x, KEPT).shape, (BATCH, TOKENS, subject.units)
+    if shape != needed:
+        raise FaultError(
+            f"The output has shape {shape} for an input of shape {subject.x.shape}; blocks need "
+            f"{needed}.",
+            "return `units` values for each token.",
+        )
+    return _as_declared(subject, shape)
+
+
+def _as_declared(subject: Subject, shape: tuple[int, ...]) -> str:
+    """Return the result if the layer declares this shape of its output."""
     symbolic = tuple(subject.model().output.shape)
     if symbolic[1:] != shape[1:]:
         raise FaultError(
@@ -438,6 +456,8 @@ def _arguments(cls: Any) -> list[str]:
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return [parameter.name for parameter in parameters if parameter.kind in named]
 
+
+CHECKS_IN_BLOCKS = (_made, _shape_in_blocks)
 
 LAYER_CHECKS = (
     _made,
