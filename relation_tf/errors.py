@@ -172,11 +172,18 @@ def without_breaks(error: Exception) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """Return the message of an error, without TensorFlow's locations and Keras's arguments."""
+    r"""Return the message of an error, without TensorFlow's locations and Keras's arguments.
+
+    Example:
+        >>> one_line(ValueError("Detected at node mul\nIncompatible shapes\n\t [[{{node mul}}]]"))
+        'ValueError: Incompatible shapes'
+    """
     message = str(error).partition("Arguments received by")[0]
+    message = re.sub(r"\{\{function_node .*?\}\} ?| ?\[Op:\w+\]", "", message)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{type(error).__name__}: {last}"
+    said = [line.strip() for line in lines if line.strip()]
+    texts = [line for line in said if not line.startswith("[[{{node")] or said or [""]
+    return f"{type(error).__name__}: {texts[-1]}"
 
 
 def reason_of(error: BaseException) -> str:

@@ -11,7 +11,15 @@ from relation_tf.errors import (
     SuiteError,
     UnknownNameError,
     did_you_mean,
+    one_line,
 )
+
+
+def test_a_name_of_tensorflow_is_no_message():
+    said = "{{function_node a_<lambda>_2}} No memory\n\t [[{{node a/mul}}]] [Op:__step]\n"
+    error = RuntimeError(f"Graph execution error:\n\n{said}")
+    assert one_line(error) == "RuntimeError: No memory"
+    assert one_line(RuntimeError("[[{{node a}}]]")) == "RuntimeError: [[{{node a}}]]"
 
 
 @pytest.mark.parametrize(

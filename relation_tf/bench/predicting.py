@@ -264,9 +264,9 @@ def _outputs(
             f"{path}: must have the weights of this run: {error}. Train the run again"
         ) from error
     with interrupts_delayed():
-        outputs, metrics = trainer.predict()
+        outputs, metrics, _ = trainer.predict()
     for name in trainer.task.task.scored:
-        for metric, value in run.metrics[name].items():
+        for metric, value in run.metrics.get(name, {}).items():
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):
                 raise SuiteError(
                     f"{path}: these weights do not reproduce the run's {metric} on {name}: "

@@ -61,6 +61,7 @@ class _Result(_Written):
     method: str
     seed: int
     metrics: dict[str, dict[str, float]]
+    unscored: dict[str, str] = {}
     epochs: Count
     kept_epoch: Count
     stopped: str
@@ -360,7 +361,12 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
                 f"Received: {written:.160}"
             )
     task = suite.find_task(result["task"])
-    expected = [name for name in task.scorable if name in task.scored or name in result["metrics"]]
+    optional = {*task.diagnostics} & {*result.get("unscored", {})}
+    expected = [
+        name
+        for name in task.scorable
+        if name in result["metrics"] or (name in task.scored and name not in optional)
+    ]
     if {name: {*values} for name, values in result["metrics"].items()} != {
         name: {*task.metrics_of(name)} for name in expected
     }:

@@ -14,6 +14,7 @@ from relation_tf.registry import STOPPING_RULES
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted, differing_settings, reads_one_token
 from relation_tf.stats.presentation import count
+from relation_tf.tasks.scoring import no_score
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
@@ -149,14 +150,24 @@ def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
 def _unscored(results: Results) -> Iterator[str]:
     """Warn of runs without the score of a diagnostic set that other runs have."""
     for task in results.suite.tasks:
-        runs = [run["metrics"] for run in results.runs if run["task"] == task]
+        own = [run for run in results.runs if run["task"] == task]
+        yield from _unpredicted(own)
         for name in results.suite.find_task(task).diagnostics:
+            runs = [run["metrics"] for run in own if name not in run.get("unscored", {})]
             if 0 < (scored := sum(name in own for own in runs)) < len(runs):
                 yield (
                     f"{name} is scored in {scored} of {len(runs)} runs: the others had no labels "
                     "of it. `relation-tf predict` scores runs that have their weights "
                     "(--set save_models=true)."
                 )
+
+
+def _unpredicted(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Name the methods of a task that cannot predict further test sets, and the first reason."""
+    for method in dict.fromkeys(run["method"] for run in runs if run.get("unscored")):
+        own = [run["unscored"] for run in runs if run["method"] == method and run.get("unscored")]
+        reasons = {name: why for each in own for name, why in each.items()}
+        yield f"In {count(len(own), 'run')}, {method} has {no_score(reasons)}."
 
 
 def _sequential_parts(results: Results) -> Iterator[str]:

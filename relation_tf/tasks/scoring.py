@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from relation_tf.errors import DataError
+from relation_tf.errors import DataError, join_names
 from relation_tf.registry import METRICS
 from relation_tf.tasks.task import Task
 
@@ -44,3 +45,16 @@ def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, flo
             raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")
         scores[metric] = float(function(given, true))
     return scores
+
+
+def no_score(unscored: Mapping[str, str]) -> str:
+    """Name further test sets without a score, with the reason for the first.
+
+    Args:
+        unscored: The reason for each test set, in order of their lengths.
+
+    Example:
+        >>> no_score({"count-2x": "cannot predict 65 tokens", "count-4x": "cannot predict 129"})
+        'no score on count-2x, count-4x: cannot predict 65 tokens'
+    """
+    return f"no score on {join_names([*unscored])}: {next(iter(unscored.values()))}"

@@ -17,12 +17,13 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, one_line
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import state_bytes
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
-from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
+from relation_tf.tasks.scoring import no_score
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, check_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
@@ -174,11 +175,12 @@ class TaskTrainer(SuiteTrainer):
         if stop.weights is not None:
             self.restore(stop.weights)
         callbacks.train_end(history[-1])
-        predictions, metrics = self.predict()
+        predictions, metrics, unscored = self.predict()
+        facts = {**self._facts, **({"unscored": unscored} if unscored else {})}
+        if unscored:
+            self.warn(f"{self.task.task.name}: {self.config.method} has {no_score(unscored)}")
         seconds = self._seconds(history, clock.seconds())
-        return TrainingResult(
-            history, seconds, stop, predictions, metrics, padding, resumed, self._facts
-        )
+        return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed, facts)
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
@@ -290,25 +292,40 @@ class TaskTrainer(SuiteTrainer):
         once = time.perf_counter() - start
         return Estimate(epoch, once, sum(map(_prediction_bytes, self.parts)))
 
-    def predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
+    def predict(
+        self,
+    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]], dict[str, str]]:
         """Predict all scored and answered splits.
 
+        A layer can refuse longer texts than those of the training. Then further test sets of the
+        task (`Task.diagnostics`) have no score.
+
         Returns:
-            The outputs by (split, name), and the metrics of each scored name, see `TrainingResult`.
+            The outputs by (split, name), the metrics of each scored name, see `TrainingResult`, and
+            the reason for each further test set without a score.
         """
         group = self.task.task
         predictions: dict[tuple[str, str], np.ndarray] = {}
         metrics: dict[str, dict[str, float]] = {}
+        unscored: dict[str, str] = {}
         for part in self.parts:
             task, splits = part.task.task, part.task.splits
             for name, split in [*task.scored.items(), *task.answered.items()]:
-                if split in splits:
+                if split not in splits:
+                    continue
+                try:
                     outputs = part.predict(splits[split])
+                except tf.errors.InvalidArgumentError as error:  # such as a wrong shape
+                    if name not in task.diagnostics or name not in task.scored:
+                        raise
+                    unscored[name] = _cannot_predict(splits[split], error)
+                else:
                     predictions[group.split_of(task, split), name] = outputs
             for name, split in part.task.scored.items():
-                outputs = predictions[group.split_of(task, split), name]
-                metrics[name] = part.score(outputs, splits[split], name)
-        return predictions, metrics
+                if name not in unscored:
+                    outputs = predictions[group.split_of(task, split), name]
+                    metrics[name] = part.score(outputs, splits[split], name)
+        return predictions, metrics, unscored
 
     def _networks(self, seed: int) -> list[keras.Model]:
         with self.replicas.scope():
@@ -436,6 +453,11 @@ def _prediction_bytes(part: TaskSteps) -> int:
     of_row = dict.fromkeys(task.answered.values(), 20)
     of_row |= dict.fromkeys(part.task.scored.values(), 20 + 12 * len(task.labels or []))
     return sum(size * len(splits[name]) for name, size in of_row.items() if name in splits)
+
+
+def _cannot_predict(split: EncodedSplit, error: tf.errors.OpError) -> str:
+    longest = int(split.inputs[0].lengths.max())
+    return f"cannot predict texts of up to {longest:,} tokens ({one_line(error)})"
 
 
 def _unsupported(error: tf.errors.OpError) -> str:

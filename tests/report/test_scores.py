@@ -116,6 +116,36 @@ def test_runs_without_the_score_of_a_diagnostic_set_are_named(suite_of, fabricat
     assert context.cells["relation", "AX"].notes == ["n = 1"]
 
 
+@pytest.mark.parametrize("lacking", ["relation", "baseline"])
+def test_further_test_sets_that_a_layer_cannot_predict_are_named(suite_of, fabricate, lacking):
+    def forget(config, files):
+        if config.method == lacking:
+            del files["result"]["metrics"]["parity-8x"]
+            files["result"]["unscored"] = {"parity-8x": "cannot predict texts of up to 256 tokens"}
+
+    suite = suite_of(tasks=["parity"], method=TWO, seeds=5, reference="baseline", margin=1.0)
+    report = make_report(fabricate(suite, lambda config, *_: 0.9 + config.seed / 100, forget))
+    (warning,) = [each for each in report.context.warnings if "parity-8x" in each]
+    assert warning == (
+        f"In 5 runs, {lacking} has no score on parity-8x: cannot predict texts of up to 256 tokens."
+    )
+    assert report.context.failures == []
+    assert "parity-8x" not in report.context.scores.lacking_tasks()
+    assert {*report.context.scores.samples("parity-8x")} == {"relation", "baseline"} - {lacking}
+    assert "parity-8x" in report.html()
+
+
+def test_the_own_score_of_a_task_is_required(suite_of, fabricate):
+    def forget(config, files):
+        del files["result"]["metrics"]["parity"]
+        files["result"]["unscored"] = {"parity": "cannot predict"}
+
+    suite = suite_of(tasks=["parity"], method=TWO, seeds=1)
+    results = read_results(fabricate(suite, lambda *_: 0.5, forget))
+    assert len(results.failures) == 2
+    assert "key 'metrics': must have token_accuracy for parity;" in results.failures[0][1]
+
+
 def test_a_seed_needs_all_tasks_of_its_network(table_of):
     table = table_of(
         {"MNLI-m": {"a": [1.0, 2], "b": [3.0, 4]}, "MNLI-mm": {"a": [3.0], "b": [5, 6]}}

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pandas as pd
 import pytest
+from keras import ops
 
 from relation_tf import networks
 from relation_tf.bench import run_suite
@@ -160,3 +162,56 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
 def test_settings_without_effect_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(SuiteError, match=message):
         asked(**changes)
+
+
+class ShortTexts(keras.layers.Layer):
+    """A layer with weights for up to 40 tokens."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, x_shape: Any) -> None:
+        self.gates = self.add_weight(shape=(40, self.units), initializer="ones")
+        self.values = self.add_weight(shape=(x_shape[-1], self.units))
+
+    def call(self, x: Any) -> Any:
+        return ops.matmul(x, self.values) * self.gates[: ops.shape(x)[1]]
+
+    def compute_output_shape(self, x_shape: Any) -> Any:
+        return (*x_shape[:-1], self.units)
+
+
+def test_a_layer_that_cannot_read_longer_texts_keeps_its_own_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    methods = [
+        {"name": "short", "mechanism": f"{__name__}:ShortTexts", "units": 8},
+        {"name": "baseline", "mechanism": "baseline", "units": 8},
+    ]
+    results = run_suite(asked(method=methods, epochs=1), tmp_path)
+    assert results.failures == []
+    short, other = ([run for run in results.runs if run["method"] == each["name"]]
+                    for each in methods)  # fmt: skip
+    assert [[*run["metrics"]] for run in short] == [["parity"]] * 2
+    assert [len(run["metrics"]) for run in other] == [4, 4]
+    assert [*short[0]["unscored"]] == ["parity-2x", "parity-4x", "parity-8x"]
+    said = (
+        "short has no score on parity-2x, parity-4x, parity-8x: cannot predict texts of up to 64 "
+        "tokens (InvalidArgumentError: Incompatible shapes"
+    )
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count(f"parity: {said}") == 1  # not for each seed
+    report = make_report(results)
+    assert [line for line in report.context.warnings if line.startswith(f"In 2 runs, {said}")]
+    assert not [line for line in report.context.warnings if "no labels" in line]
+    assert not (Path(short[0]["folder"]) / "predictions" / "parity-2x.test.tsv").exists()
+    assert "parity-2x" in report.markdown()
+
+
+def test_a_layer_that_cannot_read_the_own_texts_fails(tmp_path: Path) -> None:
+    method = {"name": "short", "mechanism": f"{__name__}:ShortTexts", "units": 8}
+    results = run_suite(asked(tasks=["needle-64"], method=[method], seeds=1), tmp_path, quiet=True)
+    ((run, error),) = results.failures
+    assert run == "needle-64/short/seed-1"
+    assert error.startswith("InvalidArgumentError: Incompatible shapes")
