@@ -9,7 +9,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import true_or_false, width_of
 from relation_tf.layers.masking import float32_or_wider, softmax_over, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, Variant, check_width
+from relation_tf.layers.token_mixer import TokenMixer, Variant, check_width, differ
 
 
 class CausalMixer(TokenMixer):
@@ -111,7 +111,7 @@ class CausalMixer(TokenMixer):
         """
         check_steps(self)
         x, mask = one_token(x, mask, self.compute_dtype)
-        check_width("x", x, self.value_width)
+        check_width("x", x.shape, self.value_width)
         check_state(state, x)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
@@ -149,7 +149,7 @@ def one_token(x: Any, mask: Any, dtype: str) -> tuple[Any, Any]:
     if mask is None:
         return x, ops.ones(ops.shape(x)[:2], "bool")
     mask = ops.cast(mask, "bool")
-    if len(mask.shape) != 2 or mask.shape[1] != 1 or len({mask.shape[0], x.shape[0]} - {None}) > 1:
+    if len(mask.shape) != 2 or mask.shape[1] != 1 or differ(mask.shape[0], x.shape[0]):
         raise ValueError(
             "`mask` must have shape (batch, 1). "
             f"Received: mask.shape={tuple(mask.shape)}, x.shape={tuple(x.shape)}"
@@ -167,7 +167,7 @@ def check_steps(layer: Any) -> None:
 def check_state(state: tuple[Any, ...], x: Any) -> None:
     """Raise a ValueError if a tensor of a state is known to have another batch size than `x`."""
     for part in keras.tree.flatten(state):  # Numbers of tokens may be one for all sequences.
-        if len(part.shape) > 1 and len({part.shape[0], x.shape[0]} - {None}) > 1:
+        if len(part.shape) > 1 and differ(part.shape[0], x.shape[0]):
             raise ValueError(
                 "`state` must have the batch size of `x`. "
                 f"Received: shape {tuple(part.shape)} in the state, x.shape={tuple(x.shape)}"

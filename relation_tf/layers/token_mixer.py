@@ -173,10 +173,7 @@ class TokenMixer(WeightedLayer):
             ValueError: If an input has another rank or width than in `build`, if `value` has
                 another batch size than `query`, or if a mask has not the shape of its input.
         """
-        check_width("query", query, self.query_width)
-        if value is not None:
-            check_width("value", value, self.value_width)
-            check_batch("value", value, query)
+        self._check(query.shape, None if value is None else value.shape)
         # __call__ passes an explicit query_mask as `mask`; query_mask is then the attached mask.
         query_mask = boolean(query_mask if mask is None else mask, query, "query_mask")
         shared = value is None and value_mask is None
@@ -192,7 +189,20 @@ class TokenMixer(WeightedLayer):
         self, query_shape: tuple[int | None, ...], value_shape: tuple[int | None, ...] | None = None
     ) -> tuple[int | None, ...]:
         """Return `(batch, queries, units)`."""
+        if self.built:  # Keras computes the output of symbolic inputs with this method only.
+            self._check(query_shape, value_shape)
         return (*query_shape[:-1], self.units)
+
+    def _check(self, query_shape: Any, value_shape: Any) -> None:
+        """Raise a ValueError for other widths than in `build`, or different batch sizes."""
+        check_width("query", query_shape, self.query_width)
+        if value_shape is not None:
+            check_width("value", value_shape, self.value_width)
+            if differ(value_shape[0], query_shape[0]):
+                raise ValueError(
+                    "`value` must have the batch size of `query`. Received: "
+                    f"value.shape={tuple(value_shape)}, query.shape={tuple(query_shape)}"
+                )
 
     def project_output(self, output: Any, training: bool) -> Any:
         """Apply the output projection, if the layer has one."""
@@ -227,22 +237,20 @@ class TokenMixer(WeightedLayer):
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
 
 
-def check_width(name: str, x: Any, width: int) -> None:
-    """Raise a ValueError if a tensor is not `(batch, tokens, width)`."""
-    if width_of(name, x.shape) != width:
+def check_width(name: str, shape: Any, width: int) -> None:
+    """Raise a ValueError for shapes other than `(batch, tokens, width)`; None is any width."""
+    if len(shape) == 3 and shape[-1] is None:
+        return
+    if width_of(name, shape) != width:
         raise ValueError(
             f"`{name}` must have the width {width} with which the layer was built. "
-            f"Received: {name}.shape={tuple(x.shape)}"
+            f"Received: {name}.shape={tuple(shape)}"
         )
 
 
-def check_batch(name: str, x: Any, query: Any) -> None:
-    """Raise a ValueError if a tensor is known to have another batch size than the query."""
-    if len({x.shape[0], query.shape[0]} - {None}) > 1:
-        raise ValueError(
-            f"`{name}` must have the batch size of `query`. "
-            f"Received: {name}.shape={tuple(x.shape)}, query.shape={tuple(query.shape)}"
-        )
+def differ(size: Any, other: Any) -> bool:
+    """Return True if two sizes are known and differ. Sizes of exported graphs have no hash."""
+    return size is not None and other is not None and bool(size != other)
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

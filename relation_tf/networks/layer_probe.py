@@ -26,6 +26,7 @@ _SAME = 1e-3  # largest relative difference of equal outputs
 _RANK = 1e-3  # smallest singular value relative to the largest
 _LONG_REACH = TOKENS // 4
 _FEW = 3  # offsets that are named
+_EVEN = 0.2  # smallest influence in a window relative to the median
 _NEARLY = 0.9  # share of the values of a vector
 _FADED = 0.05  # influence of the most distant tokens relative to the nearest
 
@@ -82,6 +83,18 @@ class LayerProbe:
         slope = np.polyfit(distances, np.log2(np.maximum(strength, 1e-12)), 1)[0]
         return float(-1 / slope) if slope < 0 else None
 
+    @property
+    def _few_places(self) -> bool:
+        """If True, a few tokens with others between them change an output."""
+        offsets = self.noticed
+        return 1 < len(offsets) <= _FEW and max(offsets) - min(offsets) > _FEW
+
+    @property
+    def _ends(self) -> bool:
+        """If True, near and distant tokens change an output about equally, up to a distance."""
+        strength = [self._at(distance) for distance in range(1, self.reach + 1)]
+        return self.reach < TOKENS - 4 and min(strength) > _EVEN * float(np.median(strength))
+
     def _at(self, distance: int) -> float:
         """Return the influence at a distance, on the side where it is larger."""
         return max(self.influence.get(distance, 0.0), self.influence.get(-distance, 0.0))
@@ -101,16 +114,16 @@ class LayerProbe:
             where = "after" if offset > 0 else "before"
             away = "directly" if abs(offset) == 1 else f"{abs(offset)} places"
             yield "shift", f"A token receives only the token {away} {where} it."
-        elif len(offsets) <= _FEW and max(offsets) - min(offsets) > _FEW:
+        elif self._few_places:
             places = join_names([_place(offset) for offset in offsets], " and ")
             yield "places", f"A token receives only the tokens {places}."
-        elif self.reach <= _LONG_REACH or (self.reach < TOKENS - 2 and self.half_life is None):
+        elif self.reach <= _LONG_REACH or self._ends:
             yield (
                 "window",
                 f"A token receives only tokens at most {self.reach} away: "
                 f"a window of {max(*offsets, 0) - min(*offsets, 0) + 1}.",
             )
-        if (half_life := self.half_life) is not None:
+        if (half_life := self.half_life) is not None and not self._few_places:
             yield (
                 "fading",
                 f"The influence of a token fades: it halves about every {half_life:.1f} tokens.",
@@ -258,7 +271,8 @@ def _rank(change: np.ndarray) -> int:
 
 
 def _place(offset: int) -> str:
-    return f"{abs(offset)} places {'after' if offset > 0 else 'before'} it"
+    distance = f"{abs(offset)} places" if abs(offset) > 1 else "directly"
+    return f"{distance} {'after' if offset > 0 else 'before'} it"
 
 
 def _same(one: np.ndarray, other: np.ndarray, tolerance: float = _SAME) -> bool:

@@ -27,7 +27,7 @@ SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
 LEVELS = (
     "Share of the distance from the best simple rule (the most frequent label; an answer from the "
-    "position or the last four tokens; for recall, a value in the text) to a perfect score: "
+    "position, from the last four tokens or with a value in the text) to a perfect score: "
     f"solved, at least {SOLVED:.0%}; no better than the rule, at most {AT_RULE:.0%}; succeeds, at "
     f"least {NEEDED:.0%}."
 ).replace("%", " %")
@@ -79,8 +79,8 @@ class Capabilities:
             for level, words in _LEVEL_WORDS
             if (judged["level"] == level).any()
         ]
-        if self.not_learned:
-            said.append(f"{self.reference} itself fails on {in_words(self.not_learned)}.")
+        if failed := [task for task in self.not_learned if task in {*own["task"]}]:
+            said.append(f"{self.reference} itself fails on {in_words(failed)}.")
         if self.reference is not None and method != self.reference:
             said += self._verdicts(judged)
         return [*said, *self._limits(judged)]
@@ -193,8 +193,8 @@ def capabilities(
 def _same(scores: Scores, task: str, method: str, reference: str) -> bool:
     """Return True if all seeds of two methods have one score."""
     table = scores.table
-    own = table["score"][(table["task"] == task) & table["method"].isin((method, reference))]
-    return own.nunique() == 1
+    own = table[(table["task"] == task) & table["method"].isin((method, reference))]
+    return own["method"].nunique() == 2 and own["score"].nunique() == 1
 
 
 def _states(runs: pd.DataFrame | None) -> dict[Any, float]:

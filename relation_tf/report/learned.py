@@ -38,10 +38,10 @@ def chance_of(name: str) -> float:
 
 @cache
 def rule_of(name: str) -> float:
-    """Return the score of the best simple rule on the test split of a task.
+    """Return the score of the best simple rule on a diagnostic test set.
 
-    It also holds for the further test sets, on which some rules would be perfect: a token directly
-    before its query is in the window.
+    Test sets of one depth have the rule of the task: a token directly before its query is in the
+    window.
 
     Example:
         >>> round(rule_of("mqar-32-2-v32"), 2)
@@ -50,7 +50,8 @@ def rule_of(name: str) -> float:
     task = diagnostic_of(name)
     if task is None:
         raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
-    return DIAGNOSTICS[task].best_rule(make(task), "test")
+    split = DIAGNOSTICS[task].scored[name]
+    return DIAGNOSTICS[task].best_rule(make(task), "test" if "depth" in split else split)
 
 
 def share_of(score: float, name: str) -> float:
@@ -66,7 +67,10 @@ def share_of(score: float, name: str) -> float:
 
 def perfect_score(scores: Scores) -> float:
     """Return the largest possible score of a test set: 1, or 100 in a table of points."""
-    own = scores.table["score"][scores.table["task"].map(diagnostic_of).notna()]
+    tasks = scores.table["task"]
+    own = scores.table["score"][
+        tasks.map(diagnostic_of).notna() & ~tasks.isin(scores.lower_is_better)
+    ]
     return 100.0 if own.max() > 1 else 1.0
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from relation_tf.layers import LinearAttention, Relation
 from relation_tf.layers.causal import CausalMixer
+from tests.backends import BACKEND
 from tests.layers.cases import MIXERS, randomize, tokens
 
 UNITS, WIDTH = 6, 4
@@ -43,6 +46,42 @@ def test_inputs_of_another_shape_are_refused(
     layer = built(mixer)
     with pytest.raises(ValueError, match=message):
         layer(np.ones(query, "float32"), None if value is None else np.ones(value, "float32"))
+
+
+def test_symbolic_inputs_of_another_shape_are_refused() -> None:
+    layer = built(LinearAttention)
+    with pytest.raises(ValueError, match="`query` must have the width 4"):
+        layer(keras.Input((None, 7)))
+    with pytest.raises(ValueError, match="`value` must have the batch size of `query`"):
+        layer(keras.Input((None, 4), batch_size=2), keras.Input((None, 4), batch_size=3))
+
+
+@pytest.mark.tensorflow
+def test_an_unknown_width_is_allowed() -> None:
+    import tensorflow as tf
+
+    layer = built(LinearAttention)
+    call = tf.function(layer, input_signature=[tf.TensorSpec([None, None, None])])
+    assert call(tokens(0, 2, 3, WIDTH)).shape == (2, 3, UNITS)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="export of PyTorch")
+def test_export_with_an_unknown_batch_size() -> None:
+    import torch
+
+    class Call(torch.nn.Module):
+        def __init__(self, layer: Any) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, query: Any, value: Any) -> Any:
+            return self.layer(query, value)
+
+    batch = {0: torch.export.Dim("batch")}
+    inputs = tuple(torch.ones(2, 5, WIDTH, device="cpu") for _ in range(2))
+    call = Call(built(Relation)).to("cpu")
+    exported = torch.export.export(call, inputs, dynamic_shapes=(batch, batch), strict=False)
+    assert exported.module()(*(x.repeat(2, 1, 1) for x in inputs)).shape == (4, 5, UNITS)
 
 
 @each_mixer

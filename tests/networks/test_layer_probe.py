@@ -128,6 +128,12 @@ class TwoPlaces(Mixer):
         return q + ops.matmul(ops.cast(seen, q.dtype) * kept[:, None], v)
 
 
+class NearAndFar(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        near, far = (ops.cast(distances(q) == -n, q.dtype) for n in (1, 12))
+        return q + ops.matmul((near + 0.03 * far) * kept[:, None], v)
+
+
 class FirstValue(Mixer):
     def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
         return q + ops.sum(k[..., :1] * kept[..., None], axis=1, keepdims=True) * v
@@ -138,11 +144,23 @@ def test_places_windows_and_one_value() -> None:
     assert str(places) == (
         "A token receives only the tokens 20 places before it and 10 places before it."
     )
+    near = probe_layer(NearAndFar)
+    assert str(near) == (
+        "A token receives only the tokens 12 places before it and directly before it."
+    )
     for window in (10, 16):
         options = {"window": window, "global_tokens": 0}
         probe = probe_layer("local-attention", options=options)
         assert str(probe).endswith(f"at most {window - 1} away: a window of {2 * window - 1}.")
     assert "Only 1 value passes from" in str(probe_layer(FirstValue))
+
+
+@pytest.mark.parametrize("units", [2, 4, 8])
+@pytest.mark.parametrize(
+    "name", ["retention", "gated-linear-attention", "mamba2", "hgrn2", "mlstm"]
+)
+def test_a_recurrence_is_no_window(name: str, units: int) -> None:
+    assert not {"window", "places"} & {*probe_layer(name, units).weaknesses}
 
 
 @pytest.mark.parametrize("units", [16, 32])

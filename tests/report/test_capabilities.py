@@ -14,6 +14,7 @@ import pytest
 from relation_tf.report import compare, make_report
 from relation_tf.report.capabilities import _limit, describe
 from relation_tf.report.context import ReportContext
+from relation_tf.report.learned import rule_of
 from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.sections.capabilities import _intervals
@@ -137,6 +138,24 @@ def test_binding_nothing_is_no_success(table_of: Any) -> None:
         "mqar-32-4-v32. The same score as attention on memorize-small. Worse than attention on "
         "mqar-32-2-v32 and mqar-32-4-v32. Recall: fails with 2 pairs, the fewest that were tested."
     )
+
+
+def test_a_task_without_the_reference_has_no_same_score(table_of: Any) -> None:
+    scores = {"majority": {"mine": [0.97, 0.97]},
+              "count": {"attention": [0.99, 0.98], "mine": [0.99, 0.98]}}  # fmt: skip
+    context = compare(table_of(scores), reference="attention", margin=0.05).context
+    assert "same score" not in describe(context.scores, context.verdicts, "mine")
+
+
+def test_a_table_of_another_direction_does_not_change_the_unit(table_of: Any) -> None:
+    scores = {"majority": {"mine": [0.97, 0.98]}, "count": {"mine": [3.1, 3.2]}}
+    table = compare(table_of(scores), lower_is_better=["count"]).tables["capabilities"]
+    assert table["score"].tolist() == pytest.approx([97.5])
+
+
+def test_longer_test_sets_have_rules_of_their_own() -> None:
+    assert rule_of("sort") > 1.5 * rule_of("sort-2x") > 0.1
+    assert rule_of("needle-64-depth100") == rule_of("needle-64")
 
 
 def test_page_says_what_a_method_can_do(folder: Path) -> None:

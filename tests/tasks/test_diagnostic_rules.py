@@ -49,6 +49,7 @@ def test_values_that_were_seen() -> None:
     [
         ("mqar-32-2-v32", 0.53),
         ("recall-small", 0.39),
+        ("selective-copy-small", 0.34),
         ("sort", 0.29),
         ("majority", 0.69),
         ("compress-small", 0.47),

@@ -87,7 +87,7 @@ def _copies() -> Iterator[Diagnostic]:
             name,
             "select tokens, keep their order",
             partial(selective_copy, symbols=16, copied=copied, blank=17, query=18),
-            length, blanks, answers,
+            length, blanks, answers, rules=(by_window, by_seen_values),
         )  # fmt: skip
     for name, length, keys in (("memorize", 32, 128), ("memorize-small", 16, 32)):
         yield Diagnostic(
@@ -103,13 +103,14 @@ def _copies() -> Iterator[Diagnostic]:
         "induction",
         "find the token after an earlier token",
         partial(induction, symbols=16, special=17, query=18),
-        32, Symbols.of(letters, ["S"], [QUERY]), answers,
+        32, Symbols.of(letters, ["S"], [QUERY]), answers, rules=(by_window, by_seen_values),
     ))  # fmt: skip
     for name, isolates, draw in (
         ("sort", "compare tokens", partial(sorting, symbols=16, query=17)),
         ("reverse", "order of tokens", partial(reversing, symbols=16, query=17)),
     ):
-        yield _longer(Diagnostic(name, isolates, draw, 16, query, answers))
+        rules = (by_window, by_seen_values)
+        yield _longer(Diagnostic(name, isolates, draw, 16, query, answers, rules=rules))
     letters = _names("s", 15)  # with the last token, MAD's 16 symbols
     for name, length in (("compress", 32), ("compress-small", 8)):
         yield Diagnostic(
