@@ -153,7 +153,7 @@ def test_a_table_of_another_direction_does_not_change_the_unit(table_of: Any) ->
     assert table["score"].tolist() == pytest.approx([97.5])
 
 
-def test_longer_test_sets_have_rules_of_their_own() -> None:
+def test_longer_test_sets_have_own_rules() -> None:
     assert rule_of("sort") > 1.5 * rule_of("sort-2x") > 0.1
     assert rule_of("needle-64-depth100") == rule_of("needle-64")
 
