@@ -69,7 +69,7 @@ def by_seen_values(
         values, counts = np.unique(seen[seen > 0], return_counts=True)
         best = values[counts == counts.max(initial=0)]
         found += float(np.mean(best == rows.labels[row, place])) if len(best) else 0.0
-    return found / np.count_nonzero(rows.labels)
+    return found / int(np.count_nonzero(rows.labels))
 
 
 def _keys(rows: LabelledRows, base: int) -> Iterator[np.ndarray]:
