@@ -6,6 +6,7 @@ from functools import cache
 
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
+from relation_tf.tasks.diagnostics.rows import Diagnostic
 
 NEEDED = 0.5
 """Share of the distance from a simple rule to a perfect score that verdicts need."""
@@ -30,10 +31,8 @@ def chance_of(name: str) -> float:
         >>> round(chance_of("parity"), 2)
         0.51
     """
-    task = diagnostic_of(name)
-    if task is None:
-        raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
-    return make(task).chance(DIAGNOSTICS[task].scored[name])
+    task = _known(name)
+    return make(task.name).chance(task.scored[name])
 
 
 @cache
@@ -47,11 +46,17 @@ def rule_of(name: str) -> float:
         >>> round(rule_of("mqar-32-2-v32"), 2)
         0.53
     """
+    task = _known(name)
+    split = task.scored[name]
+    return task.best_rule(make(task.name), "test" if "depth" in split else split)
+
+
+def _known(name: str) -> Diagnostic:
+    """Return the task of a test set, or raise if there is none."""
     task = diagnostic_of(name)
     if task is None:
         raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
-    split = DIAGNOSTICS[task].scored[name]
-    return DIAGNOSTICS[task].best_rule(make(task), "test" if "depth" in split else split)
+    return DIAGNOSTICS[task]
 
 
 def share_of(score: float, name: str) -> float:
