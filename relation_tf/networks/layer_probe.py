@@ -23,6 +23,7 @@ _STEP = 0.03  # of finite differences, for tokens of size 1
 _NOTICED = 1e-4  # smallest share of the largest influence
 _MIXED = 1e-2  # smallest share of a token's influence on itself
 _SAME = 1e-3  # largest relative difference of equal outputs
+_SAME_EFFECT = 1e-2  # the same of small changes, which have rounding errors
 _RANK = 1e-3  # smallest singular value relative to the largest
 _LONG_REACH = TOKENS // 4
 _FEW = 3  # offsets that are named
@@ -41,6 +42,7 @@ class LayerProbe:
             the other token, relative to the change if the token itself is replaced.
         ordered: If False, the outputs do not depend on the order of the other tokens.
         selective: If False, each other token has the same effect, whatever the text contains.
+        fixed: If True, the effect of a token depends on its place, but not on the text.
         passed: Number of values that pass from the first half of a text of `TOKENS` tokens to the
             second half: the largest rank of the derivative in several texts; at most
             `TOKENS // 2 * units`.
@@ -51,6 +53,7 @@ class LayerProbe:
     influence: Mapping[int, float]
     ordered: bool
     selective: bool
+    fixed: bool
     passed: int
     padding: float
 
@@ -132,6 +135,8 @@ class LayerProbe:
             yield "order", "The order of the other tokens has no effect (without positions)."
         if not self.selective:
             yield "mean", "Each other token has the same effect in every text: a mean."
+        elif self.fixed and self.reach > _LONG_REACH and not self._few_places:
+            yield "fixed", "The effect of a token depends on its place, but not on the text."
         if self.reach > _LONG_REACH and self.passed <= self.units:
             vector = " (one vector)" if self.passed > _NEARLY * self.units else ""
             passing = "1 value passes" if self.passed == 1 else f"{self.passed} values{vector} pass"
@@ -204,9 +209,12 @@ class _Probe:
                 "the layer must return a finite vector of `units` values for each token. "
                 f"Received: {self.subject}, which returns {found}"
             )
+        effects = self._effects(output)
         return LayerProbe(
             self.subject.units, self._influence(output), self._ordered(output),
-            self._selective(output), self._passed(), self._padding(),
+            selective=not _same(effects, effects.mean(axis=(0, 1)), _SAME_EFFECT),
+            fixed=_same(effects, effects.mean(axis=0), _SAME_EFFECT),
+            passed=self._passed(), padding=self._padding(),
         )  # fmt: skip
 
     def _draw(self, *shape: int) -> np.ndarray:
@@ -239,7 +247,12 @@ class _Probe:
         self.random.shuffle(order[centre + 1 :])
         return not _same(self._mix(self.x[:, order])[:, centre], output[:, centre])
 
-    def _selective(self, output: np.ndarray) -> bool:
+    def _effects(self, output: np.ndarray) -> np.ndarray:
+        """Return the change of the central output by a vector added to each other token.
+
+        Returns:
+            Array `(texts, tokens, units)`.
+        """
         places = np.arange(TOKENS)
         centre = TOKENS // 2
         added = self._draw()
@@ -248,8 +261,7 @@ class _Probe:
             changed = self._each_token(x)
             changed[places, places] += added
             effects.append(np.delete(self._mix(changed)[:, centre] - before[centre], centre, 0))
-        found = np.concatenate(effects)
-        return not _same(found, np.broadcast_to(found.mean(axis=0), found.shape), 10 * _SAME)
+        return np.stack(effects)
 
     def _passed(self) -> int:
         half, width = TOKENS // 2, self.subject.width

@@ -139,7 +139,7 @@ def tested_among(
             "more)."
         )
     some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    yield f"Tests include only the {some} of {declared} methods that have runs.{larger}"
+    yield f"Tests include only the {some} of {declared} methods that have scores.{larger}"
 
 
 def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:

@@ -25,6 +25,8 @@ from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
+_MOST_NAMED = 6
+"""Tasks that a sentence on verdicts names."""
 LEVELS = (
     "Share of the distance from the best simple rule (the most frequent label; an answer from the "
     "position, from the last four tokens or with a value in the text) to a perfect score: "
@@ -88,7 +90,7 @@ class Capabilities:
     def _verdicts(self, own: pd.DataFrame) -> Iterator[str]:
         """Return a sentence for each kind of verdict."""
         if own["same"].any():
-            yield f"The same score as {self.reference} on {_named(own, own['same'])}."
+            yield f"The same score as {self.reference} on {_counted(own, own['same'])}."
         for verdicts, words in (
             (FAVORABLE, "Better or no worse than"),
             (("worse",), "Worse than"),
@@ -96,7 +98,7 @@ class Capabilities:
         ):
             of = own["verdict"].isin(verdicts) & ~own["same"]
             if of.any():
-                yield f"{words} {self.reference} on {_named(own, of)}."
+                yield f"{words} {self.reference} on {_counted(own, of)}."
 
     def _limits(self, own: pd.DataFrame) -> list[str]:
         """Return a sentence for each ability that tasks of several sizes measure."""
@@ -123,6 +125,11 @@ _LEVEL_WORDS = (
 
 def _named(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
     return in_words([*own.loc[chosen, "task"]])
+
+
+def _counted(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
+    """Return the names of a few tasks, or the number of many."""
+    return _named(own, chosen) if chosen.sum() <= _MOST_NAMED else f"{chosen.sum()} tasks"
 
 
 def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:

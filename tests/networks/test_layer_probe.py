@@ -112,13 +112,19 @@ def test_weakness_of_a_crippled_layer_is_named(layer: Any) -> None:
     assert {*probe_layer(layer).weaknesses} == CRIPPLED[layer]
 
 
+NO_ORDER = "The order of the other tokens has no effect (without positions)."
+FIXED = "The effect of a token depends on its place, but not on the text."
+
+
 def test_sentences() -> None:
     assert str(probe_layer(WrongShift)) == "A token receives only the token 2 places before it."
     four = probe_layer(FourNumbers)
     assert four.passed == 4
     assert str(four) == "Only 4 values pass from one half of a text to the other."
     assert str(probe_layer(Window)).endswith("at most 1 away: a window of 3.")
-    assert str(probe_layer("fourier-mixing")) == "No limits were found."
+    assert str(probe_layer("attention", options={"num_heads": 2})) == NO_ORDER
+    assert str(probe_layer("fourier-mixing")) == FIXED
+    assert str(probe_layer("retention")) == "No limits were found."
     assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
 
 

@@ -200,7 +200,7 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
 @pytest.mark.parametrize(
     ("only", "control", "words"),
     [
-        (("relation", "baseline"), None, "2 of 4 methods that have runs. With all 4, p "
+        (("relation", "baseline"), None, "2 of 4 methods that have scores. With all 4, p "
          "is larger (with 5 seeds without ties p = .040 or more)."),
         (("relation", "baseline", "linear"), None, "3 of 4 methods"),
         (("relation", "baseline"), "baseline", "without ties p = .022 or more)."),
@@ -313,4 +313,4 @@ def test_tests_without_a_smallest_p_also_name_missing_methods(answer):
         ),
         test="welch",
     )
-    assert "Tests include only the 3 of 4 methods that have runs." in sentences
+    assert "Tests include only the 3 of 4 methods that have scores." in sentences

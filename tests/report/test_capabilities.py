@@ -183,17 +183,27 @@ def test_limit(values: list[tuple[int, float]], said: str) -> None:
     assert _limit("recall: bind keys", "pairs", values) == said
 
 
+def test_many_tasks_of_one_verdict_are_counted(table_of: Any) -> None:
+    tasks = ["majority", "count", "needle-16", "sort", "reverse", "induction", "memorize-small"]
+    scores = {task: {"mine": [0.8, 0.81, 0.79], "attention": [0.99, 0.98, 0.97]} for task in tasks}
+    report = compare(table_of(scores), reference="attention", margin=0.01)
+    assert "Worse than attention on 7 tasks." in report.markdown()
+
+
 def test_pictures_hold_all_scores() -> None:
     row = {"task": "count", "method": "mlp", "score": 97.6, "share": 0.9, "verdict": "worse",
-           "state_kib": math.nan}  # fmt: skip
-    assert profile_picture(pd.DataFrame([row])).panels[0].alt.endswith("mlp: count 98 (worse).")
+           "state_kib": math.nan, "rule": 15.0, "chance": 11.0}  # fmt: skip
+    assert profile_picture(pd.DataFrame([row])).panels[0].alt == (
+        "Scores by method and task: mlp: count 98 (worse); best simple rule: count 15; "
+        "most frequent label: count 11."
+    )
     depths = pd.DataFrame([row | {"length": 16, "depth": 0}, row | {"length": 64, "depth": 50}])
     picture = depth_picture(depths)
     assert picture is not None
     assert picture.panels[0].alt == "mlp: 98 with 16 tokens at 0 %, 98 with 64 tokens at 50 %."
     assert b"<svg" in picture.svg().encode()
     assert depth_picture(depths[:0]) is None
-    longer = pd.DataFrame([row | {"times": times, "chance": 11.0} for times in (1, 2)])
+    longer = pd.DataFrame([row | {"times": times} for times in (1, 2)])
     picture = longer_picture(longer, styles(["mlp"]))
     assert picture is not None
     assert picture.panels[0].alt == "count, score by length: mlp 98 at 1x, 98 at 2x."

@@ -317,5 +317,5 @@ def test_the_number_of_tested_methods_is_that_of_the_family(suite_of, fabricate)
         fabricate(suite, lambda run, *values: None if run.method == left else score(run, *values))
     )
     size = len(suite.methods()) // 2
-    said = f"Units 64: Tests include only the {size - 1} of {size} methods that have runs."
+    said = f"Units 64: Tests include only the {size - 1} of {size} methods that have scores."
     assert said in report.markdown()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -35,14 +35,19 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     Args:
         table: `Capabilities.table`. The shade is the share of the way from a simple rule to a
             perfect score; a missing cell stays empty. The largest state of a method stands next to
-            its name.
+            its name. The last rows show what needs no learning.
 
     Example:
         >>> row = {"task": "count", "method": "relation", "score": 97.5, "rule": 15.0,
-        ...        "share": 0.97, "verdict": "no worse", "state_kib": 0.13}
-        >>> print(profile_picture(pd.DataFrame([row])).panels[0].alt)
-        Scores by method and task: relation, 0.13 KiB: count 98 (no worse).
+        ...        "chance": 14.0, "share": 0.97, "verdict": "no worse", "state_kib": 0.13}
+        >>> alt = profile_picture(pd.DataFrame([row])).panels[0].alt
+        >>> for part in alt.split("; "):
+        ...     print(part)
+        Scores by method and task: relation, 0.13 KiB: count 98 (no worse)
+        best simple rule: count 15
+        most frequent label: count 14.
     """
+    table = pd.concat([table, *_untrained(table)])
     methods, tasks = ([*dict.fromkeys(table[column])] for column in ("method", "task"))
     cells = {(row.method, row.task): row for row in rows_of(table)}
     shares = table.pivot(index="method", columns="task", values="share")
@@ -69,6 +74,15 @@ def profile_picture(table: pd.DataFrame) -> Picture:
         left=left,
         bottom=bottom,
     )
+
+
+def _untrained(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield rows of the scores that need no learning."""
+    tasks = table.drop_duplicates("task")
+    for column, name in (("rule", "best simple rule"), ("chance", "most frequent label")):
+        yield tasks.assign(
+            method=name, score=tasks[column], share=0.0, verdict="", state_kib=math.nan
+        )
 
 
 def depth_picture(table: pd.DataFrame) -> Picture | None:
