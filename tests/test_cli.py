@@ -186,6 +186,7 @@ def test_one_run_on_two_devices(work):
         assert manifest["op_determinism"]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_output_that_is_closed_ends_the_command(work):
     process = start(*SMALL, "--jobs", "2", stderr=subprocess.PIPE)

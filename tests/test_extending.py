@@ -100,6 +100,7 @@ def test_every_kind_of_part_is_shown_in_few_lines():
     assert [text for text in shown if len(text.strip().splitlines()) > 20] == []
 
 
+@pytest.mark.slow
 def test_each_command_knows_the_parts(folder):
     # Interrupted after its first run, the command keeps the run and resumes.
     interrupted = "run extended.toml --plugin interrupting --track interrupt"
@@ -135,6 +136,7 @@ def test_each_command_knows_the_parts(folder):
     assert (folder / "comparison" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_changed_plugin_is_not_mixed_with_its_older_runs(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns("runs"))
     one = "run extended.toml --methods baseline-8 --seeds 1"

@@ -144,6 +144,7 @@ def test_the_code_of_the_card_runs(runs, tmp_path, monkeypatch, kind):
     np.testing.assert_allclose(made["outputs"], trained.predict_proba(["a text"]), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_model_with_keras_alone(runs, tmp_path):
     out = export_model(runs["RTE"], tmp_path / "out")
     first, second = code_of(out / "README.md")

@@ -378,6 +378,7 @@ def execute(program, *arguments, cwd=ROOT):
     return answer.stdout.strip()
 
 
+@pytest.mark.slow
 def test_another_process_loads_the_model(trained, small_glue):
     """Keras finds the layers of a file only if their modules are imported."""
     found = predictions(trained("CoLA"), "CoLA.dev")["prediction"][:4].tolist()

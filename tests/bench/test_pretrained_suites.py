@@ -157,6 +157,7 @@ def test_a_folder_that_cannot_be_used_is_one_line(tmp_path, asked, small_glue, p
         run_suite(asked(FINE_TUNED, pretrained=path), tmp_path, data=small_glue, quiet=True)
 
 
+@pytest.mark.slow
 def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrained):
     suite = asked(FINE_TUNED, SCRATCH, FROZEN, epochs=2)
     results = run_suite(suite, tmp_path, data=small_glue, quiet=True)

@@ -80,6 +80,7 @@ def test_the_cost_is_the_mean_over_rows_of_the_mean_over_tokens(network):
     assert part.loss(part.predict(split), split) == pytest.approx(np.mean(rows), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_cost_and_repeats_itself(network):
     made, config = network(GRU, epochs=4, learning_rate=0.01)
     first, again = made.run(config.seed), made.run(config.seed)
@@ -90,6 +91,7 @@ def test_training_lowers_the_cost_and_repeats_itself(network):
     assert set(first.metrics["reversal"]) == {"exact_match"}
 
 
+@pytest.mark.slow
 def test_bleu_is_that_of_sacrebleu_for_the_decoded_texts(suite):
     from relation_tf.training.task_trainer import TaskTrainer
 

@@ -236,6 +236,7 @@ def test_values_added_to_a_sweep_are_no_other_suite(tmp_path: Path) -> None:
     assert "with another title." in str(folder.change(tuning(RATES, title="New"), of_sweep=True))
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_an_extended_sweep_prints_no_note(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

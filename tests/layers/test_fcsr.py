@@ -97,6 +97,7 @@ def classifier(**arguments: Any) -> keras.Model:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_xla_does_not_change_training() -> None:
     """Use one graph for two lengths, with padding at the end and with a gap."""

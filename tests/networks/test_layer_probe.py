@@ -161,6 +161,7 @@ def test_places_windows_and_one_value() -> None:
     assert "Only 1 value passes from" in str(probe_layer(FirstValue))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [2, 4, 8])
 @pytest.mark.parametrize(
     "name", ["retention", "gated-linear-attention", "mamba2", "hgrn2", "mlstm"]

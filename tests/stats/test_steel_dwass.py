@@ -93,6 +93,7 @@ def drawn_samples(place):
     return groups
 
 
+@pytest.mark.slow
 def test_asymptotic_p_equals_that_of_scikit_posthocs():
     undefined = 0
     for place in range(1000):
