@@ -94,6 +94,7 @@ def test_short_name(mechanism, name):
 
 def test_suites_train_all_mechanisms_of_the_speed_suite():
     timed = {method.name for method in load_suite("mechanism-speed").methods()}
+    timed.remove("contextualizer")  # It has one vector for the text.
     for name in ("diagnostics", "diagnostics-small"):
         suite = load_suite(name)
         assert {method.name for method in suite.methods()} == timed
@@ -103,6 +104,13 @@ def test_suites_train_all_mechanisms_of_the_speed_suite():
         assert abilities == {each.isolates for each in DIAGNOSTICS.values()}
     text = (resources.files("relation_tf.suites") / "diagnostics-small.toml").read_text("utf-8")
     assert len(tomllib.loads(text)["method"]) == len(timed)
+
+
+def test_costs_are_those_of_the_layers_with_scores():
+    timed = {method.name: method.options for method in load_suite("mechanism-speed").methods()}
+    scored = {method.name: method.options for method in load_suite("modern").methods()}
+    assert {*timed} == {*scored, "local-attention"}
+    assert {name: timed[name] for name in scored} == scored
 
 
 def test_gmlp_reads_all_texts_of_the_suite():
