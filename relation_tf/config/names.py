@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relation_tf.config.facts import SuiteFacts
 from relation_tf.config.method import NAME_PATTERN
-from relation_tf.errors import UnknownNameError, did_you_mean, join_names
+from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import METRICS, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.task import Task
@@ -67,7 +67,7 @@ def _check_listed_tasks(suite: Suite) -> None:
             raise ValueError(f"key 'group': must be names of tasks. Received: {name!r:.80}")
         try:
             suite.find_task(name)
-        except UnknownNameError as error:
+        except (DataError, UnknownNameError) as error:
             raise ValueError(f"key {key!r}: {error}") from error
     if twice := _repeated(name for task in suite.tasks for name in suite.find_task(task).scored):
         raise ValueError(

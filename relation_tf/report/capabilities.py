@@ -15,13 +15,13 @@ from relation_tf.report.learned import (
     NEEDED,
     chance_of,
     diagnostic_of,
+    known_diagnostic,
     perfect_score,
     rule_of,
     share_of,
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
@@ -105,7 +105,7 @@ class Capabilities:
         shares = {row.task: row.share for row in rows_of(own)}
         series: dict[tuple[str, str], list[tuple[int, float]]] = {}
         for task, share in shares.items():
-            diagnostic = DIAGNOSTICS[task]
+            diagnostic = known_diagnostic(task)
             if diagnostic.amount is not None:
                 noun, number = diagnostic.amount
                 series.setdefault((diagnostic.isolates, noun), []).append((number, share))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make
+from relation_tf.tasks.diagnostics.presets import find_diagnostic, make
 from relation_tf.tasks.diagnostics.rows import Diagnostic
 
 NEEDED = 0.5
@@ -20,7 +20,11 @@ def diagnostic_of(name: str) -> str | None:
         >>> diagnostic_of("needle-64-depth0"), diagnostic_of("CoLA")
         ('needle-64', None)
     """
-    return next((task for task in DIAGNOSTICS if name in DIAGNOSTICS[task].scored), None)
+    for task in (name, name.rpartition("-")[0]):
+        found = find_diagnostic(task)
+        if found is not None and name in found.scored:
+            return task
+    return None
 
 
 @cache
@@ -31,7 +35,7 @@ def chance_of(name: str) -> float:
         >>> round(chance_of("parity"), 2)
         0.51
     """
-    task = _known(name)
+    task = known_diagnostic(name)
     return make(task.name).chance(task.scored[name])
 
 
@@ -46,17 +50,21 @@ def rule_of(name: str) -> float:
         >>> round(rule_of("mqar-32-2-v32"), 2)
         0.53
     """
-    task = _known(name)
+    task = known_diagnostic(name)
     split = task.scored[name]
     return task.best_rule(make(task.name), "test" if "depth" in split else split)
 
 
-def _known(name: str) -> Diagnostic:
-    """Return the task of a test set, or raise if there is none."""
-    task = diagnostic_of(name)
-    if task is None:
+def known_diagnostic(name: str) -> Diagnostic:
+    """Return the diagnostic task of a test set.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    found = find_diagnostic(diagnostic_of(name) or "")
+    if found is None:
         raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
-    return DIAGNOSTICS[task]
+    return found
 
 
 def share_of(score: float, name: str) -> float:

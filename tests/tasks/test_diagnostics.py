@@ -12,8 +12,9 @@ from statistics import median
 import numpy as np
 import pytest
 
+from relation_tf.errors import DataError
 from relation_tf.tasks import find_source, find_task, load_task
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, find_diagnostic
 from relation_tf.tasks.diagnostics.recall import memorize
 from relation_tf.tasks.diagnostics.rows import LabelledTokens
 
@@ -114,7 +115,9 @@ ANSWERS: dict[str, Answer] = {
 
 @cache
 def made(name: str) -> LabelledTokens:
-    return replace(DIAGNOSTICS[name], train=400, held_out=60).make()
+    task = find_diagnostic(name)
+    assert task is not None
+    return replace(task, train=400, held_out=60).make()
 
 
 def rows(name: str, split: str) -> list[tuple[list[str], list[str]]]:
@@ -153,6 +156,61 @@ def test_no_training_row_is_in_another_split(name: str) -> None:
     train = {row.tobytes() for row in splits["train"].ids}
     for split in ("dev", "test"):
         assert not train & {row.tobytes() for row in splits[split].ids}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "length"),
+    [("recall-n24", recalled, 24), ("sort-n5", ANSWERS["sort"], 10),
+     ("count-n40", ANSWERS["count"], 41), ("compress-n12", ANSWERS["compress-small"], 12),
+     ("selective-copy-n20-c6", ANSWERS["selective-copy-small"], 20),
+     ("needle-37", ANSWERS["needle-16"], 37), ("dyck-n20", innermost, 20)],
+)  # fmt: skip
+def test_a_name_has_the_sizes_of_the_task(name: str, answer: Answer, length: int) -> None:
+    task = find_task(name)
+    assert task.name == name
+    small = {split: rows(name, split)[:40] for split in made(name).splits}
+    for text, labels in (row for each in small.values() for row in each):
+        assert [*labels] == [each or "-" for each in answer(text)], text
+    assert {len(text) for text, _ in small["test"]} == {length}
+
+
+def test_a_name_has_the_number_of_pairs_and_symbols() -> None:
+    found = find_diagnostic("mqar-48-3-v16")
+    assert found is not None
+    assert (found.length, found.amount, found.source.size) == (48, ("pairs", 3), 17)
+    assert find_diagnostic("mqar-64-4-v64") is DIAGNOSTICS["mqar-64-4-v64"]
+    assert find_diagnostic("mqar-64-4x") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("mqar-15-4", "4 pairs need at least 16 tokens"),
+     ("mqar-64-4-v6", "4 pairs need at least 8 symbols"),
+     ("recall-n9", "must be a multiple of 2, at least 8"),
+     ("fuzzy-recall-n18", "a multiple of 4, at least 16"),
+     ("selective-copy-n9-c5", "at least 10 tokens"), ("memorize-n9-k4", "must be even"),
+     ("needle-5", "at least 6 tokens"), ("count-n8", "more than 8 tokens")],
+)  # fmt: skip
+def test_impossible_sizes_are_one_line(name: str, said: str) -> None:
+    with pytest.raises(DataError, match=f"^task {name}: .*{said}") as error:
+        find_task(name)
+    assert "\n" not in str(error.value)
+
+
+def test_all_values_of_memorized_facts_differ() -> None:
+    known = {
+        (before, label)
+        for text, labels in rows("memorize-small", "train")
+        for before, label in zip(text, labels[1:], strict=False)
+        if label != "-"
+    }
+    assert len(known) == len({key for key, _ in known}) == len({value for _, value in known}) == 32
+
+
+def test_six_tasks_have_the_number_of_rows_of_mad() -> None:
+    names = ["recall", "noisy-recall", "fuzzy-recall", "selective-copy", "memorize", "compress"]
+    sizes = {(DIAGNOSTICS[name].train, DIAGNOSTICS[name].held_out) for name in names}
+    assert sizes == {(12_800, 1_280)}
 
 
 @pytest.mark.parametrize("name", ["parity", "sort", "induction", "majority"])
@@ -248,7 +306,8 @@ def test_a_task_is_loaded_with_labels_of_tokens() -> None:
     texts, labels = task.splits["test"].inputs
     np.testing.assert_array_equal(texts.lengths, labels.lengths)
     assert task.validation == "dev"
-    assert task.scored == {"recall-small": "test"}
+    longer = {f"recall-small-{times}x": f"{times}x" for times in (2, 4, 8)}
+    assert task.scored == {"recall-small": "test", **longer}
     assert task.targets is not None
     assert task.targets.size == 9
 

@@ -13,7 +13,7 @@ from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph,
 from relation_tf.report.capabilities import LEVELS, Capabilities, capabilities
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.learned import NEEDED, perfect_score
+from relation_tf.report.learned import NEEDED, known_diagnostic, perfect_score
 from relation_tf.report.pictures.capabilities import (
     MARKS,
     depth_picture,
@@ -24,7 +24,6 @@ from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
 from relation_tf.stats.presentation import count
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 _MOST_DESCRIBED = 6  # methods with a paragraph
 _STATES = (
@@ -102,7 +101,7 @@ def _tasks(found: Capabilities) -> Table:
     simple = found.table.drop_duplicates("task").set_index("task")[["chance", "rule"]]
     rows = []
     for task in found.tasks:
-        cells = [task, DIAGNOSTICS[task].isolates, *simple.loc[task].map("{:.1f}".format)]
+        cells = [task, known_diagnostic(task).isolates, *simple.loc[task].map("{:.1f}".format)]
         shown = [reference.get(task, "")] if found.reference is not None else []
         rows.append(Row([*cells, *shown], task=task))
     return Table("Table: diagnostic tasks", columns, rows)
@@ -112,7 +111,7 @@ def _depths(found: Capabilities) -> pd.DataFrame:
     """Return the scores by length and depth, see `depth_picture`."""
     return pd.DataFrame(
         [
-            {**row, "length": DIAGNOSTICS[row["of"]].length, "depth": int(match[1])}
+            {**row, "length": known_diagnostic(row["of"]).length, "depth": int(match[1])}
             for row in found.further.to_dict("records")
             if (match := re.fullmatch(r"depth(\d+)", row["suffix"]))
         ]
@@ -135,7 +134,7 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
     """Return the scores on tasks of several sizes against the size of the state."""
     panels = []
     for task in found.tasks:
-        amount = DIAGNOSTICS[task].amount
+        amount = known_diagnostic(task).amount
         own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
         if amount is None or len(own) < 2:
             continue

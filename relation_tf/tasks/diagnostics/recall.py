@@ -135,7 +135,7 @@ def selective_copy(
 def memorize(
     random: Generator, rows: int, length: int, *, keys: int, query: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw keys whose values are the same in all texts and must be learned.
+    """Draw keys whose values are the same in all texts and must be learned; all values differ.
 
     Args:
         random: Source of randomness.
@@ -144,7 +144,7 @@ def memorize(
         keys: Number of keys and of values; key k has id k, value v has label v.
         query: Id that replaces each value.
     """
-    value_of = np.random.default_rng(keys).integers(1, keys + 1, keys + 1)
+    value_of = np.append(0, np.random.default_rng(keys).permutation(keys) + 1)
     chosen = random.integers(1, keys + 1, (rows, length // 2))
     ids = np.stack([chosen, np.full_like(chosen, query)], axis=2).reshape(rows, -1)
     labels = np.zeros_like(ids)
