@@ -9,16 +9,23 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads, one_of
-from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
+from relation_tf.layers.causal import CausalMixer, aligned
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.dropout import dropout_mask
+from relation_tf.layers.feature_maps import FEATURE_MAPS, apply_map, identities, one_at_masked
 from relation_tf.layers.heads import join_heads, split_heads
+from relation_tf.layers.linear_products import (
+    causal_scores,
+    dropped_for_one,
+    factors,
+    through_scores,
+)
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
 from relation_tf.layers.normalization import rms_normalize
+from relation_tf.layers.slicing import transposed
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _NORMALIZATIONS = ("none", "sum", "rms", "released_code")
-_FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -194,7 +201,7 @@ class LinearAttention(CausalMixer):
             feature_map = keras.saving.deserialize_keras_object(feature_map)
         self.feature_map = feature_map
         if not callable(feature_map):
-            one_of("feature_map", feature_map, _FEATURE_MAPS)
+            one_of("feature_map", feature_map, FEATURE_MAPS)
         self.num_heads = number_of_heads(num_heads, self.units)
         self._check_combination()
 
@@ -226,7 +233,7 @@ class LinearAttention(CausalMixer):
             self.query_map, self.key_map = (
                 self.add_weight(
                     shape=(self.num_heads, width, width),
-                    initializer=_identities,
+                    initializer=identities,
                     regularizer=self.kernel_regularizer,
                     name=name,
                 )
@@ -246,14 +253,17 @@ class LinearAttention(CausalMixer):
             return self._mix_causal(query, value, q, keys)
         key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
         algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
+        projection = (self.value_kernel, self.value_bias)
         if algorithm == "scores":
-            output = self._through_scores(q, keys, value)
+            output = through_scores(q, keys, value, *projection)
         else:
-            left, right = self._factors(algorithm, keys, value)
+            left, right = factors(algorithm == "factored", keys, value, *projection)
             if self.drops(training) and query.shape[1] == 1:
-                output = self._dropped_for_one(q, left, right)
+                shape = (ops.shape(q)[0], q.shape[2], self.units)
+                mask = dropout_mask(shape, self.dropout, self.seed_generator)
+                output = dropped_for_one(q, left, right, mask, self.dropout)
             else:
-                state = self.drop(ops.matmul(ops.transpose(left, (0, 2, 1)), right), training)
+                state = self.drop(ops.matmul(transposed(left), right), training)
                 output = ops.matmul(q, state)
         return self._normalized(output, query, ops.matmul(q, key_sum))
 
@@ -264,7 +274,7 @@ class LinearAttention(CausalMixer):
         q = affine(query, self.query_kernel, self.query_bias)
         keys = affine(value, self.key_kernel, self.key_bias)
         if callable(self.feature_map):  # It or its derivative may not be finite at zero.
-            q, keys = _one_at_masked(q, query_mask), _one_at_masked(keys, value_mask)
+            q, keys = one_at_masked(q, query_mask), one_at_masked(keys, value_mask)
         q, keys = self._mapped(q, self.query_map), self._mapped(keys, self.key_map)
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
@@ -278,22 +288,7 @@ class LinearAttention(CausalMixer):
 
     def _mapped(self, x: Any, matrix: Any) -> Any:
         """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
-        x = to_float32(x)
-        if callable(self.feature_map):
-            return self.feature_map(x)
-        if self.feature_map == "elu":
-            # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
-            return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
-        if self.feature_map == "relu":
-            return ops.relu(x)
-        if self.feature_map == "identity":
-            return x
-        heads = ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.units // self.num_heads))
-        if matrix is not None:
-            heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
-            heads = ops.concatenate([heads, -heads], axis=-1)
-        heads = softmax(heads)
-        return ops.reshape(heads, (*ops.shape(x)[:2], self.num_heads * heads.shape[-1]))
+        return apply_map(self.feature_map, to_float32(x), self.num_heads, matrix)
 
     def _mix_heads(self, query: Any, value: Any, q: Any, keys: Any, training: bool) -> Any:
         """Compute equations 5-6 for each head, with heads as rows of the batch."""
@@ -302,15 +297,15 @@ class LinearAttention(CausalMixer):
         if self.causal:
             weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
             algorithm = self._choose_causal(query.shape[1], self.units)
-            attend = _causal_scores if algorithm == "scores" else causal_linear_attention
+            attend = causal_scores if algorithm == "scores" else causal_linear_attention
             output = attend(q, keys, values)
         else:
             weight = ops.matmul(q, ops.sum(keys, axis=1)[..., None])
-            transposed = ops.transpose(keys, (0, 2, 1))
             if self._choose(query.shape[1], None, self.units, training) == "scores":
-                output = ops.matmul(ops.matmul(q, transposed), values)
+                output = ops.matmul(ops.matmul(q, transposed(keys)), values)
             else:
-                output = ops.matmul(q, self.drop(ops.matmul(transposed, values), training))
+                state = self.drop(ops.matmul(transposed(keys), values), training)
+                output = ops.matmul(q, state)
         return join_heads(self._normalized(output, query, weight), self.num_heads)
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
@@ -334,7 +329,7 @@ class LinearAttention(CausalMixer):
             values = ops.matmul(value, self.value_kernel)
             output = causal_linear_attention(q, keys, to_float32(values))
         else:
-            attend = _causal_scores if algorithm == "scores" else causal_linear_attention
+            attend = causal_scores if algorithm == "scores" else causal_linear_attention
             output = ops.matmul(attend(q, keys, to_float32(value)), to_float32(self.value_kernel))
         if self.value_bias is not None:
             output = output + weight * to_float32(self.value_bias)
@@ -361,41 +356,6 @@ class LinearAttention(CausalMixer):
         output = self._normalized(ops.matmul(q, total), x[:, None], weight)
         return ops.reshape(output, (-1, 1, self.units)), (total, key_sum)
 
-    def _factors(self, algorithm: str, keys: Any, value: Any) -> tuple[Any, Any]:
-        """Return factors `L` and `R` of `t(K)^T V = L^T R`, in float32 or wider.
-
-        `L` has the shape `(batch, inner, units)` and `R` the shape `(batch, inner, units)` or
-        `(inner, units)`; `inner` is the number of tokens or input features.
-        """
-        if algorithm == "direct":
-            return keys, to_float32(affine(value, self.value_kernel, self.value_bias))
-        left = ops.matmul(ops.transpose(to_float32(value), (0, 2, 1)), keys)
-        right = to_float32(self.value_kernel)
-        if self.value_bias is not None:
-            left = ops.concatenate([left, ops.sum(keys, axis=1, keepdims=True)], axis=1)
-            right = ops.concatenate([right, to_float32(self.value_bias)[None]], axis=0)
-        return left, right
-
-    def _dropped_for_one(self, q: Any, left: Any, right: Any) -> Any:
-        """Return `q dropout(L^T R)` for one query without forming `L^T R`.
-
-        With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
-        two products with it, forward and backward, replace three.
-        """
-        shape = (ops.shape(q)[0], q.shape[2], self.units)
-        mask = ops.cast(dropout_mask(shape, self.dropout, self.seed_generator), q.dtype)
-        mixed = ops.matmul(q * (1 / (1 - self.dropout)) * left, mask)
-        return ops.sum(mixed * right, axis=1, keepdims=True)
-
-    def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
-        """Return `(t(Q) t(K)^T) V` in float32 or wider."""
-        scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))  # (batch, queries, tokens)
-        mixed = ops.matmul(scores, to_float32(value))
-        output = ops.matmul(mixed, to_float32(self.value_kernel))
-        if self.value_bias is None:
-            return output
-        return output + ops.sum(scores, axis=-1, keepdims=True) * to_float32(self.value_bias)
-
     def _choose(
         self, num_queries: int | None, num_tokens: int | None, width: int, training: bool
     ) -> str:
@@ -412,19 +372,3 @@ class LinearAttention(CausalMixer):
         if num_tokens is not None and num_tokens <= chunk_of(self.units // self.num_heads):
             return "scores"
         return "factored" if width < self.units else "direct"
-
-
-def _one_at_masked(x: Any, mask: Any) -> Any:
-    """Replace masked tokens by one."""
-    return x if mask is None else ops.where(mask[..., None], x, ops.ones_like(x))
-
-
-def _identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """Return an identity matrix for each head."""
-    return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
-
-
-def _causal_scores(q: Any, keys: Any, values: Any) -> Any:
-    """Compute `(t(Q) t(K)^T, later tokens zero) V`."""
-    scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
-    return ops.matmul(ops.where(up_to_own(ops.shape(keys)[1]), scores, 0.0), values)

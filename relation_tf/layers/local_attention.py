@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import non_negative_integer, positive_integer
 from relation_tf.layers.causal import CausalMixer, aligned
-from relation_tf.layers.masking import (
-    close_up,
-    kept_before,
-    masked_softmax,
-    softmax_over,
-    spread_out,
-)
-from relation_tf.layers.slicing import join_chunks, part, split_tokens, tokens_at, transposed
+from relation_tf.layers.masking import close_up, kept_before, masked_softmax, spread_out
+from relation_tf.layers.slicing import tokens_at, transposed
+from relation_tf.layers.sliding_window import Tokens, Window, attend_in_windows
 from relation_tf.layers.token_mixer import Variant, affine
-
-_BLOCK = 32  # queries of a block, unless the window is larger
-
-
-class _Tokens(NamedTuple):
-    """Tokens with the unmasked ones first.
-
-    Attributes:
-        keys: Tensor of shape `(batch, tokens, units)`.
-        values: Tensor of shape `(batch, tokens, units)`.
-        count: Number of unmasked tokens, `(batch, 1)` or `(1, 1)`.
-        last: The last token that a query sees, `(batch, queries)` or with axes of length one.
-    """
-
-    keys: Any
-    values: Any
-    count: Any
-    last: Any
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -168,23 +145,25 @@ class LocalAttention(CausalMixer):
     def _queries(self, query: Any) -> Any:
         return affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
 
-    def _tokens(self, value: Any, mask: Any, last: Any) -> _Tokens:
+    def _tokens(self, value: Any, mask: Any, last: Any) -> Tokens:
         if mask is None:
             count = ops.reshape(ops.shape(value)[1], (1, 1))
         else:
             count = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
         keys = affine(value, self.key_kernel, self.key_bias)
         values = affine(value, self.value_kernel, self.value_bias)
-        return _Tokens(keys, values, count, count - 1 if last is None else last)
+        return Tokens(keys, values, count, count - 1 if last is None else last)
 
     def _mixed(
-        self, q: Any, mask: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
+        self, q: Any, mask: Any, tokens: Tokens, place: Any, training: bool, in_order: bool
     ) -> Any:
         """Compute all outputs; if `in_order`, query i is at place i."""
         some_global = self.global_tokens > 0 and not self.causal
         if some_global and q.shape[1] is not None and q.shape[1] <= self.global_tokens:
             return self._to_all(q, tokens, training)
-        output = self._in_windows(q, tokens, place, training, in_order)
+        dropped = partial(self.drop, training=training)
+        window = Window(self.window, self.global_tokens, self.causal)
+        output = attend_in_windows(q, tokens, place, window, in_order, dropped)
         if not some_global:
             return output
         first = (q if mask is None else close_up(q, mask))[:, : self.global_tokens]
@@ -196,51 +175,11 @@ class LocalAttention(CausalMixer):
         is_global = ops.logical_and(mask, number <= self.global_tokens)[..., None]
         return ops.where(is_global, tokens_at(first, index), output)
 
-    def _to_all(self, q: Any, tokens: _Tokens, training: bool) -> Any:
+    def _to_all(self, q: Any, tokens: Tokens, training: bool) -> Any:
         """Compute the outputs of global queries."""
         kept = ops.arange(ops.shape(tokens.keys)[1], dtype="int32") < tokens.count
         weights = masked_softmax(ops.matmul(q, transposed(tokens.keys)), kept)
         return ops.matmul(self.drop(weights, training), tokens.values)
-
-    def _block_size(self, num_tokens: Any) -> Any:
-        """Return the number of queries of a block: the window, or all tokens if they are fewer."""
-        if self.window <= _BLOCK:
-            return _BLOCK
-        if isinstance(num_tokens, int):
-            return max(_BLOCK, min(self.window, num_tokens))
-        return ops.maximum(_BLOCK, ops.minimum(self.window, num_tokens))
-
-    def _in_windows(
-        self, q: Any, tokens: _Tokens, place: Any, training: bool, in_order: bool
-    ) -> Any:
-        """Compute the outputs by blocks of queries, as if no query were global."""
-        length, size = ops.shape(q)[1], self._block_size(ops.shape(tokens.keys)[1])
-        num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
-        around = 2 if self.causal else 3  # blocks of tokens for a block of queries
-        last = tokens.last + ops.zeros_like(place)
-        q, place, last = (split_tokens(x, num_blocks, size) for x in (q, place, last))
-        rank = place[:, :, :1] - size + ops.arange(around * size, dtype="int32")
-        near = (
-            partial(_neighbours, num_blocks=num_blocks, size=size, around=around)
-            if in_order
-            else partial(_taken, rank=rank)
-        )
-        keys, values = near(tokens.keys), near(tokens.values)
-        distance = ops.abs(place[..., None] - rank[:, :, None])
-        seen = ops.logical_and(distance < self.window, rank[:, :, None] >= 0)
-        if self.global_tokens:
-            keys, values = (
-                ops.concatenate([x, every[:, None, : self.global_tokens] + 0 * x[:, :, :1]], axis=2)
-                for x, every in ((keys, tokens.keys), (values, tokens.values))
-            )
-            first = ops.arange(ops.shape(tokens.keys[:, : self.global_tokens])[1], dtype="int32")
-            rank = ops.concatenate([rank, first + 0 * rank[:, :, :1]], axis=-1)
-            far = ops.abs(place[..., None] - first) >= self.window  # Others are in the window.
-            seen = ops.concatenate([seen, far], axis=-1)
-        seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
-        weights = softmax_over(ops.matmul(q, transposed(keys)), seen)
-        output = ops.matmul(self.drop(weights, training), values)
-        return join_chunks(output, length)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return empty buffers of keys and values, and the number of tokens."""
@@ -271,20 +210,3 @@ class LocalAttention(CausalMixer):
         seen = ops.concatenate([in_window, before], axis=1)
         scores = ops.matmul(self._queries(x), transposed(keys))
         return ops.matmul(masked_softmax(scores, seen), values), (*buffers, count)
-
-
-def _neighbours(x: Any, num_blocks: Any, size: int, around: int) -> Any:
-    """Return for each block the tokens of the block before it, its own and perhaps the next."""
-    missing = (num_blocks + around - 2) * size - ops.shape(x)[1]
-    x = ops.pad(x, ((0, 0), (size, missing), (0, 0)))
-    x = ops.reshape(x, (-1, num_blocks + around - 1, size, x.shape[-1]))
-    return ops.concatenate([part(x, i, num_blocks) for i in range(around)], axis=2)
-
-
-def _taken(x: Any, rank: Any) -> Any:
-    """Return the tokens of the ranks, `(batch, blocks, ranks, width)`; others are undefined."""
-    index = ops.clip(rank, 0, ops.shape(x)[1])
-    x = ops.pad(x, ((0, 0), (0, 1), (0, 0)))  # for zero tokens
-    batch, num_blocks, size = ops.shape(rank)  # no -1: the batch may be empty
-    taken = tokens_at(x, ops.reshape(index, (batch, num_blocks * size)))
-    return ops.reshape(taken, (batch, num_blocks, size, x.shape[-1]))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import LocalAttention
+from relation_tf.layers.sliding_window import block_size
 from tests.backends import array, close, started, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
@@ -62,8 +63,7 @@ def test_an_empty_batch_with_another_value() -> None:
 
 
 def test_a_long_window_has_blocks_as_long_as_the_text() -> None:
-    layer = built(False, 500, 0)
-    assert [layer._block_size(length) for length in (1, 40, 600)] == [32, 40, 500]
+    assert [block_size(500, length) for length in (1, 40, 600)] == [32, 40, 500]
 
 
 @pytest.mark.tensorflow
