@@ -149,7 +149,7 @@ def _check_onnx(trained: TrainedModel, path: Path) -> None:
         (found,) = session.run(None, dict(zip(names, ids, strict=True)))
         expected = np.array(trained.model(ids[0] if len(ids) == 1 else ids, training=False))
         worst = np.abs(found - expected).max()
-        if not worst <= _TOLERANCE:
+        if not worst <= _TOLERANCE * max(1.0, np.abs(expected).max()):  # logits may be large
             raise ValueError(f"its outputs differ by {worst:.1e} at {length} tokens")
 
 

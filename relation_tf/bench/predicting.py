@@ -195,11 +195,13 @@ def _predict_group(
             # If the process is killed before the end, the old checksums must not name new files.
             write_result(run.folder, result, changing=("predictions", "manifest.json"))
             write_predictions(run.folder / "predictions", trainer, answers)
-            predicted = {
-                **run.manifest["data"],
-                "rows": {name: len(split) for name, split in trainer.task.splits.items()},
+            before = run.manifest["data"]
+            rows = {name: len(split) for name, split in trainer.task.splits.items()}
+            predicted = {  # A test file that is absent now keeps what was recorded.
+                **before,
+                "rows": before.get("rows", {}) | rows,
                 "digest": trainer.task.digest,
-                "digests": dict(trainer.task.digests),
+                "digests": before.get("digests", {}) | dict(trainer.task.digests),
             }
             write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
             write_result(run.folder, result)

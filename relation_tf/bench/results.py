@@ -149,7 +149,7 @@ class Results:
 
         The whole suite, if there are none. Reports of a part of a suite show only this part.
         """
-        failed = [run.split("/") for run, _ in self.failures]
+        failed = [parts_of(run) for run, _ in self.failures]
         if not self.runs and not failed:
             return self.suite
         tasks = {*(run["task"] for run in self.runs), *(task for task, *_ in failed)}
@@ -168,7 +168,7 @@ class Results:
             return names.get(str(name), str(name))
 
         def other_run(run: str) -> str:
-            task, method, seed = run.split("/")
+            task, method, seed = parts_of(run)
             return f"{task}/{new(method)}/{seed}"
 
         methods = [
@@ -196,7 +196,7 @@ class Results:
             self,
             suite=self.suite.model_copy(update={"method": own, "families": None}),
             runs=[run for run in self.runs if run["method"] in methods],
-            failures=[(run, error) for run, error in self.failures if run.split("/")[1] in methods],
+            failures=[(run, error) for run, error in self.failures if parts_of(run)[1] in methods],
             configs=[config for config in self.requested if config.method in methods],
             failing_layers={k: v for k, v in self.failing_layers.items() if k in methods},
         )
@@ -331,6 +331,18 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     path = folder / RESULT
     return _checked(path, read_json(path), _Result)
+
+
+def parts_of(run: str) -> tuple[str, str, str]:
+    """Return task, method and seed of the name of a run; `compare` gives methods names with `/`.
+
+    Example:
+        >>> parts_of("RTE/relation (runs/a)/seed-1")
+        ('RTE', 'relation (runs/a)', 'seed-1')
+    """
+    task, _, others = run.partition("/")
+    method, _, seed = others.rpartition("/")
+    return task, method, seed
 
 
 def _name(folder: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relation_tf.bench.results import Results
+from relation_tf.bench.results import Results, parts_of
 from relation_tf.files import align
 
 
@@ -68,7 +68,7 @@ class SuiteStatus:
         """
         requested = Counter((config.task, config.method) for config in results.requested)
         done = Counter((run["task"], run["method"]) for run in results.runs)
-        failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
+        failed = Counter(parts_of(run)[:2] for run, _ in results.failures)
         keys = [
             (task, str(m.name)) for task in results.suite.tasks for m in results.suite.methods()
         ]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.results import Results, read_results, score_of
+from relation_tf.bench.results import Results, parts_of, read_results, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.run import RunConfig
@@ -176,7 +176,7 @@ def _named(pairs: Iterable[tuple[str, str]]) -> str:
 def _reason(sweep: Sweep, results: Results, pairs: Iterable[tuple[str, str]]) -> str:
     """Return why the first run of tasks and methods failed, in brackets; empty if none did."""
     names = {(task, name) for task, method in pairs for name, _ in _variants(sweep, method)}
-    failed = (why for run, why in results.failures if tuple(run.split("/")[:2]) in names)
+    failed = (why for run, why in results.failures if parts_of(run)[:2] in names)
     return next((f" ({why:.160})" for why in failed), "")
 
 

@@ -424,10 +424,15 @@ def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]
     """Add the label of its source to each method that several sources have or request."""
     names = [{*source.scores.methods, *source.requested()} for source in sources]
     times = Counter(name for own in names for name in own)
-    return [
-        source.renamed({name: f"{name} ({source.label})" for name in own if times[name] > 1})
-        for source, own in zip(sources, names, strict=True)
-    ]
+    renamed = []
+    for source, own in zip(sources, names, strict=True):
+        new = {name: f"{name} ({source.label})" for name in own if times[name] > 1}
+        if taken := sorted({*new.values()} & {*times}):
+            raise OptionError(
+                "labels", f"must not make the name of another method. Received: {taken[0]!r}"
+            )
+        renamed.append(source.renamed(new))
+    return renamed
 
 
 def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | None:

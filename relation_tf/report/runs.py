@@ -103,7 +103,11 @@ def read_runs(folder: Path) -> pd.DataFrame:
     if not file.exists():
         return pd.DataFrame()
     try:
-        runs = pd.read_csv(file, dtype={"task": str, "method": str})
+        others = {*pd.read_csv(file, nrows=0).columns} - {"task", "method"}
+        runs = pd.read_csv(  # A method may have a name such as "None".
+            file, dtype={"task": str, "method": str}, keep_default_na=False,
+            na_values={key: ["", "nan"] for key in others},
+        )  # fmt: skip
     except (OSError, ValueError) as error:
         raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
     if not {"task", "method", "seed", "status", *COSTS} <= {*runs.columns}:

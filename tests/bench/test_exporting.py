@@ -24,7 +24,7 @@ from relation_tf.bench import export_model, exporting, run_suite
 from relation_tf.bench.checksums import write_result
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
-from relation_tf.networks import sequence_classifier
+from relation_tf.networks import sequence_classifier, token_classifier
 from relation_tf.registry import MECHANISMS
 from relation_tf.stats.summary import mean_interval
 
@@ -234,6 +234,21 @@ def test_the_command(runs, tmp_path, monkeypatch, capsys):
     assert "not the folder of a run" in capsys.readouterr().err
     assert typed(runs["CoLA"], "--format", "pickle", "--out", tmp_path / "other") == 2
     assert "'keras', 'saved-model', 'onnx', 'safetensors'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_rounding_is_relative_to_large_outputs(tmp_path):
+    has("onnx", "tf2onnx", "onnxruntime")
+    keras.utils.set_random_seed(1)
+    model = token_classifier("relation", 64, 32, embedding_dim=64, units=64)
+    for name, factor in (("output", 32), ("embedding", 160)):
+        layer = model.get_layer(name)
+        layer.set_weights([factor * weight for weight in layer.get_weights()])
+    stub = SimpleNamespace(
+        model=model, vocabulary=SimpleNamespace(size=64), config=SimpleNamespace(method="relation")
+    )
+    assert np.abs(model(exporting._some_ids(stub, 40)[0])).max() > 100
+    exporting._write_onnx(stub, tmp_path)
 
 
 @pytest.mark.slow

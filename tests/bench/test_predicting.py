@@ -133,6 +133,24 @@ def test_a_changed_test_file_is_predicted_again(folder, small_glue):
     assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
 
 
+def test_a_file_that_was_absent_for_a_while_is_predicted_again(tmp_path, small_glue):
+    data = tmp_path / "data"
+    shutil.copytree(small_glue / "MNLI", data / "MNLI")
+    run_suite(MNLI, tmp_path / "runs", data=data, quiet=True)
+    matched, other = (data / "MNLI" / f"test_{name}.tsv" for name in ("matched", "mismatched"))
+
+    def shorten(file, rows):
+        file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[:rows]), "utf-8")
+
+    other.rename(tmp_path / "kept.tsv")
+    shorten(matched, 4)
+    predict_missing(tmp_path / "runs", data)
+    (tmp_path / "kept.tsv").rename(other)
+    shorten(other, 3)
+    (added,) = predict_missing(tmp_path / "runs", data).added.values()
+    assert added == ["MNLI-mm"]
+
+
 def test_runs_that_cannot_be_predicted(folder, small_glue):
     made = predict_missing(folder / "runs", folder / "data")
     assert made.added == {}

@@ -225,6 +225,17 @@ def test_dropped_runs_of_a_task_with_the_name_of_a_trained_one():
     assert report.context.verdicts.tasks["MNLI"]["verdict"].tolist() == ["inconclusive"]
 
 
+@pytest.mark.parametrize("name", ["None", "NA", "nan"])
+def test_a_method_with_the_name_of_a_missing_value_keeps_its_failed_runs(name, tmp_path):
+    table = long_table(methods=["a", name], seeds=6)
+    table.loc[table["method"] == name, "score"] += 0.3
+    table.loc[11, "score"] = float("nan")
+    first = compare(table, reference="a", drop_failed=True)
+    first.write(tmp_path / "first")
+    again = compare(tmp_path / "first", reference="a")
+    assert again.context.verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
+
+
 def test_a_method_with_dropped_runs_is_never_better():
     table = long_table(methods=["a", "b"], seeds=6)
     table.loc[table["method"] == "b", "score"] += 0.3

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 import relation_tf
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.files import write_bytes, write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.joining import join
@@ -143,6 +143,25 @@ def test_unfinished_methods_of_two_sources_stay_apart(before, suite_of, fabricat
     assert not runs.duplicated(["task", "method", "seed"]).any()
     assert set(runs[runs["status"] == "not done"]["method"]) == {"baseline (after)"}
     assert report.context.answer[0] == "Preliminary: 30 of 40 runs are done, 10 not done."
+
+
+def test_labels_with_slashes_keep_failed_runs(before, suite_of, fabricate):
+    score = scored({"baseline": 0.5, "relation": 0.9})
+    failed = lambda run, *_: None if (run.method, run.seed) == ("relation", 1) else score(run)  # noqa: E731
+    suite = suite_of(method=TWO)
+    after = fabricate(suite, failed, name="after")
+    lost = next(config for config in suite.runs() if failed(config) is None)
+    write_json(RunFolder(after).start(lost) / "error.json", {"error": "DataError: no file"})
+    context = compare(before, after, labels=["runs/a", "runs/b"]).context
+    assert [run for run, _ in context.results.failures] == [f"{lost.task}/relation (runs/b)/seed-1"]
+    assert context.results.only(["relation (runs/b)"]).failures == context.results.failures
+
+
+def test_a_label_must_not_make_the_name_of_another_method(table_of):
+    one = table_of({"A": {"a": [0.5, 0.6], "a (y)": [0.9, 0.8]}})
+    two = table_of({"A": {"a": [0.1, 0.2]}})
+    with pytest.raises(OptionError, match=r"labels: must not .*another method.*'a \(y\)'"):
+        compare(one, two, labels=["x", "y"])
 
 
 def test_failed_methods_of_two_reports_stay_apart(before, suite_of, fabricate, tmp_path):

@@ -26,8 +26,8 @@ def by_window(made: LabelledTokens, split: str) -> float:
         split: Split to answer.
     """
     train, test = made.splits["train"], made.splits[split]
-    base = made.source.size
-    rules = zip(_keys(train, base), _keys(test, base), strict=True)
+    base, places = made.source.size, max(train.ids.shape[1], test.ids.shape[1])
+    rules = zip(_keys(train, base, places), _keys(test, base, places), strict=True)
     return max(_looked_up(known, train, asked, test) for known, asked in rules)
 
 
@@ -72,7 +72,7 @@ def by_seen_values(
     return found / int(np.count_nonzero(rows.labels))
 
 
-def _keys(rows: LabelledRows, base: int) -> Iterator[np.ndarray]:
+def _keys(rows: LabelledRows, base: int, places: int) -> Iterator[np.ndarray]:
     """Return for each rule a number per labelled token: what the rule knows of it."""
     row, place = np.nonzero(rows.labels)
     window = np.zeros(len(row), np.int64)
@@ -81,7 +81,7 @@ def _keys(rows: LabelledRows, base: int) -> Iterator[np.ndarray]:
         before = np.where(place >= distance, rows.ids[row, place - distance], 0)
         window = window * base + before
         yield window
-        yield window * rows.ids.shape[1] + place
+        yield window * places + place
 
 
 def _looked_up(
