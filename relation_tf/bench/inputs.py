@@ -89,8 +89,11 @@ def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None
         SuiteError: If no method of the suite uses the file, or requested runs lack it.
         DataError: If the file has no vectors of a width of the requested runs.
     """
-    if all(suite.settings_of(each)["embeddings"] == "random" for each in suite.methods()):
-        if glove is not None:
+    used = {suite.settings_of(each, task)["embeddings"]
+            for task in suite.tasks for each in suite.methods()}  # fmt: skip
+    if used == {"random"}:
+        swept = suite.sweep is not None and "embeddings" in suite.sweep.values
+        if glove is not None and not swept:  # a sweep can choose random embeddings
             raise SuiteError(
                 f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "
                 f"from word vectors. Received: --glove {glove}"

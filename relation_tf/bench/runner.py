@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from relation_tf.bench.evidence import shown_by_design
-from relation_tf.bench.groups import RunGroup, group_runs
+from relation_tf.bench.groups import RunGroup, check_methods, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
@@ -35,6 +35,7 @@ from relation_tf.bench.sweeping import (
     check_sweep,
     described,
     tune,
+    untested_variants,
 )
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
@@ -246,9 +247,14 @@ def plan_suite(
         chosen = outlook.latest
         latest = {run.key for run in chosen}
         pending = [run for run in pending if run.key in latest]
-    notes = [*_notes(request, made), *_refused(pending, made)]
     tuned = {(each.task, each.method) for each in suite.tuned}
-    if suite.sweep is not None and any((run.task, run.method) not in tuned for run in runs):
+    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
+    variants = untested_variants(suite, untuned) if untuned else []
+    notes = [*_notes(request, made), *_refused([*pending, *variants], made)]
+    if variants:
+        with tempfile.TemporaryDirectory() as scratch:
+            check_methods(variants, Path(scratch), made.distribution)
+    if suite.sweep is not None and untuned:
         num_seeds = len({run.seed for run in runs})
         ratio = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) / num_seeds
         notes.append(

@@ -20,7 +20,8 @@ from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.config.sweep import Sweep, Tuned, combination_name
+from relation_tf.config.sweep import Sweep, Tuned, combination_name, tuned_method
+from relation_tf.config.training import TrainingSettings
 from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
@@ -225,7 +226,7 @@ def tuning_suite(suite: Suite) -> Suite:
     methods, tuned = [], []
     for method in suite.methods():
         for name, settings in _variants(suite.sweep, method.name):
-            methods.append({**method.model_dump(), "name": name})
+            methods.append({**tuned_method(method, settings).model_dump(), "name": name})
             tuned += [{"task": task, "method": name, "settings": settings} for task in suite.tasks]
     overrides = {
         task: {**own.model_dump(exclude_none=True), "margin": None}
@@ -247,6 +248,22 @@ def tuning_suite(suite: Suite) -> Suite:
 def _variants(sweep: Sweep, method: str | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the name and the settings of a method with each combination."""
     return [(f"{method}-{combination_name(own)}", own) for own in sweep.combinations()]
+
+
+def untested_variants(suite: Suite, runs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Return a run of each method of a sweep with options or widths that may be invalid.
+
+    Args:
+        suite: A suite with `sweep`.
+        runs: The runs of the suite that need the sweep.
+    """
+    assert suite.sweep is not None
+    if suite.sweep.values.keys() <= TrainingSettings.model_fields.keys():
+        return []
+    methods = {run.method for run in runs}
+    names = {name for method in methods for name, _ in _variants(suite.sweep, method)}
+    variants = (run for run in tuning_suite(suite).runs() if run.method in names)
+    return [*{run.method: run for run in variants}.values()]
 
 
 def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
@@ -367,8 +384,8 @@ def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
     """Return which rows have settings."""
     same = pd.Series(True, table.index)
     for key, value in settings.items():
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and table[key].dtype.kind in "bif":
             same &= np.isclose(table[key], value, rtol=1e-9, atol=0)  # written and read
         else:
-            same &= table[key].map(str) == str(value)  # text
+            same &= table[key].map(str) == str(value)  # text, or texts and numbers
     return same

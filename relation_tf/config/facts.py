@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.method import Method
+from relation_tf.config.sweep import OPTIONS
 from relation_tf.registry import PROCEDURES, STOPPING_RULES
 from relation_tf.tasks.task import Task
 
@@ -35,6 +36,9 @@ class SuiteFacts:
         self.needs = STOPPING_RULES[suite.stopping].metrics
         self.keys = {"task", "method", "mechanism", "units", "size"}
         self.keys |= {option for method in self.methods for option in method.options}
+        # The tuned value depends on the task.
+        swept = () if suite.sweep is None else suite.sweep.values
+        self.keys -= {key.removeprefix(OPTIONS) for key in swept}
         self.compares = suite.test and PROCEDURES[suite.test].compares
         over_tasks = suite.test_over_tasks
         self.over_tasks = None if over_tasks is None else PROCEDURES[over_tasks]

@@ -181,8 +181,13 @@ class Method(BaseModel):
         """Common first part of the names that `expand` gives: the name or the mechanism's."""
         return self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
 
-    def expand(self) -> list[Self]:
-        """Return a named method for each width, size and combination of the grid."""
+    def expand(self, *, units_in_name: bool = True) -> list[Self]:
+        """Return a named method for each width, size and combination of the grid.
+
+        Args:
+            units_in_name: If False, a single width is not part of the name, because a sweep tunes
+                it.
+        """
         widths = self.units if isinstance(self.units, list) else [self.units]
         sizes = self.size if isinstance(self.size, list) else [self.size]
         methods = []
@@ -191,11 +196,12 @@ class Method(BaseModel):
         ):
             varied = dict(zip(self.grid, values, strict=True))
             parts = [self.stem]
-            if len(widths) > 1 or not (self.name or self.grid or self.size):
+            unnamed = not (self.name or self.grid or self.size)
+            if len(widths) > 1 or (unnamed and units_in_name):
                 parts.append(str(units))
             if size is not None and (len(sizes) > 1 or not self.name):
                 parts.append(size_name(size))
-            parts += [_value_name(option, value) for option, value in varied.items()]
+            parts += [value_name(option, value) for option, value in varied.items()]
             if self.sharing != "shared" and not self.name:
                 parts.append(self.sharing)
             if self.feature_projection and not self.name:
@@ -223,7 +229,7 @@ def size_name(size: int) -> str:
     return f"{size / 1e6:g}M" if size >= 100_000 else f"{size / 1e3:g}K"
 
 
-def _value_name(option: str, value: Any) -> str:
+def value_name(option: str, value: Any) -> str:
     """Return an option as part of a name: `k5` for `num_steps = 5`."""
     if isinstance(value, str):
         return value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relation_tf.config.facts import SuiteFacts
 from relation_tf.config.method import NAME_PATTERN
+from relation_tf.config.sweep import tuned_method
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import METRICS, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
@@ -196,6 +197,11 @@ def _tuned(facts: SuiteFacts) -> Iterator[_Fault]:
         yield from _unknown("tuned", choice.method, facts.names, expected)
         for key in choice.settings if swept else ():
             yield from _unknown("tuned", key, swept, f"settings of the sweep: {join_names(swept)}")
+        method = facts.methods[facts.names.index(choice.method)]
+        try:
+            tuned_method(method, choice.settings)
+        except ValueError as error:
+            raise ValueError(f"key 'tuned': {error} (method {method.name})") from error
 
 
 def _families(facts: SuiteFacts) -> Iterator[_Fault]:

@@ -14,7 +14,7 @@ from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
-from relation_tf.config.sweep import Sweep, Tuned
+from relation_tf.config.sweep import Sweep, Tuned, tuned_method
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.config.training import Margin, Override, TrainingSettings, name_in
 from relation_tf.errors import UnknownNameError
@@ -185,7 +185,11 @@ class Suite(TrainingSettings):
 
     def methods(self) -> list[Method]:
         """Return all methods, one per width, size and combination of a grid."""
-        return [method for entry in self.method for method in entry.expand()]
+        return [method for entry in self.method for method in self._expanded(entry)]
+
+    def _expanded(self, entry: Method) -> list[Method]:
+        swept = () if self.sweep is None else self.sweep.values
+        return entry.expand(units_in_name="units" not in swept)
 
     def find_methods(self, names: str | Iterable[str]) -> list[str]:
         """Return the methods that names mean, in the order of the suite.
@@ -207,7 +211,7 @@ class Suite(TrainingSettings):
         """
         found: dict[str, set[str]] = {}
         for entry in self.method:
-            own = [str(method.name) for method in entry.expand()]
+            own = [str(method.name) for method in self._expanded(entry)]
             for name in (entry.mechanism, entry.stem):
                 found.setdefault(name, set()).update(own)
         methods = [str(method.name) for method in self.methods()]
@@ -224,19 +228,20 @@ class Suite(TrainingSettings):
         plugins, methods = shaping_plugins(self.plugins), self.methods()
         return [
             RunConfig(
-                **self.settings_of(method, task),
-                **{key: getattr(method, key) for key in _OF_METHODS},
+                **settings,
+                **{key: getattr(tuned, key) for key in _OF_METHODS},
                 task=task,
                 custom_task=self._custom_task(task),
                 group=self._group(task),
                 metrics=self._override(task).get("metrics"),
                 method=str(method.name),
-                encoder_weights=self.encoder_weights(method),
+                encoder_weights=self.encoder_weights(tuned),
                 plugins=plugins,
                 seed=seed,
             )
             for task in self.tasks
             for method in methods
+            for settings, tuned in [(self.settings_of(method, task), self._tuned(method, task))]
             for seed in self.seeds
         ]
 
@@ -252,8 +257,13 @@ class Suite(TrainingSettings):
         """Return the training settings of a method, on a task if it is given."""
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         override = self._override(task) if task is not None else {}
-        training |= {key: value for key, value in override.items() if key in training}
-        return training | method.overrides | self.tuned_settings(task, str(method.name))
+        tuned = self.tuned_settings(task, str(method.name))
+        for own in (override, self._tuned(method, task).overrides, tuned):
+            training |= {key: value for key, value in own.items() if key in training}
+        return training
+
+    def _tuned(self, method: Method, task: str | None) -> Method:
+        return tuned_method(method, self.tuned_settings(task, str(method.name)))
 
     def tuned_settings(self, task: str | None, method: str) -> dict[str, Any]:
         """Return the settings that a sweep chose for a method on a task; empty if it has none."""

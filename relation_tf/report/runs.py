@@ -14,6 +14,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
+from relation_tf.config.sweep import OPTIONS
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, SOURCES
@@ -271,11 +272,13 @@ def failed_runs(
 def requested_methods(results: Results) -> list[dict[str, str]]:
     """Return mechanism, width and options of each method with runs, as requested by the suite."""
     configs = {(config.method, config.group is not None): config for config in results.requested}
-    settings = differing_settings(results)
+    settings, tuned = differing_settings(results), _tuned(results)
     methods = []
     for method in results.begun.methods():
         name, size = str(method.name), method.size
         options = [f"{key} {value}" for key, value in method.options.items()]
+        chosen = tuned.get(name, {})
+        options += [f"{key} {value}" for key, value in chosen.items() if key != "units"]
         options += [f"{key} {value}" for key, value in settings.get(name, {}).items()]
         if config := configs.get((name, True)):
             options.append(f"sharing {config.sharing}")
@@ -283,11 +286,12 @@ def requested_methods(results: Results) -> list[dict[str, str]]:
             options.append("feature projection")
         if (config := configs.get((name, False))) and config.pretrained is not None:
             options.append(f"start {config.encoder_weights}")
+        shown = size is None or method.sized_by != "units"
         methods.append(
             {
                 "method": name,
                 "mechanism": method.mechanism,
-                "units": str(method.units) if size is None or method.sized_by != "units" else "",
+                "units": chosen.get("units", str(method.units)) if shown else "",
                 "size": "" if size is None else f"{size:,} by {method.sized_by}",
                 "options": ", ".join(options),
             }
@@ -295,11 +299,29 @@ def requested_methods(results: Results) -> list[dict[str, str]]:
     return methods
 
 
+def _tuned(results: Results) -> dict[str, dict[str, str]]:
+    """Return the tuned units and options of each method, as text for all tasks together."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for each in results.suite.tuned:
+        for key, value in each.settings.items():
+            if _has_own_place(key):
+                texts = found.setdefault(each.method, {}).setdefault(key.removeprefix(OPTIONS), {})
+                texts[str(value)] = None
+    return {
+        name: {key: " or ".join(texts) for key, texts in own.items()} for name, own in found.items()
+    }
+
+
+def _has_own_place(key: str) -> bool:
+    """Return True for tuned settings that the table of methods shows for every method."""
+    return key == "units" or key.startswith(OPTIONS)
+
+
 def differing_settings(results: Results) -> dict[str, dict[str, str]]:
     """Return the training settings in which methods differ, as text by method and key."""
     found: dict[str, dict[str, str]] = {}
     tuned = [key for each in results.suite.tuned for key in each.settings]
-    for key in dict.fromkeys((*OF_METHODS, *tuned)):
+    for key in (key for key in dict.fromkeys((*OF_METHODS, *tuned)) if not _has_own_place(key)):
         values: dict[str, dict[str | None, None]] = {}
         for config in results.requested:
             value = getattr(config, key)

@@ -11,7 +11,14 @@ import pytest
 
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench.results import Results
-from relation_tf.bench.sweeping import _choices, already_tuned, choose, tune, tuning_suite
+from relation_tf.bench.sweeping import (
+    _choices,
+    already_tuned,
+    choose,
+    means_of,
+    tune,
+    tuning_suite,
+)
 from relation_tf.config import Suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError, UnknownNameError
@@ -222,6 +229,55 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
     tuned, kept = _choices(suite, tmp_path, table)
     assert {each.method: each.settings["learning_rate"] for each in tuned} == chosen
     assert len(kept) == sum(len({*own["score"]}) > 1 for _, own in table.groupby("method"))
+
+
+@pytest.mark.tensorflow
+def test_widths_and_options_are_tuned(tmp_path: Path) -> None:
+    methods = [{"mechanism": "attention"}, {"mechanism": "relation"}]
+    sweep = {"units": [4, 8], "options": {"num_heads": [1, 4]}, "seeds": [11]}
+    suite = asked(tasks=["WNLI"], method=methods, sweep=sweep, reference="relation", overrides={})
+    results = run_suite(suite, tmp_path, quiet=True)
+    chosen = {each.method: each.settings for each in results.suite.tuned}
+    assert [*chosen] == ["attention", "relation"]
+    for run in results.runs:
+        own = {"units": run["config"]["units"], "options.num_heads": run["config"]["options"]}
+        assert own == {**chosen[run["method"]], "options.num_heads": {
+            "num_heads": chosen[run["method"]]["options.num_heads"]}}  # fmt: skip
+    assert (tmp_path / "sweep" / "runs" / "WNLI" / "attention-8-heads4").is_dir()
+    page = str(make_report(results).markdown())
+    heads, units = (chosen["relation"][key] for key in ("options.num_heads", "units"))
+    assert f"| relation | relation | {units} | – | num\\_heads {heads} |" in page
+    assert "| Task | Method | options.num\\_heads | units 4 | units 8 |" in page
+
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert len(times) == 10
+    run_suite(suite, tmp_path, quiet=True)
+    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert already_tuned(suite, tmp_path).tuned == results.suite.tuned
+
+
+@pytest.mark.tensorflow
+def test_a_method_without_a_tuned_option_is_refused_before_the_sweep(tmp_path: Path) -> None:
+    suite = asked(sweep={"options": {"num_heads": [1, 2]}, "seeds": [11]}, tasks=["WNLI"],
+                  overrides={})  # fmt: skip
+    for command in (run_suite, plan_suite):
+        with pytest.raises(SuiteError, match=r"method baseline-8-heads1: unknown .* 'num_heads'"):
+            command(suite, tmp_path, quiet=True)
+    assert not [*tmp_path.rglob("result.json")]
+    plan_suite(suite, tmp_path, methods="relation", quiet=True)
+
+
+def test_options_of_texts_and_numbers_are_found_in_a_table(tmp_path: Path) -> None:
+    suite = asked(sweep={"options": {"kind": [2, "all", False, [2, 3]]}, "seeds": [11]})
+    assert suite.sweep is not None
+    rows = [
+        {"task": "WNLI", "method": "relation-8", "seed": 11, "score": place / 10, **own}
+        for place, own in enumerate(suite.sweep.combinations())
+    ]
+    table = pd.DataFrame(rows)
+    table.to_csv(tmp_path / "sweep.csv", index=False)
+    for each in (table, pd.read_csv(tmp_path / "sweep.csv")):
+        assert means_of(suite, each) == {("WNLI", "relation-8"): [0.0, 0.1, 0.2, 0.3]}
 
 
 def test_values_added_to_a_sweep_are_no_other_suite(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from relation_tf.bench.sweeping import tuning_suite
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
+from relation_tf.config.sweep import Sweep
 from relation_tf.errors import SuiteError
 
 SUITE: dict[str, Any] = {
@@ -33,7 +36,56 @@ def test_all_combinations_are_tried() -> None:
     [
         ({"sweep": {}}, "key 'sweep': must be one or more of learning_rate, .* with a list of"),
         ({"sweep": {"learning_rat": [1, 2]}}, r"not 'learning_rat' \(Did you mean 'learning_rate'"),
-        ({"sweep": {"tokens": ["word", "wordpiece"]}}, "keys among .*, not 'tokens'"),
+        ({"sweep": {"max_length": [8, 9]}}, r"keys among .*, not 'max_length' \(This key cannot"),
+        ({"sweep": {"size": ["1M", "2M"]}}, r"not 'size' \(This key cannot be tuned\)"),
+        ({"sweep": {"num_heads": [1, 4]}}, r"not 'num_heads' \(An .* is written options.num_hea"),
+        ({"sweep": {"options": {}}}, r"not 'options' \(Name the option, such as options.num_head"),
+        ({"sweep": {"options": {"window": 4}}}, "two or more values of 'options.window', not 4"),
+        (
+            {"sweep": {"options": {"window": [{"a": 1}, 2]}}},
+            "texts or numbers for 'options.window', not {'a'",
+        ),
+        (
+            {"sweep": {"options.window": [1, 2], "options": {"window": [1, 2]}}},
+            "different keys, not 'options.window' twice",
+        ),
+        (
+            {"sweep": {"options": {"options": ["a", "b"]}, "options.options.window": [1, 2]}},
+            "either 'options.options' or 'options.options.window', not both",
+        ),
+        ({"sweep": {"options": {"units": [1, 2]}}}, r"'units' must be left out.*relation-64\)"),
+        (
+            {
+                "method": [{"mechanism": "attention", "options": {"num_heads": 2}}],
+                "sweep": {"options": {"num_heads": [1, 4]}},
+            },
+            "'options.num_heads' of method attention-64: must not be set with sweep.options.num_",
+        ),
+        (
+            {
+                "method": [{"mechanism": "encoder", "options": {"options": {"window": 8}}}],
+                "sweep": {"options": {"options": {"window": [1, 4]}}},
+            },
+            "'options.options.window' of method encoder-64: must not be set with sweep.options.opt",
+        ),
+        ({"sweep": {"units": [0, 32]}}, r"values that 'units' allows, not 0 \(Input should be gre"),
+        ({"sweep": {"units": [[16], 32]}}, r"one number for 'units', not \[16\]"),
+        (
+            {"sweep": {"units": [16, 32]}, "method": [{"mechanism": "relation", "units": 8}]},
+            "'units' of method relation: must not be set with sweep.units, which tunes it. .* 8",
+        ),
+        (
+            {"sweep": {"units": [16, 32]}, "method": [{"mechanism": "relation", "size": "9K"}]},
+            "'size' of method relation-9K: must not be set with sweep.units, because the size det",
+        ),
+        (
+            {"sweep": {"units": [16, 32]}, "families": "units"},
+            "key 'families': must be one of mechanism, size, or lists",
+        ),
+        (
+            {"sweep": {"sharing": ["shared", "bi-channel"]}},
+            "key 'sweep.sharing': must not contain 'bi-channel', whose runs train several",
+        ),
         ({"sweep": {"dropout": [0.1]}}, r"a list of two or more values of 'dropout', not \[0.1\]"),
         (
             {
@@ -81,7 +133,28 @@ def test_all_combinations_are_tried() -> None:
             {"tuned": [{"task": "WNL", "method": "relation-64", "settings": {}}]},
             "key 'tuned': must be a task of the suite: CoLA, RTE. Received: 'WNL'",
         ),
-        ({"tuned": [{"task": "RTE", "method": "x", "settings": {"tokens": "word"}}]}, "not 'toke"),
+        ({"tuned": [{"task": "RTE", "method": "x", "settings": {"alpha": 0.1}}]}, "not 'alpha'"),
+        (
+            {
+                "sweep": None,
+                "tuned": [{"task": "RTE", "method": "relation-64", "settings": {"units": [8, 9]}}],
+            },
+            "one number for 'units'",
+        ),
+        (
+            {
+                "sweep": None,
+                "method": [{"mechanism": "encoder", "size": "9K", "sized_by": "num_layers"}],
+                "tuned": [
+                    {
+                        "task": "RTE",
+                        "method": "encoder-9K",
+                        "settings": {"options": {"num_layers": 2}},
+                    }
+                ],
+            },
+            r"key 'tuned': option 'num_layers' is set, but .* \(method encoder-9K\)",
+        ),
         (
             {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {"epochs": 3}}]},
             "key 'tuned': must be settings of the sweep: learning_rate, dropout. Received: 'epoc",
@@ -105,12 +178,86 @@ def test_tuned_settings_apply_to_one_method_and_task() -> None:
     }
 
 
+def test_options_are_merged_into_those_of_the_method() -> None:
+    encoder = {
+        "mechanism": "encoder",
+        "options": {"mechanism": "attention", "options": {"use_bias": True}},
+    }
+    sweep = {"options": {"num_layers": [1, 2], "options": {"num_heads": [1, 4]}}, "seeds": [11]}
+    suite = make_suite("mine", {**SUITE, "method": [encoder], "sweep": sweep})
+    assert suite.sweep is not None
+    assert [*suite.sweep.values] == ["options.num_layers", "options.options.num_heads"]
+    tuning = tuning_suite(suite)
+    assert [method.name for method in tuning.methods()] == [
+        "encoder-64-layers1-heads1", "encoder-64-layers1-heads4",
+        "encoder-64-layers2-heads1", "encoder-64-layers2-heads4",
+    ]  # fmt: skip
+    assert tuning.runs()[1].options == {
+        "mechanism": "attention",
+        "num_layers": 1,
+        "options": {"use_bias": True, "num_heads": 4},
+    }
+
+
+def test_a_table_and_dotted_keys_of_options_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = 'name = "mine"\ntasks = ["RTE"]\n[[method]]\nmechanism = "attention"\n[sweep]\n'
+    sweeps = []
+    for line in ("options.num_heads = [1, 4]", "options = { num_heads = [1, 4] }"):
+        path.write_text(text + line, encoding="utf-8")
+        sweeps.append(load_suite(path).sweep)
+    assert sweeps[0] == sweeps[1] == Sweep(options={"num_heads": [1, 4]})
+
+
+def test_tuned_widths_are_not_in_names() -> None:
+    suite = make_suite("mine", {**SUITE, "sweep": {"units": [16, 32]}, "reference": "relation"})
+    assert [method.name for method in suite.methods()] == ["relation", "attention"]
+    assert suite.find_methods("relation") == ["relation"]
+    assert [(run.method, run.units) for run in tuning_suite(suite).runs()[::4]][:2] == [
+        ("relation-16", 16), ("attention-16", 16),
+    ]  # fmt: skip
+    tuned = [{"task": "RTE", "method": "relation", "settings": {"units": 16}}]
+    runs = make_suite("mine", {**suite.model_dump(), "tuned": tuned}).runs()
+    assert {(run.task, run.method) for run in runs if run.units == 16} == {("RTE", "relation")}
+
+
+def test_keys_of_methods_can_be_tuned() -> None:
+    tokens = {"tokens": ["word", "wordpiece"]}
+    sweep = {**tokens, "vocabulary_size": [100, 200]}
+    suite = make_suite("mine", {**SUITE, "vocabulary_size": 300, "sweep": sweep})
+    tuning = tuning_suite(suite)
+    assert [(run.tokens, run.vocabulary_size) for run in tuning.runs()[:8:2]] == [
+        ("word", 100), ("word", 200), ("wordpiece", 100), ("wordpiece", 200),
+    ]  # fmt: skip
+    # Without a vocabulary in the sweep, that of the suite is not one of word pieces.
+    suite = make_suite("mine", {**SUITE, "vocabulary_size": 300, "sweep": tokens})
+    assert {run.vocabulary_size for run in tuning_suite(suite).runs()} == {None}
+
+
+def test_values_that_a_rule_refuses_are_refused_before_the_sweep() -> None:
+    suite = make_suite("mine", {**SUITE, "sweep": {"sharing": ["shared", "adversarial"]}})
+    with pytest.raises(SuiteError, match="sweep of suite mine: key 'sharing' of method relation-"):
+        tuning_suite(suite)
+
+
 def test_a_suite_with_a_sweep_can_be_written_and_read(tmp_path: Any) -> None:
     tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
     suite = make_suite("mine", {**SUITE, "tuned": tuned})
     path = tmp_path / "suite.toml"
     path.write_text(suite.to_toml(), encoding="utf-8")
     assert load_suite(path) == suite
+
+
+def test_tuned_options_can_be_written_and_read(tmp_path: Path) -> None:
+    tuned = [{"task": "RTE", "method": "relation-64", "settings": {"options": {"num_heads": 4}}}]
+    sweep = {"options": {"num_heads": [1, 4]}}
+    suite = make_suite("mine", {**SUITE, "sweep": sweep, "tuned": tuned})
+    path = tmp_path / "suite.toml"
+    path.write_text(suite.to_toml(), encoding="utf-8")
+    assert load_suite(path) == suite
+    options = {(run.task, run.method): run.options for run in suite.runs()}
+    assert options["RTE", "relation-64"] == {"num_heads": 4}
+    assert options["CoLA", "relation-64"] == options["RTE", "attention-64"] == {}
 
 
 def test_a_setting_of_the_call_is_not_swept() -> None:

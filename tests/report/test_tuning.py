@@ -30,7 +30,7 @@ def shown(
     """Return the section of a sweep of two keys, with 0.5 and 0.01 chosen and one failed run."""
     suite = make_suite("small", {
         "name": "small", "source": "miniglue", "tasks": ["CoLA"], "seeds": [1], "sweep": {**sweep},
-        "method": [{"name": name, "mechanism": "relation", "units": 8}
+        "method": [{"name": name, "mechanism": "relation"}
                    for name in ("mine", "without-runs")],
     })  # fmt: skip
     assert suite.sweep is not None
@@ -73,6 +73,18 @@ def test_the_figure_has_the_best_of_the_other_settings_at_each_value(tmp_path):
     )
     assert isinstance(note, Paragraph)
     assert "Figure: the best of the other settings at each value." in "".join(note.text)
+
+
+def test_options_of_layers_have_a_figure_and_columns(tmp_path):
+    sweep = {"units": [4, 8], "options": {"num_heads": [1, 2, 4]}, "seeds": [11]}
+    _, figure, table, _ = shown(tmp_path, sweep)
+    assert isinstance(figure, Figure)
+    (panel,) = figure.picture.panels
+    assert "validation score by options.num_heads: mine 30 at 1, 40 at 2" in panel.alt
+    assert isinstance(table, Table)
+    columns, ((*_, chosen, _), *_) = table.flat()[0], table.flat()[1][1:]
+    assert [column.heading for column in columns[2:4]] == ["units", "options.num_heads 1"]
+    assert (chosen.text, chosen.bold) == ("40.0", True)
 
 
 def test_two_values_have_no_figure(tmp_path):
