@@ -18,11 +18,39 @@ from relation_tf.report.learned import not_learned
 from relation_tf.report.runs import all_runs, read_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
-from relation_tf.stats.aggregates import Estimate
 from relation_tf.stats.spread import error_of_sum
 from relation_tf.tasks.generated import length_of
 
 _LEVEL = 0.95
+CONFIDENCE, RANGE = "95 % confidence interval", "range over seeds"
+"""Kinds of intervals of `MeanScore`."""
+
+
+class MeanScore(NamedTuple):
+    """Mean score with an interval.
+
+    Attributes:
+        value: The mean over seeds; over several tasks, the mean of their means.
+        low: Lower end of the interval; NaN if a task has one seed.
+        high: Upper end.
+        kind: `CONFIDENCE`, `RANGE` (over several tasks, the mean of the lowest scores of the tasks
+            to that of the highest), or empty if a task has one seed.
+    """
+
+    value: float
+    low: float
+    high: float
+    kind: str
+
+    @property
+    def half(self) -> float:
+        """Half of the confidence interval; NaN if there is none."""
+        return self.high - self.value if self.kind == CONFIDENCE else math.nan
+
+    @property
+    def seeds(self) -> tuple[float, float] | None:
+        """The lowest and the highest score, if they are the interval."""
+        return (self.low, self.high) if self.kind == RANGE else None
 
 
 class Measure(NamedTuple):
@@ -147,19 +175,18 @@ def collapsed_networks(scores: Scores, collapsed: pd.DataFrame) -> set[tuple[str
     return {(scores.network(task), method) for task, method in runs}
 
 
-def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, Estimate]]:
-    """Return mean scores with 95 % intervals over seeds, in the unit of the tables.
+def mean_scores(scores: Scores, collapsed: pd.DataFrame) -> dict[str, dict[str, MeanScore]]:
+    """Return mean scores with intervals over seeds, in the unit of the tables.
 
     Diagnostic tasks that the reference does not learn are left out, as in the verdicts.
 
     Args:
         scores: The scores.
-        collapsed: Result of `collapsed_runs`; a mean with such a run has no interval.
+        collapsed: Result of `collapsed_runs`; a mean with such a run has a range over seeds.
 
     Returns:
         "mean of N tasks" -> method -> mean, for the tasks that all methods have; task -> method ->
-        mean if there is one task, or if units or directions differ. Limits are NaN if there is no
-        interval.
+        mean if there is one task, or if units or directions differ.
     """
     unlearned = left_out(scores)
     common = {name: own for name, own in scores.common.items() if name not in unlearned}
@@ -191,22 +218,28 @@ def left_out(scores: Scores) -> list[str]:
     return [name for name in unlearned if name in scores.main_tasks]
 
 
-def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> Estimate:
-    """Return the mean over tasks of the means over seeds, with its 95 % interval over seeds.
+def mean_of(samples: Sequence[Sequence[float]], *, collapsed: bool = False) -> MeanScore:
+    """Return the mean over tasks of the means over seeds, with its interval over seeds.
 
     Args:
         samples: Scores of the seeds, by task. The degrees of freedom are Welch's.
         collapsed: If True, some runs learned nothing: a t interval covers the true mean too rarely,
-            so there is none.
+            so the interval is the range over seeds. So it is if the scores do not vary.
+
+    Example:
+        >>> mean_of([[0.5, 0.75, 1.0], [0.25, 0.5, 0.75]], collapsed=True)
+        MeanScore(value=0.625, low=0.375, high=0.875, kind='range over seeds')
     """
-    mean = float(np.mean([np.mean(own) for own in samples]))
-    if collapsed or min(map(len, samples)) < 2:
-        return Estimate(mean, math.nan, math.nan)
+    mean, low, high = (
+        float(np.mean([function(own) for own in samples])) for function in (np.mean, min, max)
+    )
+    if min(map(len, samples)) < 2:
+        return MeanScore(mean, math.nan, math.nan, "")
     error, freedom = error_of_sum([np.asarray(own) for own in samples])
-    if not error:
-        return Estimate(mean, math.nan, math.nan)
+    if collapsed or not error:
+        return MeanScore(mean, low, high, RANGE)
     half = float(stats.t.ppf((1 + _LEVEL) / 2, freedom)) * error / len(samples)
-    return Estimate(mean, mean - half, mean + half)
+    return MeanScore(mean, mean - half, mean + half, CONFIDENCE)
 
 
 def cheaper_and_no_worse(

@@ -236,12 +236,16 @@ def test_state_size(folder: Path) -> None:
     assert "KiB: size of the state of the causal form" in report.markdown()
 
 
-def test_a_mean_with_collapsed_runs_has_no_interval(folder: Path) -> None:
+def test_a_mean_with_collapsed_runs_has_a_range(folder: Path) -> None:
     lost = pd.DataFrame([{"task": "needle-64", "method": "relation", "seed": 1}])
     context = SimpleNamespace(scores=make_report(folder).context.scores, collapsed=lost)
     own = _intervals(cast("ReportContext", context), "needle-64")
-    assert math.isnan(own["relation"])
-    assert 0 < own["attention"] < 0.1
+    half, (low, high) = own["relation"]
+    assert math.isnan(half)
+    assert low < high
+    half, seeds = own["attention"]
+    assert 0 < half < 0.1
+    assert seeds is None
 
 
 def test_scores_of_tables_in_fractions_are_in_points(table_of: Any) -> None:

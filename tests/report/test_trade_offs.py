@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,8 +19,14 @@ from scipy import stats
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.report import Report, compare, make_report
-from relation_tf.report.trade_offs import mean_of, mean_scores, read_costs
-from relation_tf.stats import Estimate
+from relation_tf.report.trade_offs import (
+    CONFIDENCE,
+    RANGE,
+    MeanScore,
+    mean_of,
+    mean_scores,
+    read_costs,
+)
 from tests.report.conftest import Fabricate, MakeSuite
 
 MakeTable = Callable[..., pd.DataFrame]
@@ -53,7 +60,7 @@ def timed(fabricate: Fabricate, suite_of: MakeSuite) -> Path:
     return fabricate(suite, score=lambda *_: 1.0, change=change, name="timed")
 
 
-def _mean_scores(report: Report) -> dict[str, dict[str, Estimate]]:
+def _mean_scores(report: Report) -> dict[str, dict[str, MeanScore]]:
     return mean_scores(report.context.scores, report.context.collapsed)
 
 
@@ -118,8 +125,9 @@ def test_scores_have_intervals_over_seeds(scored: Path, timed: Path) -> None:
     # Two tasks with the same scores and independent seeds.
     error = math.sqrt(np.var(own, ddof=1) / 5 / 2)
     half = stats.t.ppf(0.975, 8) * error
-    mean, low, high = by_method["relation"]
+    mean, low, high, kind = by_method["relation"]
     assert (mean, low, high) == pytest.approx((own.mean(), own.mean() - half, own.mean() + half))
+    assert kind == CONFIDENCE
 
 
 def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite) -> None:
@@ -127,16 +135,17 @@ def test_a_single_seed_has_no_interval(fabricate: Fabricate, suite_of: MakeSuite
     folder = fabricate(suite, score=lambda run, *_: LEVELS[run.method])
     (by_method,) = _mean_scores(make_report(folder)).values()
     assert math.isnan(by_method["relation"].low)
+    assert by_method["relation"].kind == ""
     assert by_method["relation"].value == pytest.approx(65)
 
 
-def test_scores_that_do_not_vary_have_no_interval() -> None:
-    mean, low, high = mean_of([[0.1] * 3, [0.3] * 3])
-    assert mean == pytest.approx(0.2)
-    assert np.isnan([low, high]).all()
+def test_scores_that_do_not_vary_have_a_range_without_length() -> None:
+    *limits, kind = mean_of([[0.1] * 3, [0.3] * 3])
+    assert limits == pytest.approx([0.2] * 3)
+    assert kind == RANGE
 
 
-def test_a_mean_with_collapsed_runs_has_no_interval(
+def test_a_mean_with_collapsed_runs_has_a_range(
     fabricate: Fabricate, suite_of: MakeSuite, timed: Path
 ) -> None:
     """Relation's first run on CoLA has a correlation of 0, that of equal predictions."""
@@ -147,15 +156,46 @@ def test_a_mean_with_collapsed_runs_has_no_interval(
 
     report = make_report(fabricate(suite_of(), score), [timed])
     own = report.tables["trade_offs"].set_index("method")
-    assert own.loc["relation", ["score_low", "score_high"]].isna().all(axis=None)
-    assert own.loc["attention", ["score_low", "score_high"]].notna().all(axis=None)
-    assert "A mean with a collapsed run has no interval." in report.markdown()
+    # On CoLA 0 to 65.05, on the other task 65.01 to 65.05.
+    assert {*own.loc["relation", "score_interval"]} == {RANGE}
+    (low,), (high,) = (own.loc["relation", key].unique() for key in ("score_low", "score_high"))
+    assert (low, high) == pytest.approx((65.01 / 2, 65.05))
+    assert {*own.loc["attention", "score_interval"]} == {CONFIDENCE}
+    text = " ".join(str(report.markdown()).split())
+    assert "Dotted vertical line: lowest to highest score over the seeds, where a run coll" in text
+    assert "Over tasks: mean of their lowest scores to mean of their highest." in text
+    assert re.search(r"\| relation \| 58.5 \(32.5 to 65.\d, range\) \|", text)
     (panel, *_) = next(p for p in report.context.pictures if p.name == "trade-offs-speed").panels
-    assert "relation 58.5 at " in panel.alt
+    assert "relation 58.5 (seeds 32.5 to 65) at " in panel.alt
     (by_task,) = mean_scores(
         replace(report.context.scores, tasks=["CoLA"]), report.context.collapsed
     ).values()
-    assert math.isnan(by_task["relation"].low)
+    assert by_task["relation"].seeds == pytest.approx((0, 65.05))
+
+
+def test_without_collapsed_runs_no_dotted_line_is_explained(scored: Path, timed: Path) -> None:
+    text = shown(scored, timed)
+    assert "Vertical line: mean score with its 95 % interval over seeds" in text
+    assert "Dotted" not in text
+    assert ", range)" not in text
+
+
+def test_one_seed_has_no_line(fabricate: Fabricate, suite_of: MakeSuite, timed: Path) -> None:
+    folder = fabricate(suite_of(seeds=1), score=lambda run, *_: LEVELS[run.method])
+    assert "One seed: no vertical line." in shown(folder, timed)
+
+
+def test_methods_without_costs_are_named(scored: Path, timed: Path) -> None:
+    text = shown(scored, timed)
+    assert "No costs" not in text
+    assert "No peak memory of a training pass: baseline. No state size: baseline." in text
+    for file in (timed / "runs" / "training-512" / "linear").rglob("result.json"):
+        file.unlink()
+    shutil.rmtree(timed / "runs" / "training-512" / "relation")
+    shutil.rmtree(timed / "runs" / "training-128" / "relation")
+    text = shown(scored, timed)
+    assert "No costs: relation. No training speed at 512 tokens: linear." in text
+    assert "No state size at 512 tokens: linear. No state size: baseline." in text
 
 
 def test_fractions_have_enough_digits(timed: Path, table_of: MakeTable) -> None:
@@ -248,6 +288,7 @@ def test_a_family_without_costs_is_left_out(
     folder = fabricate(suite, score=lambda run, *_: LEVELS.get(run.method, 0.5) + run.seed / 1e4)
     table = make_report(folder, [timed]).tables["trade_offs"]
     assert {*table["method"]} == {"attention", "linear"}
+    assert "No costs: c and d." in shown(folder, timed)
 
 
 def test_a_reference_without_cost_is_named(scored: Path, timed: Path) -> None:

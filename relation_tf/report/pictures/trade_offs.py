@@ -33,6 +33,11 @@ DOMINATED = (
     "a run of A. If any method is dominated, the others are marked with a ring."
 )
 
+DOTTED = (
+    "Dotted vertical line: lowest to highest score over the seeds, where a run collapsed or all "
+    "scores are equal: a t interval would include the true mean too rarely."
+)
+
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms per batch"),
     "milliseconds_per_step": ("Time", "ms per step"),
@@ -138,13 +143,15 @@ class Point(NamedTuple):
         method: Its name.
         costs: Costs of its runs.
         mean: Mean score.
-        spread: Standard deviation, or half of an interval; NaN for one seed.
+        spread: Standard deviation, or half of an interval; NaN if there is none.
+        seeds: The lowest and the highest score, if they are shown instead of a spread.
     """
 
     method: str
     costs: Sequence[float]
     mean: float
     spread: float
+    seeds: tuple[float, float] | None = None
 
     @property
     def cost(self) -> float:
@@ -155,6 +162,8 @@ class Point(NamedTuple):
     def words(self) -> str:
         """Name, score and cost for the text of a figure."""
         deviation = "" if math.isnan(self.spread) else f" ± {self.spread:.3g}"
+        if self.seeds is not None:
+            deviation = " (seeds {:.3g} to {:.3g})".format(*self.seeds)
         low, high = _number(min(self.costs)), _number(max(self.costs))
         cost_range = f" ({low} to {high})" if low != high else ""
         return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{cost_range}"
@@ -201,6 +210,9 @@ def score_panel(
             method, cost, mean, half = point.method, point.cost, point.mean, point.spread
             style = look[method]
             ax.plot([cost, cost], [mean - half, mean + half], color=style.color)
+            if point.seeds is not None:
+                ax.plot([cost, cost], point.seeds, color=style.color, linestyle=":", linewidth=1,
+                        marker="_", markersize=7, markeredgewidth=1)  # fmt: skip
             ax.plot([min(point.costs), max(point.costs)], [mean, mean], color=style.color)
             ax.plot(cost, mean, **style.mark, markersize=7)
             if method in ringed:

@@ -21,7 +21,7 @@ from relation_tf.report.pictures.capabilities import (
     profile_picture,
 )
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import Point, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import DOTTED, Point, score_panel, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
 from relation_tf.stats.presentation import count
 
@@ -52,7 +52,6 @@ class CapabilityProfile(Section):
         pictures = [
             depth_picture(_depths(found)),
             longer_picture(_longer(found), context.styles),
-            _state_picture(found, context),
         ]
         return [
             Bullets(said),
@@ -60,6 +59,7 @@ class CapabilityProfile(Section):
             Paragraph(" ".join(_note(found)), "note"),
             _tasks(found),
             *_figures(pictures),
+            *_states(found, context),
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
@@ -130,9 +130,9 @@ def _longer(found: Capabilities) -> pd.DataFrame:
     return pd.concat([own, pd.DataFrame(rows)], ignore_index=True)
 
 
-def _state_picture(found: Capabilities, context: ReportContext) -> Picture | None:
-    """Return the scores on tasks of several sizes against the size of the state."""
-    panels = []
+def _states(found: Capabilities, context: ReportContext) -> Iterator[Block]:
+    """Yield the scores on tasks of several sizes against the size of the state."""
+    panels, dotted = [], False
     for task in found.tasks:
         amount = known_diagnostic(task).amount
         own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
@@ -140,20 +140,25 @@ def _state_picture(found: Capabilities, context: ReportContext) -> Picture | Non
             continue
         intervals = _intervals(context, task)
         points = [
-            Point(row.method, [row.state_kib], row.score, intervals[row.method])
+            Point(row.method, [row.state_kib], row.score, *intervals[row.method])
             for row in rows_of(own)
         ]
+        dotted |= any(point.seeds is not None for point in points)
         noun, number = amount
         panels.append(score_panel(
             f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.styles,
             spread="half of the 95 % interval", task=task,
         ))  # fmt: skip
     title = "Scores against the size of the state, by task and method."
-    return score_picture("score-state", title, panels, context.styles)
+    yield from _figures([score_picture("score-state", title, panels, context.styles)])
+    if dotted:
+        yield Paragraph(DOTTED, "note")
 
 
-def _intervals(context: ReportContext, task: str) -> Mapping[str, float]:
-    """Return half of the 95 % interval of each method's mean, in points."""
+def _intervals(
+    context: ReportContext, task: str
+) -> Mapping[str, tuple[float, tuple[float, float] | None]]:
+    """Return half of the 95 % interval of each method's mean, or its range, in points."""
     scores = context.scores
     lost = collapsed_networks(scores, context.collapsed)
     points = 100 / (scores.factor(task) * perfect_score(scores))
@@ -161,7 +166,10 @@ def _intervals(context: ReportContext, task: str) -> Mapping[str, float]:
         name: mean_of([own], collapsed=(task, name) in lost)
         for name, own in scores.by_network[task].items()
     }
-    return {name: points * (found.high - found.value) for name, found in means.items()}
+    return {
+        name: (points * own.half, own.seeds and (points * own.low, points * own.high))
+        for name, own in means.items()
+    }
 
 
 def _figures(pictures: Sequence[Picture | None]) -> Iterator[Block]:

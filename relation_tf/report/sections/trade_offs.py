@@ -25,18 +25,30 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of, winners, winners_on_all
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import DOMINATED, Point, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import (
+    DOMINATED,
+    DOTTED,
+    Point,
+    score_panel,
+    score_picture,
+)
 from relation_tf.report.standings import outcome_of
-from relation_tf.report.trade_offs import cheaper_and_no_worse, left_out, mean_scores
-from relation_tf.stats import Estimate
+from relation_tf.report.trade_offs import (
+    RANGE,
+    MeanScore,
+    cheaper_and_no_worse,
+    left_out,
+    mean_scores,
+)
 from relation_tf.stats.presentation import capital, count
 
 _NOTE = (
-    "Vertical line: mean score with its 95 % interval over seeds (t distribution). Horizontal "
-    f"line: range of the cost over the runs. {DOMINATED} Costs come from the timed suite at the "
-    "stated length, not from the networks that were scored. State size: memory of the causal form "
-    "for earlier tokens. Methods are matched by name."
+    f"Horizontal line: range of the cost over the runs. {DOMINATED} Costs come from the timed "
+    "suite at the stated length, not from the networks that were scored. State size: memory of the "
+    "causal form for earlier tokens. Methods are matched by name."
 )
+
+_OVER_TASKS = "Over tasks: mean of their lowest scores to mean of their highest."
 
 
 @register_section("trade-offs")
@@ -51,10 +63,8 @@ class TradeOffs(Section):
         costs = _costs(context)
         scores = mean_scores(context.scores, context.collapsed)
         if costs.empty or not scores:
-            return []
-        notes = []
-        if not context.collapsed.empty:
-            notes.append("A mean with a collapsed run has no interval.")
+            return [] if context.of_timed.empty else [*_without_costs(context)]
+        notes = [*_missing(context, costs)]
         if unlearned := left_out(context.scores):
             own = f"{in_words(unlearned)}, which {context.scores.judged_against} does not learn"
             notes.append(f"Not in the means: {own}. So no method is marked as dominated there: the "
@@ -63,7 +73,7 @@ class TradeOffs(Section):
         return [
             *_answer(context, costs),
             *(Figure(picture, {} if i else context.styles) for i, picture in enumerate(pictures)),
-            Paragraph(" ".join([_NOTE, *notes, *_sources(costs)]), "note"),
+            Paragraph(" ".join([_note(scores), *notes, *_sources(costs)]), "note"),
             *(_table(context, costs, title, own) for title, own in scores.items()),
         ]
 
@@ -75,7 +85,7 @@ class TradeOffs(Section):
             return {}
         rows = [
             {"score_of": title, "method": name, "score": own.value, "score_low": own.low,
-             "score_high": own.high}
+             "score_high": own.high, "score_interval": own.kind}
             for title, by_method in scores.items()
             for name, own in by_method.items()
         ]  # fmt: skip
@@ -86,6 +96,41 @@ def _costs(context: ReportContext) -> pd.DataFrame:
     """Return the costs of the methods of the context, which can be one family."""
     costs = context.of_timed
     return costs if costs.empty else costs[costs["method"].isin(context.scores.methods)]
+
+
+def _note(scores: Mapping[str, Mapping[str, MeanScore]]) -> str:
+    """Return what the lines and marks of the figures mean."""
+    kinds = {own.kind for by_method in scores.values() for own in by_method.values()}
+    said = ["Vertical line: mean score with its 95 % interval over seeds (t distribution)."]
+    if RANGE in kinds:
+        averaged = any(title.startswith("mean of ") for title in scores)
+        said.append(DOTTED + (f" {_OVER_TASKS}" if averaged else ""))
+    if "" in kinds:
+        said.append("One seed: no vertical line.")
+    return " ".join([*said, _NOTE])
+
+
+def _without_costs(context: ReportContext) -> Iterator[Block]:
+    if context.scores.methods:
+        yield Paragraph(f"No costs: {in_words(context.scores.methods)}.", "note")
+
+
+def _missing(context: ReportContext, costs: pd.DataFrame) -> Iterator[str]:
+    """Yield the methods with scores that have no costs, or not all."""
+    names = context.scores.methods
+    known = {*costs["method"]}
+    if others := [name for name in names if name not in known]:
+        yield f"No costs: {in_words(others)}."
+    for _, of_measure in costs.groupby("measure", sort=False):
+        measured = {tokens: {*own["method"]} for tokens, own in _ends(of_measure)}
+        lacking: dict[tuple[str, ...], list[str]] = {}
+        for name in (name for name in names if name in known):
+            if at := tuple(f"{n:,}" for n, own in measured.items() if name not in own):
+                lacking.setdefault(at, []).append(name)
+        what = str(of_measure["label"].iloc[0]).rpartition(",")[0]
+        for at, own in lacking.items():
+            where = "" if len(at) == len(measured) else f" at {at[0]} tokens"
+            yield f"No {what}{where}: {in_words(own)}."
 
 
 def _sources(costs: pd.DataFrame) -> Iterator[str]:
@@ -126,7 +171,7 @@ def _named(methods: Sequence[str] | None, reference: str) -> str:
 
 
 def _pictures(
-    context: ReportContext, costs: pd.DataFrame, scores: Mapping[str, Mapping[str, Estimate]]
+    context: ReportContext, costs: pd.DataFrame, scores: Mapping[str, Mapping[str, MeanScore]]
 ) -> Iterator[Picture]:
     """Yield a figure per measure, with panels for the shortest and the longest text."""
     for measure, of_measure in costs.groupby("measure", sort=False):
@@ -158,9 +203,9 @@ def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
     return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
 
 
-def _points(costs: pd.DataFrame, scores: Mapping[str, Estimate]) -> list[Point]:
+def _points(costs: pd.DataFrame, scores: Mapping[str, MeanScore]) -> list[Point]:
     return [
-        Point(row.method, [row.low, row.typical, row.high], own.value, own.high - own.value)
+        Point(row.method, [row.low, row.typical, row.high], own.value, own.half, own.seeds)
         for row in rows_of(costs)
         if (own := scores.get(row.method)) is not None
     ]
@@ -183,7 +228,7 @@ def _unit(context: ReportContext, title: str) -> str:
 
 
 def _table(
-    context: ReportContext, costs: pd.DataFrame, title: str, scores: Mapping[str, Estimate]
+    context: ReportContext, costs: pd.DataFrame, title: str, scores: Mapping[str, MeanScore]
 ) -> Table:
     """Return a table with a column for each measure at the shortest and the longest text."""
     shown = [
@@ -205,9 +250,9 @@ def _table(
     return Table("Table: scores and costs", columns, rows)
 
 
-def _score(score: Estimate, digits: int) -> Cell:
-    mean, low, high = (number(value, digits) for value in score)
-    ends = "" if pd.isna(score.low) else f"{low} to {high}"
+def _score(score: MeanScore, digits: int) -> Cell:
+    mean, low, high = (number(value, digits) for value in score[:3])
+    ends = f"{low} to {high}{', range' if score.kind == RANGE else ''}" if score.kind else ""
     return Cell(mean, notes=[ends] if ends else [], paper_note=ends)
 
 

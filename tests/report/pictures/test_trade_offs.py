@@ -66,6 +66,17 @@ def test_more_can_be_better():
         assert panel.alt.endswith(said)
 
 
+def test_a_range_of_scores_is_dotted():
+    points = [Point("a", [3.0], 9.0, math.nan, (2.0, 9.5)), Point("b", [2.0], 8.0, 1.0)]
+    look = styles(["a", "b"])
+    panel = score_panel("CoLA", points, (), "KiB", "points", look, spread="SD")
+    assert panel.alt == (
+        "CoLA, mean score in points ± SD against KiB: a 9 (seeds 2 to 9.5) at 3, b 8 ± 1 at 2."
+    )
+    lines = axes_of(trade_offs.score_picture("score", "Scores.", [panel], look)).lines
+    assert [[*line.get_ydata()] for line in lines if line.get_linestyle() == ":"] == [[2.0, 9.5]]
+
+
 def test_cost_has_its_range_over_runs():
     picture = against(
         {"a": [1.0, 2.0, 6.0], "b": [3.0] * 3}, {"a": [7.0, 8.0, 9.0], "b": [7.0, 8.0, 9.0]}
