@@ -25,10 +25,11 @@ from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
-from relation_tf.networks.layer_check.report import Fault
+from relation_tf.networks.layer_check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.cache import cache_folder
+from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import LOG, start_tensorflow
 
 TO_FIX = "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
@@ -96,7 +97,15 @@ def find_faults(
             faults[layer] = found
             if all(fault.check != _ENDED for fault in found):
                 _cache(layers[layer], found)
-    return {name: faults[_layer(config)] for name, config in methods.items()}
+    classifies = {config.method for config in configs if not find_task(config.entry).generated}
+    return {
+        name: [
+            fault
+            for fault in faults[_layer(config)]
+            if name in classifies or fault.check != TOKEN_READ
+        ]
+        for name, config in methods.items()
+    }
 
 
 def _is_checked(config: RunConfig) -> bool:

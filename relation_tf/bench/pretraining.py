@@ -274,7 +274,8 @@ def _check(
                     )
             found = []
             if not is_built_in(name, {}):
-                found = faults_of(name, units, units, options, "float32", f"mechanism {name}")
+                where = f"mechanism {name}"
+                found = faults_of(name, units, units, options, "float32", where, all_read=True)
         keras.backend.clear_session()
         if found and not allow_failing_checks:
             raise SuiteError(f"{sentence(found)} {TO_FIX}")

@@ -44,6 +44,7 @@ from relation_tf.layers.base import cloned
 from relation_tf.layers.masking import float32_or_wider
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
+from relation_tf.networks.encoder_stack import declares_causal
 from relation_tf.networks.feature_projection import projected_answer
 from relation_tf.networks.frozen import Frozen
 from relation_tf.networks.mechanisms import accepts, make_layer
@@ -447,15 +448,18 @@ class TextEncoder:
             )
 
     def _mix(self, layer: Any, x: Any, mask: Any) -> Any:
-        if self.entry.head == "first" and getattr(layer, "causal", False):
-            # The first token sees only itself; the last token has seen all.
-            mixed = mix_all(layer, x, mask)
-            return last_token(mixed, mask) if len(mixed.shape) == 3 else mixed
-        readout = self.config.compute == "readout" and self.entry.head == "first"
-        if readout and accepts(layer, "value") and not getattr(layer, "reads_later_queries", False):
+        first = self.entry.head == "first"
+        readout = self.config.compute == "readout" and first
+        whole = getattr(layer, "causal", False) or getattr(layer, "reads_later_queries", False)
+        if readout and accepts(layer, "value") and not whole:
             return mix_for_first(layer, x, mask)
         mixed = mix_all(layer, x, mask)
-        return first_token(mixed) if readout and len(mixed.shape) == 3 else mixed
+        if len(mixed.shape) != 3:
+            return mixed
+        if first and declares_causal(layer):
+            # The first token sees only itself; the last token has seen all.
+            return last_token(mixed, mask)
+        return first_token(mixed) if readout else mixed
 
 
 def _activation(name: str | None, layer_name: str) -> Any:

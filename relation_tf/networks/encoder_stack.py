@@ -355,6 +355,13 @@ class EncoderBlock(BaseLayer):
         return self.output_dense(self.hidden(x))
 
 
+def declares_causal(layer: Any) -> bool:
+    """Return True if a layer, or each layer in the blocks of a built encoder, is `causal`."""
+    if getattr(layer, "causal", False):
+        return True
+    return isinstance(layer, Encoder) and all(declares_causal(each.mixer) for each in layer.blocks)
+
+
 def built_norm(parent: Any, name: str, units: int) -> Any:
     """Return a built LayerNormalization."""
     return built_child(parent, keras.layers.LayerNormalization, name, units, epsilon=_EPSILON)

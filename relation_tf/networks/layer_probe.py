@@ -126,6 +126,10 @@ class LayerProbe:
                 f"A token receives only tokens at most {self.reach} away: "
                 f"a window of {max(*offsets, 0) - min(*offsets, 0) + 1}.",
             )
+        one_side = len(offsets) > 1 and not min(offsets) < 0 < max(offsets)
+        if one_side and not self._few_places:
+            side = "earlier" if offsets[0] < 0 else "later"
+            yield side, f"A token receives only {side} tokens."
         if (half_life := self.half_life) is not None and not self._few_places:
             yield (
                 "fading",

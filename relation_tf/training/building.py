@@ -12,7 +12,7 @@ import keras
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
-from relation_tf.networks.layer_check.report import Fault
+from relation_tf.networks.layer_check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import in_blocks, is_built_in
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask
@@ -85,7 +85,8 @@ def layer_faults(config: RunConfig) -> list[Fault]:
     """Return the failed checks of a run's custom layers.
 
     In an encoder-decoder of the package, the layers are checked that mix its tokens, in the decoder
-    with `causal=True`. An encoder-decoder of a plugin is checked as a whole.
+    with `causal=True`. An encoder-decoder of a plugin is checked as a whole. The check of the token
+    that networks read is included for any task, because faults of a layer are cached for all tasks.
 
     Raises:
         SuiteError: If an option of a layer is unknown.
@@ -107,7 +108,7 @@ def layer_faults(config: RunConfig) -> list[Fault]:
         fault
         for name, arguments in used
         if not is_built_in(name, arguments)
-        for fault in faults_of(name, units, units, arguments, precision, where)
+        for fault in faults_of(name, units, units, arguments, precision, where, all_read=True)
     ]
 
 
@@ -118,6 +119,8 @@ def faults_of(
     options: Mapping[str, Any],
     precision: str,
     where: str,
+    *,
+    all_read: bool = False,
 ) -> list[Fault]:
     """Return the failed checks of a layer.
 
@@ -128,6 +131,7 @@ def faults_of(
         options: Further arguments of the layer; causal layers get those of their equations.
         precision: `"float32"` or `"bfloat16"`.
         where: Place of the layer's name, for messages.
+        all_read: If True, the network around the layer reads the outputs of all tokens.
 
     Raises:
         SuiteError: If an option of the layer is unknown.
@@ -138,7 +142,11 @@ def faults_of(
         report = networks.check_layer(
             mechanism, units, width, options, precision=precision, required_only=True
         )
-    failed = [each for each in report.checks if each.status == "failed"]
+    failed = [
+        each
+        for each in report.checks
+        if each.status == "failed" and not (all_read and each.name == TOKEN_READ)
+    ]
     return [Fault(mechanism, each.name, each.message) for each in failed]
 
 

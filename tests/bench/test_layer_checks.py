@@ -289,6 +289,41 @@ def test_unknown_option_of_a_layer_is_named(tmp_path, small_glue, suite, leaky):
                   allow_failing_checks=True)  # fmt: skip
 
 
+EARLIER = """
+import keras
+
+
+class Earlier(keras.layers.Dense):
+    def call(self, x, mask=None):
+        return super().call(keras.ops.cumsum(x, axis=1))
+
+
+class Declared(Earlier):
+    causal = True
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_causal_layer_must_say_so_if_a_network_reads_one_token(
+    tmp_path, small_glue, suite, monkeypatch
+):
+    (tmp_path / "my_earlier.py").write_text(EARLIER, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
+    earlier = Method(mechanism="my_earlier:Earlier", units=8)
+    message = r"Earlier fails the layer check 'token read': Networks read .*`self\.causal = True`"
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[earlier])
+    with pytest.raises(SuiteError, match=message):
+        run_suite(asked, tmp_path / "out", data=small_glue, quiet=True)
+    tokens = suite(tasks=["recall-small"], seeds=[1], method=[earlier]).runs()
+    log = tmp_path / "log"
+    assert layer_checks.find_faults(tokens, log, RunOptions()) == {"Earlier-8": []}
+    declared = Method(mechanism="my_earlier:Declared", units=8)
+    inside = Method(mechanism="encoder", options={"mechanism": "my_earlier:Declared"}, units=8)
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[declared, inside])
+    assert len(run_suite(asked, tmp_path / "out", data=small_glue, quiet=True).runs) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_worker_processes_do_not_start_with_a_failing_layer(tmp_path, small_glue, asked):

@@ -305,6 +305,12 @@ class RunningMean(Mean):
         return self.dense(x * total / count), (total, count)
 
 
+class NotDeclared(RunningMean):
+    """Causal layer of which networks would read the first token."""
+
+    causal = False
+
+
 class SeesLaterTokens(RunningMean):
     def mean(self, x: Any, count: Any) -> Any:
         return Mean.mean(self, x, count)
@@ -323,6 +329,19 @@ class GrowingState(RunningMean):
     def step(self, x: Any, state: Any) -> Any:
         state = ops.concatenate([state, x], axis=1)
         return self.dense(x * ops.mean(state, axis=1, keepdims=True)), state
+
+
+class OnlyLater(RunningMean):
+    """Mirrored layer: its first token sees all."""
+
+    causal = False
+
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.flip(super().mean(ops.flip(x, 1), count), 1)
+
+
+class WrongSide(OnlyLater):
+    causal = True
 
 
 FAULTS = [
@@ -377,6 +396,12 @@ FAULTS = [
         "training in mixed precision",
         "The network of one text cannot be trained: RuntimeError.*: half precision",
         marks=pytest.mark.tensorflow,
+    ),
+    (
+        NotDeclared,
+        "token read",
+        "the first token, which depends on no other token, .* if each token sees only earlier "
+        r"tokens, set `self\.causal = True` in __init__: .* last token\. Otherwise return",
     ),
     (OwnSeed, "determinism", "different weights .*kernel: a difference"),
     (OwnNoise, "determinism", "different outputs with training=True: a difference"),
@@ -463,6 +488,32 @@ def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str, message:
     (found,) = (one for one in check_layer(layer).checks if one.name == "mixing")
     assert found.status == status
     assert message in found.message
+
+
+@pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize(
+    ("layer", "status", "message"),
+    [
+        (RunningMean, "ok", "of the last token, depends on"),
+        (OnlyLater, "ok", "of the first token, depends on"),
+        (WrongSide, "failed", "of the last token, .* sees only later tokens, remove `causal`"),
+        ("baseline", "not applicable", "tokens are not mixed"),
+        ("bilstm-attention", "not applicable", "read all tokens"),
+        ("dan", "not applicable", "one vector"),
+    ],
+)
+def test_networks_must_read_a_token_that_sees_others(layer: Any, status: str, message: str) -> None:
+    (found,) = (one for one in check_layer(layer).checks if one.name == "token read")
+    assert found.status == status
+    assert re.search(message, found.message)
+
+
+@pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize("layer", [NotDeclared, RunningMean])
+def test_an_encoder_is_read_where_the_layer_inside_declares(layer: type) -> None:
+    options = {"mechanism": f"{__name__}:{layer.__name__}", "num_layers": 2}
+    found = faults(check_layer("encoder", options=options, required_only=True))
+    assert {*found} == ({"token read"} if layer is NotDeclared else set())
 
 
 @pytest.mark.usefixtures("without_training")

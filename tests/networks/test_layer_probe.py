@@ -97,7 +97,7 @@ CRIPPLED = {
     NoOrder: {"order"},
     WrongShift: {"shift"},
     SaturatedGate: {"no mixing"},
-    FourNumbers: {"bottleneck"},
+    FourNumbers: {"earlier", "bottleneck"},
     Window: {"window"},
     MeanOnly: {"order", "mean", "bottleneck"},
     FrozenDecay: {"fading"},
@@ -120,12 +120,29 @@ def test_sentences() -> None:
     assert str(probe_layer(WrongShift)) == "A token receives only the token 2 places before it."
     four = probe_layer(FourNumbers)
     assert four.passed == 4
-    assert str(four) == "Only 4 values pass from one half of a text to the other."
+    assert str(four) == (
+        "A token receives only earlier tokens.\n"
+        "Only 4 values pass from one half of a text to the other."
+    )
     assert str(probe_layer(Window)).endswith("at most 1 away: a window of 3.")
     assert str(probe_layer("attention", options={"num_heads": 2})) == NO_ORDER
     assert str(probe_layer("fourier-mixing")) == FIXED
     assert str(probe_layer("retention")) == "No limits were found."
     assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
+
+
+class Later(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
+        later = ops.cast(distances(q) >= 0, q.dtype) * kept[:, None]
+        return ops.matmul(ops.softmax(scores - 1e9 * (1 - later)), v)
+
+
+def test_one_direction() -> None:
+    causal = {"causal": True, "variant": "equations"}
+    assert "A token receives only earlier tokens." in str(probe_layer("relation", options=causal))
+    assert "A token receives only later tokens." in str(probe_layer(Later))
+    assert not {"earlier", "later"} & {*probe_layer("retention").weaknesses}
 
 
 class TwoPlaces(Mixer):

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from relation_tf.networks.layer_check.definition import (
+    COMPARED,
     TOLERANCE,
     apart,
     check,
@@ -20,6 +21,7 @@ from relation_tf.networks.layer_check.definition import (
     kept_of,
     percent,
 )
+from relation_tf.networks.layer_check.reading import READING_CHECKS
 from relation_tf.networks.layer_check.subject import (
     BATCH,
     EVERYTHING,
@@ -41,8 +43,6 @@ from relation_tf.networks.precision import dtype_policy
 
 _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
-# Before checks that compare outputs: random outputs would look like another fault.
-_COMPARED = ("construction", "output shape", "inference")
 _ROUNDING = 1e-5  # a GPU adds in any order
 _HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
 
@@ -128,7 +128,7 @@ def _lengths(subject: Subject) -> str:
 @check(
     "padding",
     "`call` must accept a boolean mask of shape (batch, tokens).",
-    after=(*_COMPARED, "lengths"),
+    after=(*COMPARED, "lengths"),
 )
 def _padding(subject: Subject) -> str:
     names = " and ".join(f"`{name}`" for name in subject.masks)
@@ -227,7 +227,7 @@ def _empty_row(subject: Subject) -> str:
     return "outputs are finite for a sequence that is all padding."
 
 
-@check("batch order", "accept any number of rows.", after=_COMPARED)
+@check("batch order", "accept any number of rows.", after=COMPARED)
 def _batch_order(subject: Subject) -> str:
     expected = subject.mixed(subject.x, KEPT)
     order = [2, 0, 3, 1]
@@ -282,57 +282,6 @@ def _training_batch(subject: Subject) -> str:
     return "in training outputs do not depend on other rows."
 
 
-@check("read-out", "`call` must accept x[:, :1] and value=x.", after=_COMPARED)
-def _read_out(subject: Subject) -> str:
-    if not accepts(subject.mixer, "value"):
-        raise NotApplicableError(
-            "`call` has no argument `value`, so networks compute all tokens, not only the first."
-        )
-    if subject.entry.head != "first" or getattr(subject.mixer, "reads_later_queries", False):
-        raise NotApplicableError("Networks read all tokens of this layer.")
-    first, all_tokens = subject.read(subject.x, KEPT), subject.mixed(subject.x, KEPT)
-    expected = all_tokens[:, :1] if all_tokens.ndim == 3 else all_tokens
-    if first.shape != expected.shape:
-        raise FaultError(
-            f"layer(x[:, :1], value=x) has shape {first.shape} instead of {expected.shape}: "
-            "networks cannot read the first token.",
-            "return one output for each token of the first argument.",
-        )
-    what = "layer(x[:, :1], value=x) differs from the first token of layer(x)"
-    fix = "use `value` as the tokens to mix, or rename this argument."
-    expect_same(first, expected, what, fix)
-    return "layer(x[:, :1], value=x) equals the first token of layer(x)."
-
-
-@check("mixing", "accept any tokens.", after=_COMPARED)
-def _mixing(subject: Subject) -> str:
-    place = TOKENS // 2
-    other = subject.x.copy()
-    other[:, place] = subject.x[::-1, place]
-    changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
-    if expected.ndim != 3:
-        raise NotApplicableError("The output is one vector per text, not per token.")
-    changed, expected = (np.delete(output, place, axis=1) for output in (changed, expected))
-    if difference_of(changed, expected) <= TOLERANCE:
-        raise NotApplicableError("Each output depends only on its own token: tokens are not mixed.")
-    return "outputs depend on other tokens."
-
-
-@check("causality", "a causal layer must accept any tokens.", after=_COMPARED)
-def _causal(subject: Subject) -> str:
-    if not getattr(subject.mixer, "causal", False):
-        raise NotApplicableError("The layer is not `causal`.")
-    seen = TOKENS // 2
-    other = np.concatenate([subject.x[:, :seen], subject.x[::-1, seen:]], axis=1)
-    changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
-    if expected.ndim != 3:
-        raise NotApplicableError("The output is one vector per text, not per token.")
-    what = "Outputs depend on later tokens although causal=True"
-    fix = "compute output i from x[:, : i + 1] only, or set causal=False."
-    expect_same(changed[:, :seen], expected[:, :seen], what, fix)
-    return "outputs do not depend on later tokens."
-
-
 @check(
     "steps",
     "implement `initial_state(batch_size, max_length)` and `step(x, state, mask=None)` as in "
@@ -363,7 +312,7 @@ def _steps(subject: Subject) -> str:
     "saving",
     "return the constructor's arguments in get_config().",
     needed=(),
-    after=_COMPARED,
+    after=COMPARED,
 )
 def _saving(subject: Subject) -> str:
     layer = subject.layer()
@@ -412,7 +361,7 @@ def _saved_and_loaded(model: keras.Model, fix: str) -> Any:
     "mixed precision",
     "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers.",
     needed=(),
-    after=_COMPARED,
+    after=COMPARED,
 )
 def _mixed_precision(subject: Subject) -> str:
     if is_layer(subject.mechanism):
@@ -439,7 +388,7 @@ def _mixed_precision(subject: Subject) -> str:
     return f"mixed_bfloat16 differs from float32 by at most {difference}."
 
 
-@check("XLA", "use keras.ops and static shapes.", needed=(), after=_COMPARED)
+@check("XLA", "use keras.ops and static shapes.", needed=(), after=COMPARED)
 def _xla(subject: Subject) -> str:
     call = compiled(lambda x, mask: mix_all(subject.mixer, x, mask))
     output = array(call(tensor(subject.x), tensor(KEPT)))
@@ -471,9 +420,7 @@ LAYER_CHECKS = (
     _batch_order,
     _determinism,
     _training_batch,
-    _read_out,
-    _mixing,
-    _causal,
+    *READING_CHECKS,
     _steps,
     _saving,
     _mixed_precision,

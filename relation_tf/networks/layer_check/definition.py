@@ -19,6 +19,8 @@ from relation_tf.networks.layer_check.subject import (
 # Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
 TOLERANCE = 1e-3
 PRECISIONS = ("float32", "bfloat16")
+# Before checks that compare outputs: random outputs would look like another fault.
+COMPARED = ("construction", "output shape", "inference")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+TOKEN_READ = "token read"  # Concerns only networks that read one token.
+
 Status = Literal["ok", "failed", "warning", "not applicable"]
 
 
