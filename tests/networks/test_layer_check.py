@@ -95,6 +95,16 @@ class BranchesOnTheLength(Mean):
         return super().call(x, mask) if x.shape[1] > 2 else 0 * super().call(x, mask)
 
 
+class AssociativeScan(Mean):
+    """Exponential moving average; on TensorFlow the scan needs a known number of tokens."""
+
+    def mean(self, x: Any, count: Any) -> Any:
+        def join(a: Any, b: Any) -> Any:
+            return a[0] * b[0], b[0] * a[1] + b[1]
+
+        return ops.associative_scan(join, (ops.full_like(x, 0.9), x), axis=1)[1]
+
+
 class VarianceOfOne(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         length = ops.cast(ops.shape(x)[1], x.dtype)
@@ -349,7 +359,7 @@ FAULTS = [
         Raises,
         "output shape",
         r"raises RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. "
-        r"To fix: change `call` so ",
+        r"To fix: change `call` so .*, or choose `units` that the layer accepts",
     ),
     (WrongProduct, "output shape", r" at test_layer_check\.py:\d+, in call: [^{]*$"),
     (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* need \(4, 6, 8\) or \(4, 8\)"),
@@ -423,6 +433,14 @@ FAULTS = [
     (NameIsTaken, "saving", r"'tests>NameIsTaken' belongs to a class of .*: a saved model"),
     (Float32Constant, "mixed precision", "have dtype float32 instead of bfloat16"),
     (RoughInHalfPrecision, "mixed precision", "differ from float32 by over .*: a difference of"),
+    pytest.param(
+        AssociativeScan,
+        "output shape",
+        r"works on 6 tokens but fails with an unknown number of tokens: \w+ at "
+        r"test_layer_check\.py:\d+, in mean: .*is not allowed\. To fix: use "
+        ".* not associative_scan",
+        marks=tensorflow,
+    ),
     # Only TensorFlow traces with unknown lengths.
     pytest.param(FixedLength, "lengths", "To fix: use", marks=tensorflow),
     pytest.param(BranchesOnTheLength, "lengths", "TypeError.*: '>' not", marks=tensorflow),
@@ -802,6 +820,26 @@ def test_the_table() -> None:
         "warning         XLA           No.",
         "not applicable  read-out      No.",
         "1 check failed (fix it before you use the layer in a suite), 1 warning",
+    ]
+
+
+def test_checks_that_wait_for_a_fault_are_one_line() -> None:
+    checks = (
+        LayerCheck("padding", "failed", "No."),
+        LayerCheck("NaN padding", "not applicable", "Fix 'padding' first."),
+        LayerCheck("read-out", "not applicable", "No `value`."),
+        LayerCheck("mixing", "not applicable", "No `value`."),
+        LayerCheck("saving", "not applicable", "Fix 'padding' first."),
+        LayerCheck("training", "failed", "No."),
+        LayerCheck("XLA", "not applicable", "Fix 'training' first."),
+    )
+    assert str(LayerReport("mine", checks)).splitlines()[1:-1] == [
+        "failed          padding   No.",
+        "not applicable  2 checks  Fix 'padding' first.",
+        "not applicable  read-out  No `value`.",
+        "not applicable  mixing    No `value`.",
+        "failed          training  No.",
+        "not applicable  XLA       Fix 'training' first.",
     ]
 
 

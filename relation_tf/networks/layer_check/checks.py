@@ -53,8 +53,8 @@ def _made(subject: Subject) -> str:
 
 
 _CALL = (
-    "change `call` so that it accepts tokens of shape (batch, tokens, width) and computes with "
-    "keras.ops, not NumPy."
+    "change `call` so that it accepts tokens of shape (batch, tokens, width), or choose `units` "
+    "that the layer accepts, such as a multiple of its number of heads."
 )
 
 
@@ -86,7 +86,11 @@ def _shape_in_blocks(subject: Subject) -> str:
 
 def _as_declared(subject: Subject, shape: tuple[int, ...]) -> str:
     """Return the result if the layer declares this shape of its output."""
-    symbolic = tuple(subject.model().output.shape)
+    try:
+        symbolic = tuple(subject.model().output.shape)
+    except Exception:
+        _for_any_length(subject)  # this fault first: in networks the length is unknown
+        raise
     if symbolic[1:] != shape[1:]:
         raise FaultError(
             f"compute_output_shape() returns {symbolic} but the layer outputs "
@@ -94,6 +98,25 @@ def _as_declared(subject: Subject, shape: tuple[int, ...]) -> str:
             "correct `compute_output_shape` or remove it.",
         )
     return f"input {subject.x.shape}, output {shape}."
+
+
+def _for_any_length(subject: Subject) -> keras.Model:
+    """Return a model of a layer that works on arrays.
+
+    Raises:
+        FaultError: If the layer fails with an unknown number of tokens.
+    """
+    try:
+        return subject.model(None)
+    # The layer may raise any exception.
+    except Exception as error:
+        raise FaultError(
+            f"The layer works on {TOKENS} tokens but fails with an unknown number of tokens: "
+            f"{described(error)}",
+            "use keras.ops.shape(x)[1] and no Python `if` on it, and operations that accept the "
+            "shape (batch, None, width): cumsum or scan of keras.ops, not associative_scan or "
+            "NumPy.",
+        ) from error
 
 
 @check("inference", "`call` must accept training=False.")
@@ -109,7 +132,7 @@ def _inference(subject: Subject) -> str:
 
 @check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.")
 def _lengths(subject: Subject) -> str:
-    model = subject.model(None)
+    model = _for_any_length(subject)
     for length in _LENGTHS:
         x, mask = subject.tokens(BATCH, length), np.ones((BATCH, length), bool)
         output = array(model([x, mask]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.networks.layer_check.report import LayerCheck, Status
+from relation_tf.networks.layer_check.report import LayerCheck, Status, fix_first
 from relation_tf.networks.layer_check.subject import (
     KEPT,
     FaultError,
@@ -50,7 +50,7 @@ class Check:
             if before.status == "not applicable":
                 return LayerCheck(self.name, "not applicable", before.message)
             if before.status != "ok":
-                return LayerCheck(self.name, "not applicable", f"Fix {name!r} first.")
+                return LayerCheck(self.name, "not applicable", fix_first(name))
         bad: Status = "failed" if precision in self.needed else "warning"
         try:
             return LayerCheck(self.name, "ok", self.run(subject))

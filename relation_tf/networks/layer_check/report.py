@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 TOKEN_READ = "token read"  # Concerns only networks that read one token.
@@ -40,6 +42,11 @@ class Fault(NamedTuple):
     message: str
 
 
+def fix_first(name: str) -> str:
+    """Return the message of a check that needs another one."""
+    return f"Fix {name!r} first."
+
+
 @dataclass(frozen=True)
 class LayerReport:
     """Report of `check_layer`.
@@ -67,10 +74,23 @@ class LayerReport:
     def _count(self, status: Status) -> int:
         return sum(check.status == status for check in self.checks)
 
+    @property
+    def _rows(self) -> Iterator[LayerCheck]:
+        """The checks, with one row for all checks that wait for the same fault."""
+        waiting = [fix_first(check.name) for check in self.checks]
+        count = Counter(check.message for check in self.checks if check.message in waiting)
+        for check in self.checks:
+            number = count.get(check.message, 1)
+            if number == 1:
+                yield check
+            elif number > 1:
+                yield replace(check, name=f"{number} checks")
+                count[check.message] = 0
+
     def __str__(self) -> str:
-        width = max(len(check.name) for check in self.checks)
-        lines = [f"{check.status:14}  {check.name:{width}}  {check.message}"
-                 for check in self.checks]  # fmt: skip
+        rows = [*self._rows]
+        width = max(len(row.name) for row in rows)
+        lines = [f"{row.status:14}  {row.name:{width}}  {row.message}" for row in rows]
         failed, warned = self._count("failed"), self._count("warning")
         verdict = "passed: a suite can run it"
         if failed:

@@ -190,6 +190,7 @@ def described(error: BaseException) -> str:
     text = wrapped[1] if wrapped else str(error)
     text = re.split(r"(?:Error|Exception) encountered: ?", text)[-1]
     text = re.sub(r"\{\{function_node .*?\}\} ?| ?\[Op:\w+\].*", "", text)  # of TensorFlow
+    text = re.sub(r" You can attempt the following .*", "", text, flags=re.DOTALL)  # of AutoGraph
     text = " ".join(text.split())
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"{type(error).__name__}{_place(error)}: {short.rstrip('.')}."
