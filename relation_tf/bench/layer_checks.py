@@ -32,8 +32,7 @@ from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import LOG, start_tensorflow
 
-TO_FIX = "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
-
+_UNTRAINABLE = ("construction", "output shape", "training", "training in mixed precision")
 _ENDED = "process"  # the check that a layer fails if it ends the process
 _IDENTITY = (
     "mechanism", "options", "units", "embedding_dim", "size", "sized_by", "precision",
@@ -41,13 +40,19 @@ _IDENTITY = (
 )  # fmt: skip
 
 
-def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
+def check_layers(
+    configs: Sequence[RunConfig],
+    folder: RunFolder,
+    options: RunOptions,
+    names: Mapping[str, str] | None = None,
+) -> list[str]:
     """Check the custom layers of runs, and record the failing ones in the folder.
 
     Args:
         configs: The pending runs.
         folder: The folder of the suite.
         options: Options of the run.
+        names: Names of methods in messages, if they differ from those of the runs.
 
     Returns:
         A note for each method with a failing layer.
@@ -58,16 +63,18 @@ def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOp
     """
     checked = find_faults(configs, folder.path / LOG, options)
     failing = {name: found for name, found in checked.items() if found}
-    for name, found in failing.items():
+    shown = {(names or {}).get(name, name): found for name, found in failing.items()}
+    for name, found in shown.items():
         if not options.allow_failing_checks:
-            raise SuiteError(f"method {name}: {sentence(found)} {TO_FIX} and mark it in reports")
+            marked = "" if is_untrainable(found) else " and mark it in reports"
+            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}{marked}")
     if checked:
         folder.record_failing_layers(
             checked, {name: _in_words(found) for name, found in failing.items()}
         )
     return [
         f"method {name}: {sentence(found)} It is trained and marked in reports."
-        for name, found in failing.items()
+        for name, found in shown.items()
     ]
 
 
@@ -122,6 +129,18 @@ def sentence(found: Sequence[Fault]) -> str:
     count = len(found) - 1
     more = f" ({count} more {'check fails' if count == 1 else 'checks fail'}.)" if count else ""
     return f"{layer} fails the layer check {name!r}: {message}{more}"
+
+
+def is_untrainable(found: Sequence[Fault]) -> bool:
+    """Return True if a network with the layer cannot be trained at all."""
+    return any(fault.check in _UNTRAINABLE for fault in found)
+
+
+def advice(found: Sequence[Fault]) -> str:
+    """Return what to do about failed checks."""
+    if is_untrainable(found):
+        return "Fix the layer: a network with it cannot be trained"
+    return "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
 
 
 def _in_words(found: Sequence[Fault]) -> str:

@@ -14,7 +14,13 @@ from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup, check_methods, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
-from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
+from relation_tf.bench.layer_checks import (
+    advice,
+    check_layers,
+    find_faults,
+    is_untrainable,
+    sentence,
+)
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -36,6 +42,7 @@ from relation_tf.bench.sweeping import (
     described,
     tune,
     untested_variants,
+    untuned_names,
 )
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
@@ -43,7 +50,7 @@ from relation_tf.config.layer_source import callbacks_digest, custom_digest, ref
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
-from relation_tf.errors import OptionError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source
@@ -239,6 +246,10 @@ def plan_suite(
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     check_looks(folder, looks)
     pending = request.pending(request.done(folder))
+    tuned = {(each.task, each.method) for each in suite.tuned}
+    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
+    variants = untested_variants(suite, untuned) if untuned else []
+    refused = [*_refused([*pending, *variants], made)]
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     chosen: Sequence[RunConfig] = request.chosen
     outlook = None
@@ -247,10 +258,7 @@ def plan_suite(
         chosen = outlook.latest
         latest = {run.key for run in chosen}
         pending = [run for run in pending if run.key in latest]
-    tuned = {(each.task, each.method) for each in suite.tuned}
-    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
-    variants = untested_variants(suite, untuned) if untuned else []
-    notes = [*_notes(request, made), *_refused([*pending, *variants], made)]
+    notes = [*_notes(request, made), *refused]
     if variants:
         with tempfile.TemporaryDirectory() as scratch:
             check_methods(variants, Path(scratch), made.distribution)
@@ -265,12 +273,18 @@ def plan_suite(
 
 
 def _refused(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]:
-    """Yield the methods that `run_suite` refuses because their layer fails its checks."""
+    """Yield the methods that `run_suite` refuses because their layer fails its checks.
+
+    Raises:
+        SuiteError: If a layer cannot be trained, so its time cannot be measured.
+    """
     with tempfile.TemporaryDirectory() as folder:
         faults = find_faults(pending, Path(folder) / LOG, options)
     for name, found in faults.items():
+        if found and is_untrainable(found):
+            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}")
         if found:
-            yield f"`run` refuses method {name}: {sentence(found)} {TO_FIX}"
+            yield f"`run` refuses method {name}: {sentence(found)} {advice(found)}"
 
 
 def _load(
@@ -360,7 +374,8 @@ def _open(
     # Before anything is written: a refused suite leaves no other suite's folder changed.
     folder.check_runs(request.suite)
     change = folder.change(request.suite, of_sweep=not compared)
-    lines = [*check_layers(pending, folder, options), *filter(None, [change])]
+    names = None if compared else untuned_names(request.suite)
+    lines = [*check_layers(pending, folder, options, names), *filter(None, [change])]
     if looks is None:
         folder.open(request.suite)
         lines += _foreword(request, folder, done, options, compared)

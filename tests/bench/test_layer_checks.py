@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from relation_tf.bench import layer_checks, read_results, run_suite, runner
+from relation_tf.bench import layer_checks, plan_suite, read_results, run_suite, runner
 from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.sweeping import tuning_suite, untuned_names
 from relation_tf.config import Method
 from relation_tf.config.layer_source import layer_digest
 from relation_tf.errors import SuiteError
@@ -132,6 +133,41 @@ def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monk
     monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
+
+
+def failing(check, message):
+    """Return a replacement of the checks, in which each layer fails a check."""
+    return lambda configs, *_: [[Fault(each.mechanism, check, message)] for each in configs]
+
+
+def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
+    tmp_path, asked, leaky, suite, monkeypatch
+):
+    monkeypatch.setattr(
+        layer_checks, "_in_this_process", failing("output shape", "It has shape (4, 6, 9).")
+    )
+    message = (
+        "method Leaky-8: my_leaky:Leaky fails the layer check 'output shape': It has shape "
+        "(4, 6, 9). Fix the layer: a network with it cannot be trained"
+    )
+    with pytest.raises(SuiteError) as refused:
+        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
+    assert str(refused.value) == message
+    with pytest.raises(SuiteError) as planned:
+        plan_suite(suite(tasks=["WNLI"], method=[leaky], source="miniglue"), tmp_path, quiet=True)
+    assert str(planned.value) == message
+
+
+def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
+    monkeypatch.setattr(layer_checks, "_in_this_process", failing("padding", "It leaks."))
+    sweep = {"learning_rate": [0.001, 0.01]}
+    asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue", sweep=sweep)
+    with pytest.raises(SuiteError, match=r"^method Leaky-8: my_leaky:Leaky fails"):
+        run_suite(asked, tmp_path, quiet=True)
+    names = untuned_names(tuning_suite(asked))
+    options = RunOptions(allow_failing_checks=True)
+    notes = check_layers(tuning_suite(asked).runs(), RunFolder(tmp_path), options, names)
+    assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
 
 
 def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, suite):
