@@ -16,7 +16,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
-from relation_tf.stats.presentation import count, two_digits
+from relation_tf.stats.presentation import capital, count, two_digits
 from relation_tf.stats.spread import scaled_residuals, unequal_spread
 
 _MOST_NAMES = 4
@@ -182,6 +182,8 @@ def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame)
     """Return sentences on what ended the collapsed runs and what to change; empty if not known."""
     if "stopped" not in runs:  # no runs, or from earlier versions
         return ""
+    lacking = {"kept_epoch", "monitor", "metrics"} - {*runs.columns}  # in earlier versions
+    runs = runs.assign(**dict.fromkeys(lacking))
     # As text: seeds of tables are strings.
     own = {(row.task, row.method, str(row.seed)) for row in rows_of(lost) if row.method in methods}
     ended = [row for row in rows_of(runs) if (row.task, row.method, str(row.seed)) in own]
@@ -195,8 +197,31 @@ def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame)
         parts.append(f"{len(at_limit)} of them reached the limit on epochs.")
     if not parts:
         return ""
-    patience = " --set patience=N" if by_rule else ""
-    return f" {' '.join(parts)} Train longer (--set epochs=N{patience}) to see whether they learn."
+    longer = f"train longer (--set epochs=N{' --set patience=N' if by_rule else ''})"
+    # The lowest loss can be that of the first epoch, however long a run is.
+    early = [row for row in ended if row.monitor == "val_loss" and row.kept_epoch < row.epochs]
+    if how := _metric_to_monitor([row.task for row in early], runs):
+        parts.append(
+            "The kept weights are those with the lowest val_loss, of epoch "
+            f"{np.median([row.kept_epoch for row in early]):g} (median). Monitor the metric "
+            f"instead ({how}). If it does not improve either, {longer}."
+        )
+    else:
+        parts.append(f"{capital(longer)} to see whether they learn.")
+    return f" {' '.join(parts)}"
+
+
+def _metric_to_monitor(tasks: Sequence[str], runs: pd.DataFrame) -> str:
+    """Return the options that select the model of some tasks by a metric; empty if not known."""
+    known = runs.dropna(subset=["metrics"]).drop_duplicates("task")
+    metrics = {row.task: row.metrics.split(", ") for row in rows_of(known) if row.metrics}
+    for task in dict.fromkeys(tasks):
+        for name in metrics.get(task, ()):
+            if all(name in own for own in metrics.values()):
+                return f"--set monitor=val_{name}"
+        if task in metrics:  # a suite has one key for all tasks
+            return f"--set 'tasks=[\"{task}\"]' --set monitor=val_{metrics[task][0]}"
+    return ""
 
 
 def _undertrained(runs: pd.DataFrame) -> Iterator[str]:

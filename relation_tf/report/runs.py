@@ -431,6 +431,8 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     return {
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
+        "monitor": run["config"]["monitor"],
+        "metrics": ", ".join(_validated(history)),
         "stopped": run["stopped"],
         "still_improving": _still_improving(run, history),
         "diverged": not np.isfinite(costs).all(),
@@ -454,6 +456,12 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "result_sha256": run.get("sha256"),
         **{name: manifest[name] for name in _MADE_WITH},
     }
+
+
+def _validated(history: pd.DataFrame) -> list[str]:
+    """Return the metrics that were computed on the validation rows after each epoch."""
+    columns = [str(name) for name in history if str(name).startswith("val_")]
+    return [name.removeprefix("val_") for name in columns if name != "val_loss"]
 
 
 def _or_nan(value: float | None) -> float:

@@ -210,6 +210,41 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
     assert "The stopping rule" not in "".join(said)
 
 
+@pytest.mark.parametrize(
+    ("kept", "change", "advice"),
+    [
+        (1, {}, "The kept weights are those with the lowest val_loss, of epoch 1 (median). Monitor "
+                "the metric instead (--set 'tasks=[\"CoLA\"]' --set monitor=val_matthews). If it "
+                "does not improve either, train longer (--set epochs=N --set patience=N)."),
+        (1, {"tasks": ["CoLA"]}, "Monitor the metric instead (--set monitor=val_matthews)."),
+        (1, {"tasks": ["CoLA"], "monitor": "val_matthews"}, "Train longer (--set epochs=N"),
+        (20, {}, "Train longer (--set epochs=N"),
+    ],
+)  # fmt: skip
+def test_where_the_lowest_loss_keeps_an_early_epoch_the_metric_is_to_be_monitored(
+    suite_of, fabricate, kept, change, advice
+):
+    """Longer runs keep the same epoch if the loss rises from it on."""
+
+    def score(config, *_):
+        return 0.0 if (config.task, config.method) == ("CoLA", "linear") else 0.5
+
+    def keep(config, files):
+        files["result"] |= {"epochs": 20, "kept_epoch": kept}
+        files["result"]["stopped"] = "no improvement for 19 epochs (patience)"
+        files["history"] = {name: [*own, *own][:20] for name, own in files["history"].items()}
+
+    suite = suite_of(**{"tasks": ["CoLA", "SST-2"], "reference": "attention", **change})
+    context = make_report(fabricate(suite, score, keep)).context
+    (said,) = [each for each in context.caveats if "collapsed" in each]
+    assert advice in said
+    assert said.count("rain longer") == 1
+    # Versions before this advice wrote no such columns to runs.csv.
+    earlier = context.runs.drop(columns=["monitor", "metrics", "kept_epoch"])
+    said = caveats(context.verdicts, None, context.scores, context.collapsed, earlier)
+    assert any("Train longer (--set epochs=N --set patience=N)" in each for each in said)
+
+
 def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):
     """Not if the best epoch was earlier, or if early stopping ended most runs."""
     best_epoch = {"CoLA": 20, "RTE": 17}
