@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -82,7 +82,7 @@ def tune(
             f"{folder / SWEEP}: no combination of the sweep has finite losses in all its runs for "
             f"{_named(lacking)}. Change the values of the sweep, and choose another --out"
         )
-    for line in (*_chosen(suite, tuned), *kept):
+    for line in (*_chosen(suite, tuned), *_said_doubts(suite, tuned, table), *kept):
         say(line)
     return suite.model_copy(update={"tuned": tuned})
 
@@ -198,6 +198,79 @@ def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
         if tasks:
             parts = [f"{settings} ({', '.join(own)})" for settings, own in tasks.items()]
             yield f"chosen for {method.name}: {'; '.join(parts)}"
+
+
+def _said_doubts(suite: Suite, tuned: Sequence[Tuned], table: pd.DataFrame) -> Iterator[str]:
+    """Yield why settings that were not tried can be better, by method."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for each in tuned:
+        if why := doubt(suite, each, table):
+            tasks.setdefault((each.method, why.words), []).append(each.task)
+    for (method, words), own in tasks.items():
+        yield f"{method} on {', '.join(own)}: {words}"
+
+
+class Doubt(NamedTuple):
+    """A reason why settings that were not tried can be better.
+
+    Attributes:
+        words: The reason.
+        kind: The same without the key and its value.
+    """
+
+    words: str
+    kind: str
+
+
+def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
+    """Return why settings that were not tried can be better; None without a reason.
+
+    There is a reason if most runs with the best values collapsed, if all values have the same
+    score, or if a number is the smallest or largest of three or more and the next one is worse by
+    more than two standard errors, or with one seed by any difference. A perfect score and the
+    smallest possible number, 0, are no reason.
+
+    Args:
+        suite: The suite with the sweep.
+        tuned: The chosen settings.
+        table: Result of `sweep_table`.
+    """
+    assert suite.sweep is not None
+    metric = find_metric(suite.find_task(tuned.task).metrics[0])
+    own = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
+    combinations = [*suite.sweep.combinations()]
+    if tuned.settings not in combinations:  # kept for finished runs
+        return None
+    samples = [own.loc[_has(own, each), "score"].to_numpy(dtype=float) for each in combinations]
+    best = samples[combinations.index(tuned.settings)]
+    perfect = metric.high if metric.higher_is_better else metric.low
+    if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
+        return None
+    if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
+        return Doubt(*2 * ["runs with the best value collapsed, too (score 0)"])
+    means = [each.mean() for each in samples if each.size and np.isfinite(each).all()]
+    if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
+        return Doubt(*2 * ["all values have the same score"])
+    for key, value in tuned.settings.items():
+        numbers = _numbers(suite.sweep, key)
+        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or value == 0:
+            continue
+        least = value == numbers[0]
+        inside = tuned.settings | {key: numbers[1] if least else numbers[-2]}
+        if not _is_flat(best, samples[combinations.index(inside)]):
+            which, others = ("smallest", "smaller") if least else ("largest", "larger")
+            return Doubt(
+                f"{key} {value} is the {which} value, and {others} ones can be better",
+                "the chosen value is the smallest or largest one",
+            )
+    return None
+
+
+def _is_flat(first: np.ndarray, second: np.ndarray) -> bool:
+    """Return True if the means differ by two standard errors at most; False for NaN."""
+    difference = abs(float(first.mean() - second.mean())) if second.size else math.nan
+    errors = [own.var(ddof=1) / own.size for own in (first, second) if own.size > 1]
+    return difference <= 2 * math.sqrt(math.fsum(errors)) + 1e-12
 
 
 def check_sweep(options: RunOptions) -> None:
@@ -367,11 +440,16 @@ def _from_middle(sweep: Sweep, settings: Mapping[str, Any]) -> tuple[float, floa
     """
     distances = [0.0]
     for key, value in settings.items():
-        numbers = sorted(each for each in sweep.values[key] if isinstance(each, int | float))
+        numbers = _numbers(sweep, key)
         if len(numbers) > 2 and value in numbers:
             last = len(numbers) - 1
             distances.append(abs(2 * numbers.index(value) - last) / last)
     return max(distances), sum(distances)
+
+
+def _numbers(sweep: Sweep, key: str) -> list[float]:
+    """Return the numbers among the values of a key, the smallest first."""
+    return sorted(each for each in sweep.values[key] if isinstance(each, int | float))
 
 
 def means_of(suite: Suite, table: pd.DataFrame) -> dict[tuple[str, str], list[float]]:

@@ -24,7 +24,7 @@ _COMPARABLE = ("better", "worse", "inconclusive")
 
 
 def caveats(
-    verdicts: Verdicts,
+    verdicts: Verdicts | None,
     tests: Outcome | None,
     scores: Scores,
     collapsed: pd.DataFrame,
@@ -45,12 +45,14 @@ def caveats(
     limit on epochs: more training can change the verdicts.
 
     Args:
-        verdicts: The verdicts.
+        verdicts: The verdicts. Without them, a sentence names winners with failed runs.
         tests: The test over tasks, or of the only task.
         scores: The scores.
         collapsed: Result of `collapsed_runs`.
         runs: Result of `all_runs`, or the `runs.csv` of a report; can be empty.
     """
+    if verdicts is None:
+        return [*_failed_winners(tests, runs)]
     return [
         *_disagreement(verdicts, tests, scores),
         *_unstable(verdicts, scores, collapsed),
@@ -59,13 +61,8 @@ def caveats(
     ]
 
 
-def failed_winners(tests: Outcome | None, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on failed runs of methods that a test finds better.
-
-    Args:
-        tests: The test over tasks, or of the only task.
-        runs: As for `caveats`.
-    """
+def _failed_winners(tests: Outcome | None, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on failed runs of methods that a test finds better."""
     if tests is None or runs.empty:
         return
     failed = runs.loc[runs["status"] == "failed", "method"].value_counts()

@@ -19,7 +19,7 @@ from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import short_answer
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
-from relation_tf.report.caveats import caveats, failed_winners
+from relation_tf.report.caveats import caveats
 from relation_tf.report.cells import mean_cells
 from relation_tf.report.comparisons import (
     SCORE,
@@ -45,6 +45,7 @@ from relation_tf.report.reliability import (
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import leading, outcome_of, standings
+from relation_tf.report.tuned import tuning_caveats
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
@@ -233,11 +234,10 @@ class ReportContext:
         """Sentences that limit the headline, for each family."""
         if self.scores.families:
             own = {family: part.caveats for family, part in self.parts.items()}
-            return [f"{family_prefix(family)}{said}" for family in own for said in own[family]]
+            return [f"{family_prefix(family)}{each}" for family in own for each in own[family]]
         tests = outcome_of(self.scores, self.several, self.comparisons, self.looks)
-        if self.verdicts is None:
-            return [*failed_winners(tests, self._known_runs)]
-        return caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
+        said = caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
+        return [*said, *tuning_caveats(self.results, self.scores)]
 
     @cached_property
     def costs(self) -> pd.DataFrame:

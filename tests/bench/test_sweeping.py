@@ -15,6 +15,7 @@ from relation_tf.bench.sweeping import (
     _choices,
     already_tuned,
     choose,
+    doubt,
     means_of,
     tune,
     tuning_suite,
@@ -110,6 +111,65 @@ def test_nothing_is_chosen_if_all_diverged_or_runs_are_missing(
     scores: dict[float, list[float]],
 ) -> None:
     assert choose(asked(), scored(scores)) == []
+
+
+TIED = "all values have the same score"
+COLLAPSED = "runs with the best value collapsed, too (score 0)"
+SMALLEST = "learning_rate 0.001 is the smallest value, and smaller ones can be better"
+LARGEST = "learning_rate 0.1 is the largest value, and larger ones can be better"
+
+
+@pytest.mark.parametrize(
+    ("scores", "task", "words"),
+    [
+        ({0.001: [0.5, 0.5], 0.01: [0.5, 0.5], 0.1: [0.5, 0.5]}, "WNLI", TIED),
+        ({0.001: [0.5, 0.5], 0.01: [0.5, 0.5], 0.1: [0.1, math.nan]}, "WNLI", TIED),
+        ({0.001: [1.0, 1.0], 0.01: [1.0, 1.0], 0.1: [1.0, 1.0]}, "WNLI", None),  # perfect
+        ({0.001: [1.0, 1.0], 0.01: [0.8, 0.8], 0.1: [0.7, 0.7]}, "WNLI", None),
+        ({0.001: [0.0, 0.0], 0.01: [0.0, 0.0], 0.1: [0.0, 0.0]}, "CoLA", COLLAPSED),
+        ({0.001: [0.0, 0.0], 0.01: [0.0, 0.02], 0.1: [0.0, 0.0]}, "CoLA", COLLAPSED),
+        ({0.001: [0.0, 0.0], 0.01: [0.1, 0.2], 0.1: [0.0, 0.0]}, "CoLA", None),
+        ({0.001: [0.7, 0.72], 0.01: [0.6, 0.61], 0.1: [0.5, 0.5]}, "WNLI", SMALLEST),
+        ({0.001: [0.5, 0.5], 0.01: [0.6, 0.61], 0.1: [0.7, 0.72]}, "WNLI", LARGEST),
+        ({0.001: [0.7, 0.72], 0.01: [0.6, math.nan], 0.1: [0.5, 0.5]}, "WNLI", SMALLEST),
+        ({0.001: [0.7, 0.72], 0.01: [0.69, 0.72], 0.1: [0.5, 0.5]}, "WNLI", None),  # flat
+        ({0.001: [0.5, 0.5], 0.01: [0.7, 0.7], 0.1: [0.6, 0.6]}, "WNLI", None),
+    ],
+)
+def test_a_choice_at_an_end_or_without_differences_is_doubtful(
+    scores: dict[float, list[float]], task: str, words: str | None
+) -> None:
+    table = scored(scores, task)
+    (tuned,) = choose(asked(), table)
+    found = doubt(asked(), tuned, table)
+    assert (found and found.words) == words
+
+
+def test_zero_is_the_smallest_possible_value() -> None:
+    suite = asked(sweep={"dropout": [0.0, 0.1, 0.5], "seeds": [11]})
+    rows = [("WNLI", "relation-8", each, 11, 0.9 - each) for each in (0.0, 0.1, 0.5)]
+    table = pd.DataFrame(rows, columns=["task", "method", "dropout", "seed", "score"])
+    (tuned,) = choose(suite, table)
+    assert tuned.settings == {"dropout": 0.0}
+    assert doubt(suite, tuned, table) is None
+
+
+def test_run_names_doubtful_choices(tmp_path: Path) -> None:
+    def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
+        folder = RunFolder(path)
+        folder.open(tuning)
+        for run in tuning.runs():
+            write_finished(folder.start(run), run)
+        return read_results(path)
+
+    said: list[str] = []
+    tune(asked(), tmp_path, train, said.append)
+    assert said[1:] == [
+        "chosen for relation-8: learning_rate 0.01 (WNLI, CoLA)",
+        "chosen for baseline-8: learning_rate 0.01 (WNLI, CoLA)",
+        f"relation-8 on WNLI, CoLA: {TIED}",
+        f"baseline-8 on WNLI, CoLA: {TIED}",
+    ]
 
 
 def test_the_suite_of_a_sweep_compares_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from relation_tf.config.loading import make_suite
 from relation_tf.config.sweep import Tuned
+from relation_tf.report import make_report
 from relation_tf.report.blocks import Block, Figure, Paragraph, Table
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.runs import differing_settings
@@ -139,3 +140,38 @@ def test_all_tuned_settings_of_the_methods_are_listed(key, chosen, shown):
     assert differing_settings(results) == {
         name: {key: text} for name, text in zip(names, shown, strict=True)
     }
+
+
+def test_doubtful_sweeps_are_on_the_first_screen(suite_of, fabricate):
+    """A sentence on the reference, and one on the other methods."""
+    rates = [0.001, 0.01, 0.1]
+    curves = {"attention": [70, 60, 50], "linear": [60, 60, 60], "relation": [50, 60, 70],
+              "baseline": [50, 60, 50]}  # fmt: skip
+    tuned = [
+        {"task": task, "method": name, "settings": {"learning_rate": rates[own.index(max(own))]}}
+        for task in ("CoLA", "MRPC")
+        for name, own in curves.items()
+    ]
+    suite = suite_of(sweep={"learning_rate": rates, "seeds": [11]}, tuned=tuned,
+                     reference="attention", margin=1.0)  # fmt: skip
+    folder = fabricate(suite, lambda config, *_: 0.5 + config.seed / 100)
+    rows = [
+        (task, name, rate, 11, score / 100)
+        for task in suite.tasks
+        for name, own in curves.items()
+        for rate, score in zip(rates, own, strict=True)
+    ]
+    (folder / "sweep").mkdir()
+    columns = ["task", "method", "learning_rate", "seed", "score"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "sweep" / "sweep.csv", index=False)
+    report = make_report(folder)
+    assert [each for each in report.context.caveats if "sweep" in each] == [
+        "The sweep with one seed may not have found the best setting of the reference attention: "
+        "learning_rate 0.001 is the smallest value, and smaller ones can be better (on CoLA and "
+        "MRPC). Add values to the sweep: a better setting can change the verdicts.",
+        "The sweep may not have found the best settings of linear on CoLA and MRPC; relation on "
+        "CoLA and MRPC: all values have the same score or the chosen value is the smallest or "
+        "largest one.",
+    ]
+    opened = report.html().partition("<nav")[0]
+    assert "best setting of the reference attention" in opened

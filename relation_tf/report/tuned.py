@@ -1,0 +1,58 @@
+"""Sentences on sweeps that may not have found the best settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relation_tf.bench.results import Results
+from relation_tf.bench.sweeping import Doubt, doubt
+from relation_tf.report.answer import in_words
+from relation_tf.report.scores import Scores
+from relation_tf.stats.presentation import count
+
+_MOST_NAMES = 4
+
+
+def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
+    """Yield a sentence on the sweep of the reference, and one on those of all other methods.
+
+    Args:
+        results: The runs; without a sweep, and for joined suites, there are no sentences.
+        scores: The scores, with the methods and the reference.
+    """
+    from relation_tf.report.sections.tuning import sweep_of
+
+    if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
+        return
+    table = sweep_of(results)
+    if table is None or table.empty:
+        return
+    found: dict[str, dict[Doubt, list[str]]] = {}
+    for each in results.suite.tuned:
+        if each.method in scores.methods and (why := doubt(results.suite, each, table)):
+            found.setdefault(each.method, {}).setdefault(why, []).append(each.task)
+    assert results.suite.sweep is not None
+    if own := found.pop(scores.judged_against or "", None):
+        once = " with one seed" if len(results.suite.sweep.seeds) == 1 else ""
+        said = "; ".join(f"{why.words} (on {_listed(tasks)})" for why, tasks in own.items())
+        yield (
+            f"The sweep{once} may not have found the best setting of the reference "
+            f"{scores.judged_against}: {said}. Add values to the sweep: a better setting can "
+            "change the verdicts."
+        )
+    if found:
+        named = [
+            f"{name} on {_listed([task for tasks in own.values() for task in tasks])}"
+            for name, own in [*found.items()][:_MOST_NAMES]
+        ]
+        if left := len(found) - len(named):
+            named.append(count(left, "more method"))
+        kinds = dict.fromkeys(why.kind for own in found.values() for why in own)
+        yield (
+            f"The sweep may not have found the best settings of {'; '.join(named)}: "
+            f"{' or '.join(kinds)}."
+        )
+
+
+def _listed(tasks: list[str]) -> str:
+    return in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
