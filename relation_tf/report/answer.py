@@ -268,7 +268,8 @@ def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
     if not _is_whole(scores, comparisons):
         several = any(len(test.samples) > 2 for test in comparisons.values())
         many = " and so many methods" if several else ""
-        yield f"With so few seeds{many}, no pair can reach significance."
+        where = "a single task" if len(comparisons) > 1 else next(iter(comparisons))
+        yield f"With so few seeds{many}, no pair can reach significance on {where}."
         return
     test = next(iter(comparisons.values()))
     methods = len(test.samples)

@@ -21,7 +21,7 @@ from relation_tf.report.learned import (
     share_of,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.verdicts import FAVORABLE, Verdicts, by_method
+from relation_tf.report.verdicts import FAVORABLE, NOT_VARYING, Verdicts, by_method
 
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
@@ -44,9 +44,9 @@ class Capabilities:
         table: A row per task and method, with the columns `task`, `method`, `score` (mean over
             seeds, in points), `chance` and `rule` (scores of the most frequent label and of the
             best simple rule, in points), `share` (0 for that rule, 1 for a perfect score), `level`
-            ("solved", "partly" or "rule"), `verdict` against the reference, which is empty without
-            one, `same` (True if all seeds of both have one score), and `state_kib`, the size of the
-            state (NaN if unknown).
+            ("solved", "partly" or "rule"), `verdict` against the reference and its `reason`, which
+            are empty without one, `same` (True if all seeds of both have one score), and
+            `state_kib`, the size of the state (NaN if unknown).
         further: The same for additional test sets, with `of` (the task) and `suffix` (such as
             "2x").
         reference: The method that the others are judged against, or None.
@@ -97,8 +97,10 @@ class Capabilities:
             (("inconclusive",), "Inconclusive against"),
         ):
             of = own["verdict"].isin(verdicts) & ~own["same"]
-            if of.any():
-                yield f"{words} {self.reference} on {_counted(own, of)}."
+            constant = own["reason"] == NOT_VARYING
+            for chosen, why in ((of & ~constant, ""), (of & constant, f" ({NOT_VARYING})")):
+                if chosen.any():
+                    yield f"{words} {self.reference} on {_counted(own, chosen)}{why}."
 
     def _limits(self, own: pd.DataFrame) -> list[str]:
         """Return a sentence for each ability that tasks of several sizes measure."""
@@ -180,6 +182,7 @@ def capabilities(
                 "level": "solved" if share >= SOLVED
                 else "rule" if share <= AT_RULE else "partly",
                 "verdict": str(judged[method].verdict) if method in judged else "",
+                "reason": str(judged[method].reason) if method in judged else "",
                 "same": reference is not None and _same(scores, name, method, reference),
                 "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip

@@ -14,7 +14,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.reliability import trained_networks
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
-from relation_tf.report.verdicts import Verdicts, by_method
+from relation_tf.report.verdicts import NOT_VARYING, Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.presentation import capital, count, two_digits
 from relation_tf.stats.spread import scaled_residuals, unequal_spread
@@ -86,7 +86,7 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
     }
     unlike: dict[str, list[str]] = {}
     for name, row in by_method(verdicts.mean).items():
-        if name in pairs and row.verdict in _COMPARABLE and not row.reason:
+        if name in pairs and row.verdict in _COMPARABLE and row.reason in ("", NOT_VARYING):
             found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
             if found != row.verdict:
                 unlike.setdefault(found, []).append(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -18,6 +19,8 @@ from relation_tf.stats import non_inferiority
 from relation_tf.stats.presentation import count
 
 FAVORABLE = ("better", "no worse")
+NOT_VARYING = "scores do not vary over seeds"
+"""Reason of a verdict whose interval is infinite."""
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
 _MOST_NAMES = 4
 _CONTRARY = {  # verdicts on a task that a sentence on the mean must not hide
@@ -35,7 +38,7 @@ class Verdicts:
     """Verdicts on all methods with at least two seeds.
 
     A table has a row per method and the columns of `relation_tf.stats.non_inferiority`, in the unit
-    of a page, and `reason`: why a verdict is withheld.
+    of a page, and `reason`: why a verdict is withheld, or `NOT_VARYING`.
 
     Attributes:
         reference: The method that the others are judged against.
@@ -214,11 +217,12 @@ def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -
 def _one(name: str, row: Any, reference: str, where: str, within: str, by_task: str) -> str:
     if row.verdict in ("better", "worse"):
         return f"{name} is {row.verdict} than {reference} {where}{_notes(by_task)}"
+    why = NOT_VARYING if row.reason == NOT_VARYING else ""
     if row.verdict == "no worse" or row.margin:
         shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
-        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task)}"
+        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task, why)}"
     own = by_task and f"{name}: {by_task}"
-    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own)}"
+    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own, why)}"
 
 
 def _notes(*notes: str) -> str:
@@ -295,13 +299,14 @@ def _withheld(
     tasks: Sequence[str],
     failed: Mapping[tuple[str, str], Set[str]],
 ) -> pd.DataFrame:
-    """Return a table of verdicts without those that failed runs make doubtful."""
+    """Return a table of verdicts without those that failed runs make doubtful, with reasons."""
     reasons = []
     for name, row in by_method(table).items():
         who = name if row.verdict in FAVORABLE else reference
         runs = {run for task in tasks for run in failed.get((task, who), ())}
         said = f"{count(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
-        reasons.append(said if runs and row.verdict != "inconclusive" else "")
+        constant = NOT_VARYING if math.isinf(row.low) else ""
+        reasons.append(said if runs and row.verdict != "inconclusive" else constant)
     verdicts = [
         "inconclusive" if reason else verdict
         for verdict, reason in zip(table["verdict"], reasons, strict=True)

@@ -168,7 +168,7 @@ def test_design_sentence_needs_all_methods_on_each_task(answer_of):
     assert answer_of({"T": {"a": (0.1, 1), "b": (0.5, 1)}})[1] is None
     assert answer_of({"T": {"a": (0.1, 4), "b": (0.5, 2), "c": (0.9, 1)}}) == (
         [
-            "With so few seeds and so many methods, no pair can reach significance.",
+            "With so few seeds and so many methods, no pair can reach significance on T.",
             "No two methods differ significantly with 1 to 4 seeds on T.",
         ],
         None,
@@ -225,7 +225,8 @@ def test_missing_methods_are_named_because_p_is_smaller(answer, only, control, w
     [
         ({}, lambda run: run.seed < 3,
          ["Preliminary: 16 of 40 runs are done, 24 not done.",
-          "With so few seeds and so many methods, no pair can reach significance."]),
+          "With so few seeds and so many methods, no pair can reach significance on a single "
+          "task."]),
         ({}, lambda run: run.seed == 1,
          ["No test of single tasks yet: no task has two methods with at least two seeds. "
           "Differences on single tasks may be due to chance."]),
@@ -293,7 +294,7 @@ def test_fewer_methods_are_suggested_only_if_they_suffice(answer_of):
 
 def test_two_methods_with_few_seeds_are_not_called_many(answer_of):
     said, _ = answer_of({"MR": {"a": (0.5, 3), "b": (0.6, 2)}})
-    assert said[0] == "With so few seeds, no pair can reach significance."
+    assert said[0] == "With so few seeds, no pair can reach significance on MR."
 
 
 def test_names_of_tasks_are_not_changed(table_of):

@@ -269,6 +269,16 @@ def test_a_table_where_lower_is_better_is_no_diagnostic_task() -> None:
     assert [str(verdict) for verdict in report.tables["verdicts"]["verdict"]] == ["worse"]
 
 
+def test_verdicts_on_constant_scores_have_a_reason(table_of: Any) -> None:
+    samples = {"majority": {"A": [100.0] * 3, "B": [69.0] * 3}}
+    report = compare(table_of(samples), reference="A", margin=5.0)
+    assert "Inconclusive against A on majority (scores do not vary over seeds)." in describe(
+        report.context.scores, report.context.verdicts, "B"
+    )
+    found = report.tables["capabilities"].set_index("method")["reason"]
+    assert found.to_dict() == {"A": "", "B": "scores do not vary over seeds"}
+
+
 def test_inconclusive_verdicts_are_in_the_description() -> None:
     rows = [
         ("majority", method, seed, value + spread * seed)

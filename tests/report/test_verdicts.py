@@ -266,10 +266,13 @@ def test_scores_that_do_not_vary_have_no_verdict(table_of):
     """Collapsed runs of two methods can all predict the most frequent class."""
     report = compare(table_of({"x": {"r": [50.0] * 3, "a": [50.0] * 3}}), reference="r", margin=1.0)
     assert report.context.headline == (
-        "Inconclusive: the data do not show that a is no worse than r on x (margin: 1)."
+        "Inconclusive: the data do not show that a is no worse than r on x (margin: 1; scores do "
+        "not vary over seeds)."
     )
+    assert report.tables["verdicts"]["reason"].tolist() == ["scores do not vary over seeds"]
     page = report.markdown()
-    assert "inconclusive (scores do not vary)" in page
+    assert "inconclusive (scores do not vary over seeds)" in page
+    assert "A method with failed runs is never better" not in page
     assert "+0.000 (−∞ to ∞)" in page
     assert "the verdict on a is inconclusive (x)." in page
     assert r"$-$$\infty$ to $\infty$" in report.latex()

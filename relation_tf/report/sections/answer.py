@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,6 +38,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.standings import standings
 from relation_tf.report.verdicts import (
     FAVORABLE,
+    NOT_VARYING,
     Verdicts,
     by_method,
 )
@@ -280,7 +280,7 @@ def _unit(scores: Scores, tasks: int) -> str:
 
 
 def _verdict(row: Any) -> Cell:
-    reason = str(row.reason) or ("scores do not vary" if math.isinf(row.low) else "")
+    reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
         reason = "beyond the margin"
     return Cell(
@@ -330,7 +330,7 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
-    if any(table["reason"].ne("").any() for table in tables):
+    if not {reason for table in tables for reason in table["reason"]} <= {"", NOT_VARYING}:
         yield (
             "A method with failed runs is never better or no worse, and no method is worse than a "
             "reference with failed runs."
