@@ -10,13 +10,20 @@ from typing import Any, cast
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.capabilities import _limit, describe
 from relation_tf.report.context import ReportContext
 from relation_tf.report.learned import rule_of
-from relation_tf.report.pictures.capabilities import depth_picture, longer_picture, profile_picture
+from relation_tf.report.pictures.capabilities import (
+    depth_picture,
+    longer_picture,
+    profile_picture,
+    state_panel,
+)
 from relation_tf.report.pictures.drawing import styles
+from relation_tf.report.pictures.trade_offs import Point
 from relation_tf.report.sections.capabilities import _intervals
 from tests.report.conftest import Fabricate, MakeSuite
 
@@ -236,6 +243,46 @@ def test_state_size(folder: Path) -> None:
     assert "KiB: size of the state of the causal form" in report.markdown()
 
 
+def test_figures_of_scores_stay_within_0_and_100() -> None:
+    """Intervals of t are symmetric, also around a mean near the limit."""
+    look = styles(["A", "B"])
+    points = [Point("A", [8.0], 95.0, 30.0), Point("B", [0.2], 100.0, math.nan)]
+    longer = pd.DataFrame(
+        [{"task": "count", "method": "A", "score": 100.0, "rule": 10.0, "times": each}
+         for each in (1, 2)]
+    )  # fmt: skip
+    picture = longer_picture(longer, look)
+    assert picture is not None
+    assert [*picture.legend] == ["A"]
+    for panel in (state_panel("count", points, look, "count"), *picture.panels):
+        ax = Figure().add_subplot()
+        panel.draw(ax)
+        low, high = ax.get_ylim()
+        assert 0 <= low < high == 100
+        assert ax.get_ylabel() == "points"
+
+
+def test_methods_without_state_are_named_and_not_in_the_legend(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    names = ("attention", "relation", "baseline")
+    methods = [{"mechanism": name, "name": name} for name in names]
+    suite = suite_of(tasks=["needle-16"], method=methods, reference="attention", seeds=3)
+
+    def change(config: Any, files: dict[str, Any]) -> None:
+        if config.method != "baseline":
+            files["result"]["state_bytes"] = 256
+
+    report = make_report(fabricate(suite, lambda run, *_: 0.9 + run.seed / 50, change))
+    pictures = {each.name: each for each in report.context.pictures}
+    assert [*pictures["score-state"].legend] == ["attention", "relation"]
+    page = report.markdown()
+    assert "Not drawn, because no state is known: baseline." in page
+    for caption in ("Depths: score by", "Scores against state size: the mean"):
+        assert caption in page
+    assert "The heat map has the largest size over these tasks, the figure of scores" in page
+
+
 def test_a_mean_with_collapsed_runs_has_a_range(folder: Path) -> None:
     lost = pd.DataFrame([{"task": "needle-64", "method": "relation", "seed": 1}])
     context = SimpleNamespace(scores=make_report(folder).context.scores, collapsed=lost)
@@ -272,6 +319,10 @@ def test_a_table_where_lower_is_better_is_no_diagnostic_task() -> None:
 def test_verdicts_on_constant_scores_have_a_reason(table_of: Any) -> None:
     samples = {"majority": {"A": [100.0] * 3, "B": [69.0] * 3}}
     report = compare(table_of(samples), reference="A", margin=5.0)
+    assert (
+        "A verdict is also inconclusive where the scores do not vary over seeds."
+        in report.markdown()
+    )
     assert "Inconclusive against A on majority (scores do not vary over seeds)." in describe(
         report.context.scores, report.context.verdicts, "B"
     )

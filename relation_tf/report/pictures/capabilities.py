@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from relation_tf.report.pictures.drawing import (
     Style,
     draw_heat_map,
 )
+from relation_tf.report.pictures.trade_offs import Point, score_panel
 
 Cells = Mapping[tuple[int, int], Any]
 
@@ -26,7 +28,8 @@ MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
 _CELL = 0.42  # side in inches
 _LETTER = 0.072  # width of a letter in inches
 _OPACITY = (0.06, 0.5)  # numbers must be legible on it, in the colors of both pages
-_LINES = (2.7, 1.9)  # size of a panel with lines
+_LINES = (2.8, 1.9)  # size of a panel with lines
+_LIMITS = (0.0, 100.0)  # of the scores, in points
 
 
 def profile_picture(table: pd.DataFrame) -> Picture:
@@ -149,9 +152,9 @@ def longer_picture(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | 
         "Scores on longer texts than in training, by task and method.",
         panels,
         size=_LINES,
-        left=0.45,
+        left=0.55,
         bottom=0.5,
-        legend=look,
+        legend={name: style for name, style in look.items() if name in {*table["method"]}},
     )
 
 
@@ -167,16 +170,40 @@ def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Pa
     def draw(ax: Axes) -> None:
         for method, rows in by_method.items():
             ax.plot(rows["times"], rows["score"], **look[method].line, marker=look[method].marker,
-                    markersize=5)  # fmt: skip
+                    markersize=5, clip_on=False)  # fmt: skip
         ax.axhline(float(own["rule"].iloc[0]), color=GRID, linewidth=1.2, zorder=1)
         times = sorted({*own["times"]})
         ax.set_xscale("log")
         ax.set_xticks(times, [f"{each}x" for each in times])
         ax.minorticks_off()
-        ax.set(xlabel="length relative to training", ylim=(0, 102))
+        ax.set(xlabel="length relative to training", ylabel="points", ylim=_LIMITS)
         ax.grid(axis="y")
 
     return Panel(task, f"{task}, score by length: {values}.", draw, task=task)
+
+
+def state_panel(title: str, points: Sequence[Point], look: Mapping[str, Style], task: str) -> Panel:
+    """Return a panel with scores against the size of the state, within the limits of the score.
+
+    Args:
+        title: Title of the panel.
+        points: The methods, with half of the interval of their mean.
+        look: Style of each method.
+        task: Task of the panel.
+    """
+    panel = score_panel(
+        title, points, [], "state size, KiB", "points", look,
+        spread="half of the 95 % interval", task=task,
+    )  # fmt: skip
+
+    def draw(ax: Axes) -> None:
+        panel.draw(ax)
+        low, high = ax.get_ylim()
+        ax.set_ylim(max(low, _LIMITS[0]), min(high, _LIMITS[1]))
+        for line in ax.lines:  # marks at the limits are whole, intervals end there
+            line.set_clip_on(line.get_marker() == "None")
+
+    return replace(panel, draw=draw)
 
 
 def _write(ax: Axes, column: int, row: int, cell: Any, mark: str = "") -> None:

@@ -9,7 +9,17 @@ import pandas as pd
 
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import Block, Bullets, Column, Figure, Paragraph, Row, Section, Table
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Column,
+    Figure,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    figure_with_note,
+)
 from relation_tf.report.capabilities import LEVELS, Capabilities, capabilities
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
@@ -19,16 +29,30 @@ from relation_tf.report.pictures.capabilities import (
     depth_picture,
     longer_picture,
     profile_picture,
+    state_panel,
 )
 from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.trade_offs import DOTTED, Point, score_panel, score_picture
+from relation_tf.report.pictures.trade_offs import DOTTED, Point, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
+from relation_tf.report.verdicts import NOT_VARYING
 from relation_tf.stats.presentation import count
 
+_DEPTHS = (
+    "Depths: score by the length of the text and the place of the only symbol, 0 %: at the start."
+)
+_LONGER = (
+    "Longer texts: score on texts that are longer than in training. The horizontal line is the "
+    "best simple rule."
+)
+_STATE_FIGURE = (
+    "Scores against state size: the mean with its 95 % interval, cut at 0 and 100, against the "
+    "size of the state on the task."
+)
 _MOST_DESCRIBED = 6  # methods with a paragraph
 _STATES = (
     "KiB: size of the state of the causal form after the longest text of these tasks; attention "
-    "keeps all tokens."
+    "keeps all tokens. The heat map has the largest size over these tasks, the figure of scores "
+    "against state size that of each task."
 )
 
 
@@ -49,10 +73,10 @@ class CapabilityProfile(Section):
         said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
         if left := len(others) - len(said):
             said.append(f"{count(left, 'more method')}: see capabilities.csv.")
-        pictures = [
-            depth_picture(_depths(found)),
-            longer_picture(_longer(found), context.styles),
-        ]
+        pictures = {
+            _DEPTHS: depth_picture(_depths(found)),
+            _LONGER: longer_picture(_longer(found), context.styles),
+        }
         return [
             Bullets(said),
             Figure(profile_picture(found.table)),
@@ -81,6 +105,8 @@ def _note(found: Capabilities) -> Iterator[str]:
         return
     marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
     yield f"Verdicts against {found.reference}: {marks}."
+    if found.table["reason"].eq(NOT_VARYING).any():
+        yield f"A verdict is also inconclusive where the {NOT_VARYING}."
     if found.not_learned:
         yield (
             f"No verdicts on {in_words(found.not_learned)}: {found.reference} itself does not "
@@ -145,14 +171,20 @@ def _states(found: Capabilities, context: ReportContext) -> Iterator[Block]:
         ]
         dotted |= any(point.seeds is not None for point in points)
         noun, number = amount
-        panels.append(score_panel(
-            f"{task}: {number:,} {noun}", points, [], "state size, KiB", "points", context.styles,
-            spread="half of the 95 % interval", task=task,
-        ))  # fmt: skip
+        panels.append(state_panel(f"{task}: {number:,} {noun}", points, context.styles, task))
     title = "Scores against the size of the state, by task and method."
-    yield from _figures([score_picture("score-state", title, panels, context.styles)])
-    if dotted:
-        yield Paragraph(DOTTED, "note")
+    stateless = _stateless(found)
+    look = {name: style for name, style in context.styles.items() if name in found.methods}
+    look = {name: style for name, style in look.items() if name not in stateless}
+    note = [_STATE_FIGURE, DOTTED] if dotted else [_STATE_FIGURE]
+    if stateless:
+        note.append(f"Not drawn, because no state is known: {in_words(stateless)}.")
+    yield from _figures({" ".join(note): score_picture("score-state", title, panels, look)})
+
+
+def _stateless(found: Capabilities) -> list[str]:
+    """Return the methods without a known state."""
+    return [name for name in found.methods if found.of(name)["state_kib"].isna().all()]
 
 
 def _intervals(
@@ -172,7 +204,7 @@ def _intervals(
     }
 
 
-def _figures(pictures: Sequence[Picture | None]) -> Iterator[Block]:
-    for picture in pictures:
-        if picture is not None:
-            yield Figure(picture, picture.legend)
+def _figures(pictures: Mapping[str, Picture | None]) -> Iterator[Block]:
+    for note, picture in pictures.items():
+        legend = None if picture is None else picture.legend
+        yield from figure_with_note(picture, note, legend)
