@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from errno import ENOTDIR
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -168,7 +168,7 @@ class Report:
             "warnings": context.warnings,
             "failures": [list(failure) for failure in context.failures],
             "figures": [picture.name for picture in context.pictures],
-            "tables": {name: _records(table) for name, table in self.tables.items()},
+            "tables": {name: _records(table) for name, table in self._written.items()},
         }
         long = any(len(table) > _MOST_INDENTED for table in self.tables.values())
         return (
@@ -211,11 +211,17 @@ class Report:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
 
+    @cached_property
+    def _written(self) -> dict[str, pd.DataFrame]:
+        """The tables as written; scores are exact, because comparisons read them."""
+        tables = self.tables.items()
+        return {name: own if name == "scores" else _rounded(own) for name, own in tables}
+
     def _files(self) -> dict[str, Callable[[], str | bytes]]:
         """Return functions that make the files, by name; report.json first, which lists them."""
         pictures = {each.name: each for each in self.context.pictures}
         files: dict[str, Callable[[], str | bytes]] = {"report.json": self.json}
-        for name, table in self.tables.items():
+        for name, table in self._written.items():
             files[f"{name}.csv"] = partial(_csv, table)
         files |= {f"figures/{name}.svg": picture.svg for name, picture in pictures.items()}
         files |= {"report.md": self.markdown, "report.tex": self.latex, "report.html": self.html}
@@ -389,6 +395,15 @@ def _earlier(folder: Path) -> list[Path]:
 
 def _csv(table: pd.DataFrame) -> str:
     return table.to_csv(index=False, lineterminator="\n")
+
+
+def _rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with fractions of ten digits, so that 0.6 is not 0.5999999999999943."""
+    rounded = table.copy()
+    for name, own in table.items():
+        if own.dtype.kind == "f":
+            rounded[name] = [x if x.is_integer() else float(f"{x:.10g}") for x in own.tolist()]
+    return rounded
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -12,7 +13,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
-from relation_tf.report import make_report, render
+from relation_tf.report import compare, make_report, render
 from relation_tf.report.latex import escape_latex
 from relation_tf.report.markdown import escape_markdown
 from relation_tf.report.runs import requested_methods
@@ -112,6 +113,16 @@ def test_tables_have_full_precision(suite_of, fabricate):
     table = pd.read_csv(folder / "table.csv")
     assert table["mean"].to_numpy() == pytest.approx(3 / 7)
     assert table["sd"].to_numpy() == pytest.approx(2.5**0.5 / 7)
+
+
+def test_differences_in_tables_have_ten_digits(table_of, tmp_path):
+    samples = {"A": {"r": [70.1, 70.2, 70.4], "a": [69.5, 69.6, 69.8]}}
+    report = compare(table_of(samples), reference="r")
+    assert report.tables["verdicts"]["difference"].tolist() != [-0.6]
+    report.write(tmp_path)
+    for name in ("verdicts", "pvalues"):
+        assert "-0.6" in (tmp_path / f"{name}.csv").read_text().splitlines()[1].split(",")
+    assert json.loads(report.json())["tables"]["verdicts"][0]["difference"] == -0.6
 
 
 def test_unfinished_suite(suite_of, fabricate):
