@@ -179,6 +179,22 @@ def test_content_fits_the_page(opened, request, file, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_shadow_shows_where_a_table_can_be_scrolled(opened, demo_file):
+    """At the start on the right, at the end on the left; none if all columns fit."""
+    page = opened(demo_file, viewport={"width": 390, "height": 900}, color_scheme="light")
+    wide = page.locator(".wide").filter(has=page.locator("table.verdicts")).first
+
+    def shaded():
+        image = np.asarray(Image.open(io.BytesIO(wide.screenshot())).convert("L"))
+        return [bool((image[2:8, place] < 250).all()) for place in (1, -2)]
+
+    assert shaded() == [False, True]
+    wide.evaluate("each => each.scrollLeft = each.scrollWidth")
+    assert shaded() == [True, False]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert shaded() == [False, False]
+
+
 def test_differences_are_visible_on_a_phone(opened, tmp_path, table_of):
     """The table of verdicts is not wider than the screen."""
     noise = np.array([-2.6, -0.2, 0.1, 0.3, 2.4])

@@ -61,6 +61,16 @@ def test_memory_is_that_above_the_base_of_the_process(suite_of, fabricate):
     assert not summarize_costs(runs, ["relation"])["above_base"].any()
 
 
+def test_the_header_of_memory_is_short(suite_of, fabricate):
+    def change(config, files):
+        files["result"] |= {"base_memory_mib": 900, "peak_memory_mib": 950}
+
+    suite = suite_of(method=TWO, seeds=3, reference="baseline")
+    page = make_report(fabricate(suite, noisy, change)).html()
+    assert "<small>additional peak, baseline = 1</small>" in page
+    assert "Additional peak: memory above that of the process before its first run." in page
+
+
 def test_runs_next_to_other_load_are_named(suite_of, fabricate):
     def change(config, files):
         cpu = 4.0 if config.seed == 2 and config.task == "CoLA" else 9.5

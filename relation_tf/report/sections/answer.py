@@ -329,6 +329,7 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     yield from definitions(scores, verdicts)
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
+    yield from _additional(context)
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     if not {reason for table in tables for reason in table["reason"]} <= {"", NOT_VARYING}:
         yield (
@@ -395,6 +396,13 @@ def _how_to_read(context: ReportContext) -> Iterator[str]:
             yield f"There is no mean score, because the {what} differ."
         if not context.costs.empty:
             yield "Time and memory are geometric means."
+    yield from _additional(context)
+
+
+def _additional(context: ReportContext) -> Iterator[str]:
+    costs = context.costs
+    if not costs.empty and costs["above_base"].all() and not context.scores.timed:
+        yield "Additional peak: memory above that of the process before its first run."
 
 
 def _standing_table(context: ReportContext) -> Table | None:
@@ -430,7 +438,7 @@ def _cost_columns(
         return {}
     each = "pass" if context.scores.timed else "epoch"
     of = "of the process" if costs["of_process"].any() else "peak"
-    of = "peak above the memory at the start" if costs["above_base"].all() else of
+    of = "additional peak" if costs["above_base"].all() else of
     slowed = "slowed by other load" if costs["slowed"].any() else ""
 
     def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
