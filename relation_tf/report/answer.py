@@ -16,7 +16,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
 from relation_tf.stats.comparisons import seeds_in_words
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
-from relation_tf.stats.presentation import capital
+from relation_tf.stats.presentation import capital, count
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -112,9 +112,22 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     done, failed, missing = (counts.get(name, 0) for name in ("done", "failed", "not done"))
     if done == len(runs):
         return
+    if (chosen := _whole_part(runs)) and not failed:
+        yield f"Runs exist only for {chosen}; all {done} are done."
+        return
     others = [f"{failed} failed"] if failed else []
     others += [f"{missing} not done"] if missing else []
     yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
+
+
+def _whole_part(runs: pd.DataFrame) -> str:
+    """Return the tasks and seeds of the only runs; empty for all tasks, or if runs are missing."""
+    there = runs[runs["status"] != "not done"]
+    part = runs["task"].isin(there["task"]) & runs["seed"].isin(there["seed"])
+    counts = {noun: (there[noun].nunique(), runs[noun].nunique()) for noun in ("task", "seed")}
+    if not len(there) or part.sum() > len(there) or counts["task"][0] == counts["task"][1]:
+        return ""
+    return in_words([f"{own} of {count(n, noun)}" for noun, (own, n) in counts.items() if own < n])
 
 
 def tested_among(

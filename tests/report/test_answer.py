@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from relation_tf.report import compare as compare_sources
@@ -290,6 +292,30 @@ def test_fewer_methods_are_suggested_only_if_they_suffice(answer_of):
     assert said.endswith("Use at least 5 seeds.")
     (said,) = answer_of({"MR": dict.fromkeys(names, (0.5, 4))})[0][:1]
     assert said.endswith("Use at least 5 seeds or fewer methods.")
+
+
+def test_runs_of_chosen_tasks_are_not_preliminary(suite_of, fabricate):
+    """`--tasks` and `--seeds` train a part of a suite."""
+
+    def said(there):
+        folder = fabricate(
+            suite_of(tasks=["CoLA", "RTE", "MRPC"]),
+            lambda run, *_: run.seed / 10 if there(run) else None,
+            name=f"suite-{next(numbers)}",
+        )
+        return make_report(folder).context.answer[0]
+
+    numbers = itertools.count()
+    assert said(lambda run: run.task != "CoLA") == (
+        "Runs exist only for 2 of 3 tasks; all 40 are done."
+    )
+    assert said(lambda run: run.task == "RTE" and run.seed < 4) == (
+        "Runs exist only for 1 of 3 tasks and 3 of 5 seeds; all 12 are done."
+    )
+    assert said(lambda run: run.task == "RTE" and run.seed < 4 - (run.method == "linear")) == (
+        "Preliminary: 11 of 60 runs are done, 49 not done."
+    )
+    assert said(lambda run: run.seed < 4) == "Preliminary: 36 of 60 runs are done, 24 not done."
 
 
 def test_two_methods_with_few_seeds_are_not_called_many(answer_of):
