@@ -64,6 +64,22 @@ def merged(one: SoftmaxSums, other: SoftmaxSums) -> SoftmaxSums:
     )
 
 
+def later(sums: SoftmaxSums, steps: Any) -> SoftmaxSums:
+    """Shift tokens `steps` positions to the right; the first positions have no tokens.
+
+    Args:
+        sums: Sums of shape `(batch, tokens, width)`.
+        steps: Number of positions.
+    """
+    there = (ops.arange(ops.shape(sums.peak)[1], dtype="int32") >= steps)[:, None]
+    shifted = SoftmaxSums(*(ops.roll(x, steps, axis=1) for x in sums))
+    return SoftmaxSums(
+        ops.where(there, shifted.peak, LOWEST),
+        ops.where(there, shifted.weight, 0.0),
+        ops.where(there, shifted.total, 0.0),
+    )
+
+
 def running_sums(sums: SoftmaxSums) -> SoftmaxSums:
     """Return the sums over the tokens up to each position, in linear time.
 
@@ -80,7 +96,7 @@ def running_sums(sums: SoftmaxSums) -> SoftmaxSums:
     inside = _doubled(_in_blocks(sums, num_blocks * _BLOCK - length), _BLOCK)
     blocks = SoftmaxSums(*(ops.reshape(x[:, -1], (-1, num_blocks, width)) for x in inside))
     up_to_block = _looped(blocks) if sums.peak.shape[1] is None else running_sums(blocks)
-    before = SoftmaxSums(*(ops.reshape(x, (-1, 1, width)) for x in _later(up_to_block, 1)))
+    before = SoftmaxSums(*(ops.reshape(x, (-1, 1, width)) for x in later(up_to_block, 1)))
     whole = (ops.reshape(x, (-1, num_blocks * _BLOCK, width)) for x in merged(before, inside))
     return SoftmaxSums(*(part(x, 0, length) for x in whole))
 
@@ -99,7 +115,7 @@ def _doubled(sums: SoftmaxSums, length: int) -> SoftmaxSums:
     """Return the sums up to each of `length` positions; each doubling adds as many tokens."""
     span = 1
     while span < length:
-        sums = merged(_later(sums, span), sums)
+        sums = merged(later(sums, span), sums)
         span *= 2
     return sums
 
@@ -110,19 +126,8 @@ def _looped(sums: SoftmaxSums) -> SoftmaxSums:
 
     def double(span: Any, *parts: Any) -> Any:
         sums = SoftmaxSums(*parts)
-        return 2 * span, *merged(_later(sums, span), sums)
+        return 2 * span, *merged(later(sums, span), sums)
 
     # XLA needs a maximum to compile the gradient.
     loop = ops.while_loop(lambda span, *_: span < length, double, (1, *sums), maximum_iterations=31)
     return SoftmaxSums(*loop[1:])
-
-
-def _later(sums: SoftmaxSums, steps: Any) -> SoftmaxSums:
-    """Shift tokens `steps` positions to the right; the first positions have no tokens."""
-    there = (ops.arange(ops.shape(sums.peak)[1], dtype="int32") >= steps)[:, None]
-    shifted = SoftmaxSums(*(ops.roll(x, steps, axis=1) for x in sums))
-    return SoftmaxSums(
-        ops.where(there, shifted.peak, LOWEST),
-        ops.where(there, shifted.weight, 0.0),
-        ops.where(there, shifted.total, 0.0),
-    )

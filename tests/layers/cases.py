@@ -186,6 +186,7 @@ CASES = (
     Case(AFTSimple, naive.aft_simple),
     Case(AFTSimple, naive.aft_simple, {"causal": True}),
     Case(AFTLocal, partial(naive.aft_local, window=3), {"window": 3}),
+    Case(AFTLocal, partial(naive.aft_local, window=3), {"window": 3, "causal": True}),
     Case(Fastformer, naive.fastformer),
     Case(Fastformer, naive.fastformer, {"use_bias": True}),
     Case(HyperMixer, naive.hyper_mixer),

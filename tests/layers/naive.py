@@ -165,9 +165,14 @@ def aft_local(
     """The same with K + w_tj."""
     gate = _sigmoid(_affine(query, w, "query"))
     distance = seen.before.sum(axis=-1, keepdims=True) - np.arange(len(value))
-    learned = w["position_bias"][np.clip(distance, 1 - window, window - 1) + window - 1]
+    first = 0 if seen.after is None else 1 - window  # smallest distance with a bias
+    learned = w["position_bias"][np.clip(distance, first, window - 1) - first]
     bias = np.where(np.abs(distance) < window, learned, 0)
-    e = np.exp(_affine(value, w, "key") + bias[..., None])  # (queries, tokens, units)
+    scores = _affine(value, w, "key") + bias[..., None]  # (queries, tokens, units)
+    if seen.after is None:
+        scores = np.where((seen.before | seen.same)[..., None], scores, -np.inf)
+    largest = scores.max(axis=1, keepdims=True, initial=-1e30)
+    e = np.exp(scores - largest)
     weight = e.sum(axis=1)
     total = (e * _affine(value, w, "value")).sum(axis=1)
     return gate * total / np.where(weight > 0, weight, 1)

@@ -158,9 +158,7 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-@pytest.mark.parametrize(
-    "layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer, FourierMixing]
-)
+@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer, HyperMixer, FourierMixing])
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
     with pytest.raises(ValueError, match=message):

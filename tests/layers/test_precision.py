@@ -45,6 +45,7 @@ def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: st
         (AFTSimple, False),
         (AFTSimple, True),
         (AFTLocal, False),
+        (AFTLocal, True),
         (Fastformer, False),
     ],
 )

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import MLSTM, AFTSimple
+from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
 from tests.backends import BACKEND, array, close, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
@@ -61,7 +61,7 @@ def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
 
 
 @pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 without an option")
-@pytest.mark.parametrize("layer_class", [AFTSimple, MLSTM])
+@pytest.mark.parametrize("layer_class", [AFTSimple, AFTLocal, MLSTM])
 def test_steps_after_masked_tokens_are_finite_in_float64(layer_class: Any) -> None:
     """On PyTorch the maximum is rounded to float32, also that of float64."""
     layer = layer_class(4, causal=True, dtype="float64")
