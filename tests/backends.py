@@ -75,6 +75,60 @@ def _vjp_torch(function: Any, inputs: Any, variables: Any, cotangent: Any) -> An
     return output, torch.autograd.grad(loss, sources, materialize_grads=True, allow_unused=True)
 
 
+def hessian_product(
+    function: Callable[..., Any],
+    inputs: Sequence[np.ndarray],
+    directions: Sequence[np.ndarray],
+    cotangent: np.ndarray,
+) -> list[np.ndarray]:
+    """Return the Hessian of `sum(function(*inputs) * cotangent)` times the directions.
+
+    It is the gradient of the gradient's product with the directions.
+    """
+    tensors = [ops.convert_to_tensor(x) for x in inputs]
+    products = {
+        "tensorflow": _hessian_product_tensorflow,
+        "jax": _hessian_product_jax,
+        "torch": _hessian_product_torch,
+    }
+
+    def loss(inputs: Any) -> Any:
+        return ops.sum(function(*inputs) * ops.convert_to_tensor(cotangent))
+
+    return [ops.convert_to_numpy(x) for x in products[BACKEND](loss, tensors, directions)]
+
+
+def _inner(gradients: Any, directions: Any) -> Any:
+    pairs = zip(gradients, directions, strict=True)
+    return sum(ops.sum(one * ops.convert_to_tensor(other)) for one, other in pairs)
+
+
+def _hessian_product_tensorflow(loss: Any, inputs: Any, directions: Any) -> Any:
+    import tensorflow as tf
+
+    with tf.GradientTape() as outer:
+        outer.watch(inputs)
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            value = loss(inputs)
+        product = _inner(tape.gradient(value, inputs), directions)
+    return outer.gradient(product, inputs, unconnected_gradients="zero")
+
+
+def _hessian_product_jax(loss: Any, inputs: Any, directions: Any) -> Any:
+    import jax
+
+    return jax.jit(jax.grad(lambda x: _inner(jax.grad(loss)(x), directions)))(inputs)
+
+
+def _hessian_product_torch(loss: Any, inputs: Any, directions: Any) -> Any:
+    import torch
+
+    inputs = [x.requires_grad_() for x in inputs]
+    gradients = torch.autograd.grad(loss(inputs), inputs, create_graph=True)
+    return torch.autograd.grad(_inner(gradients, directions), inputs, materialize_grads=True)
+
+
 def compiled(function: Callable[..., Any], *, xla: bool) -> Callable[..., Any]:
     """Return the compiled function: a TensorFlow graph, with or without XLA; on JAX with XLA."""
     if BACKEND == "tensorflow":

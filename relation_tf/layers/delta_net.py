@@ -34,8 +34,7 @@ class DeltaNet(MatrixStateMixer):
     - output: `Y W_out`
 
     Masked tokens are absent, also in convolutions. The recurrence uses float32 or wider. Time and
-    memory are linear in the number of tokens. Second derivatives (Hessian products, gradient
-    penalties) are wrong; use `step` if you need them.
+    memory are linear in the number of tokens.
 
     With `causal=True` query i sees tokens 1 to i. The state of `step` is S, shape
     `(batch, num_heads, units / num_heads, expansion * units / num_heads)`, and the last

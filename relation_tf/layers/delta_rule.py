@@ -91,8 +91,12 @@ def inverse_of_unit_lower(matrix: Any) -> Any:
         [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1 D^-1]
 
     The Neumann series `I - L + L^2 - ...` needs as many products, but its terms reach 1e17 for
-    equal keys and cancel. The gradient comes from a last step of Newton's method, `2 X - X (I + L)
-    X`, with X held constant; second derivatives are not available.
+    equal keys and cancel. The gradient comes from the first terms of
+
+        (I + L)^-1 = X + E X + E^2 X + ...,  E = I - X (I + L)
+
+    with the inverse X by blocks, which is held constant. E is zero, except for rounding, so first
+    and second derivatives are exact. Third derivatives are not available.
 
     Args:
         matrix: Tensor of shape `(..., size, size)`, with at most `CHUNK` rows.
@@ -109,8 +113,10 @@ def inverse_of_unit_lower(matrix: Any) -> Any:
         block = rows // span
         below = (block[:, None] - 1 == block) & (block[:, None] % 2 == 1)
         corner = ops.where(below, constant, 0.0)
-        inverse = inverse - ops.matmul(ops.matmul(inverse, corner), inverse)
+        if span > 1:  # else the inverse is the identity
+            corner = ops.matmul(ops.matmul(inverse, corner), inverse)
+        inverse = inverse - corner
         span *= 2
     lower = ops.where(rows[:, None] > rows, matrix, 0.0)
-    residual = ops.matmul(lower + identity, inverse) - identity
-    return inverse - ops.matmul(inverse, residual)
+    residual = identity - ops.matmul(inverse, lower + identity)
+    return inverse + ops.matmul(residual, inverse + ops.matmul(residual, inverse))

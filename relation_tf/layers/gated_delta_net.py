@@ -27,8 +27,7 @@ class GatedDeltaNet(DeltaNet):
     - output: `(Y * swish(query W_G)) W_out`
 
     Convolutions and the state of `step` are those of `DeltaNet`, but values are wider. Time and
-    memory are linear in the number of tokens. Second derivatives (Hessian products, gradient
-    penalties) are wrong; use `step` if you need them.
+    memory are linear in the number of tokens.
 
     Args:
         units: Width of queries, keys and output, a multiple of `num_heads`.

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
-from tests.backends import array, close, vjp
+from tests.backends import array, close, hessian_product, vjp
 from tests.layers import naive
 from tests.layers.cases import some, tokens
 
@@ -66,6 +66,27 @@ def test_outputs_and_gradients(length: int) -> None:
     close(output, expected(arrays))
     for actual, gradient in zip(gradients, recurrent_gradients(arrays, cotangent), strict=True):
         close(actual, gradient, 1e-4)
+
+
+@pytest.mark.parametrize("length", [1, 65, 100])
+def test_second_derivatives(length: int) -> None:
+    """Compare with central differences of the gradients of the recurrence, in float64."""
+    arrays, cotangent = terms(length), tokens(6, 2, length, 2, 4)
+    directions = [tokens(seed, *x.shape) for seed, x in enumerate(arrays, 7)]
+    step = 1e-5
+    above, below = (
+        recurrent_gradients(
+            [
+                x + sign * step * d.astype("float64")
+                for x, d in zip(arrays, directions, strict=True)
+            ],
+            cotangent,
+        )
+        for sign in (1, -1)
+    )
+    actual = hessian_product(delta_rule, arrays, directions, cotangent)
+    for one, high, low in zip(actual, above, below, strict=True):
+        close(one, (high - low) / (2 * step), 1e-4)
 
 
 @pytest.mark.parametrize("strength", [0.5, 0.9, 1.0])
