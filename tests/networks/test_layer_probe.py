@@ -78,6 +78,12 @@ class FrozenDecay(Mixer):
         return q + ops.matmul(decay * scores, v)
 
 
+class NoPositions(Mixer):
+    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
+        decay = ops.power(ops.cast(0.7, q.dtype), 0 * distances(q)) * kept[:, None]
+        return q + ops.matmul(decay * ops.matmul(q, ops.transpose(k, (0, 2, 1))), v)
+
+
 class NoValues(Mixer):
     def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
         return q + attend(q, k, ops.ones_like(v), kept)
@@ -94,6 +100,7 @@ class OneVector(Mixer):
 
 
 CRIPPLED = {
+    NoPositions: {"order"},
     NoOrder: {"order"},
     WrongShift: {"shift"},
     SaturatedGate: {"no mixing"},
