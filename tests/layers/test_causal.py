@@ -12,13 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
-from relation_tf.layers import Attention, LinearAttention, Relation, causal_linear_attention
+from relation_tf.layers import (
+    GMLP,
+    Attention,
+    LinearAttention,
+    Relation,
+    causal_linear_attention,
+)
 from tests.backends import BACKEND, array, close, compiled, started, vjp
 from tests.layers.cases import CAUSAL, Case, one_fast, poisoned, randomize, tokens
 from tests.layers.test_attention_algorithms import shapes_of_a_step
 from tests.layers.test_properties import few
 
 WIDTH = 4
+# The last variant of each layer with linear time. GMLP has a matrix of all positions; the memory of
+# Attention is tested in `test_attention_algorithms`.
+LINEAR = {c.layer: c for c in CAUSAL if c.layer not in (Attention, GMLP)}.values()
 all_cases = pytest.mark.parametrize("case", CAUSAL, ids=str)
 all_algorithms = pytest.mark.parametrize(
     ("case", "algorithm"),
@@ -138,7 +147,7 @@ def test_chunks_equal_all_scores(algorithm: str, normalization: str, length: int
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
 @pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_memory_is_linear_in_tokens(algorithm: str) -> None:
+def test_chunks_hold_neither_all_scores_nor_all_states(algorithm: str) -> None:
     length, units = 1031, 64
 
     def largest(algorithm: str) -> int:
@@ -148,6 +157,27 @@ def test_memory_is_linear_in_tokens(algorithm: str) -> None:
 
     assert largest("scores") >= 2 * length**2
     assert largest(algorithm) <= 3 * length * 128 < length * units**2
+
+
+def growth(layer: Any) -> float:
+    """Return by which factor the tensors of a training step grow for twice as many tokens."""
+    short, long = (
+        sum(int(np.prod(shape)) for shape in shapes_of_a_step(layer, length))
+        for length in (1031, 2062)
+    )
+    return long / short
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
+@pytest.mark.parametrize("case", LINEAR, ids=str)
+def test_memory_is_linear_in_tokens(case: Case) -> None:
+    assert growth(built(case)) < 2.1
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
+def test_memory_of_all_scores_is_quadratic_in_tokens() -> None:
+    case = next(case for case in LINEAR if case.layer is LinearAttention)
+    assert growth(built(case, algorithm="scores")) > 3.5
 
 
 @pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
