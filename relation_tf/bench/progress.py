@@ -108,6 +108,7 @@ class Progress:
         self._pending = {*self._names}
         self._done = self._done_before = total - len(pending)
         self._failed = 0
+        self._alike: dict[str, list[str]] = {}  # failed runs without traceback, by reason
         self._notes: set[str] = set()
         self._time_left = TimeLeft()
         self._began = self._last_line = time.monotonic()
@@ -130,6 +131,10 @@ class Progress:
                 "run the same command again to resume."
             )
         elif kind is None and self._total:
+            for first, *others in filter(None, self._alike.values()):
+                if others:
+                    runs = "1 more run" if len(others) == 1 else f"{len(others)} more runs"
+                    self.say(f"failed for the same reason as {first}: {runs}")
             minutes = (time.monotonic() - self._began) / 60
             failed = f", {self._failed} failed" if self._failed else ""
             now = self._done - self._done_before
@@ -176,7 +181,11 @@ class Progress:
         self._pending.discard(event["run"])
         if event["event"] == "failed":
             self._failed += 1
-            self.say(f"failed: {name}: {event['error']}")
+            alike = self._alike.setdefault(event["error"], [])
+            if event["detail"] or not alike:
+                self.say(f"failed: {name}: {event['error']}")
+            if not event["detail"]:
+                alike.append(name)
             if event["detail"]:
                 self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
         else:

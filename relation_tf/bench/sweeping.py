@@ -71,11 +71,16 @@ def tune(
     known = {(each.task, each.method) for each in tuned}
     lacking = [pair for pair in pairs if pair not in known]
     if unfinished := [pair for pair in lacking if not _all_runs_finished(suite, table, *pair)]:
+        which = "some"
+        advice = (
+            "The suite needs all of them. Run the same command again to retry them, or remove a "
+            "value from the sweep and choose another --out"
+        )
+        if not any(_finished(table, *pair) for pair in unfinished):
+            which, advice = "all", "Remove the cause, and run the same command again"
         raise SuiteError(
-            f"{folder / SWEEP}: some runs of the sweep failed for {_named(unfinished)}"
-            f"{_reason(suite.sweep, results, unfinished)}. The suite needs all of them. Run the "
-            "same command again to retry them, or remove a value from the sweep and choose another "
-            "--out"
+            f"{folder / SWEEP}: {which} runs of the sweep failed for {_named(unfinished)}"
+            f"{_reason(suite.sweep, results, unfinished)}. {advice}"
         )
     if lacking:
         raise SuiteError(
@@ -178,14 +183,20 @@ def _reason(sweep: Sweep, results: Results, pairs: Iterable[tuple[str, str]]) ->
     """Return why the first run of tasks and methods failed, in brackets; empty if none did."""
     names = {(task, name) for task, method in pairs for name, _ in _variants(sweep, method)}
     failed = (why for run, why in results.failures if parts_of(run)[:2] in names)
-    return next((f" ({why:.160})" for why in failed), "")
+    return next((f" ({why:.400})" for why in failed), "")
 
 
 def _all_runs_finished(suite: Suite, table: pd.DataFrame, task: str, method: str) -> bool:
     """Return True if all runs of the sweep for a task and method have results."""
     assert suite.sweep is not None
-    own = table[(table["task"] == task) & (table["method"] == method)]
-    return len(own) == len([*suite.sweep.combinations()]) * len(suite.sweep.seeds)
+    return _finished(table, task, method) == (
+        len([*suite.sweep.combinations()]) * len(suite.sweep.seeds)
+    )
+
+
+def _finished(table: pd.DataFrame, task: str, method: str) -> int:
+    """Return the number of runs of a task and method with results."""
+    return int(((table["task"] == task) & (table["method"] == method)).sum())
 
 
 def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.tables import (
     Record,
+    RowError,
     Table,
     collect_table,
     decode_record,
@@ -24,6 +25,8 @@ from relation_tf.tasks.task import Task, TaskText, TextSplit
 # Most of these files are older than UTF-8; some have lines in both encodings. Valid UTF-8 sequences
 # of non-ASCII bytes are not meaningful text in Windows-1252, so UTF-8 is tried first.
 _ENCODINGS = ("UTF-8", "Windows-1252")
+
+_ADVICE = "Correct the file, or skip malformed rows with --skip-bad-lines (skip_bad_lines=True)"
 
 _SEPARATORS = {" ": "a space", "\t": "a tab"}
 
@@ -56,8 +59,7 @@ def split_reader(
     """
 
     def read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-        if held_out is not None and held_out[0] in task.scored.values():
-            skip_bad_lines = False
+        can_skip = held_out is None or held_out[0] not in task.scored.values()
         splits: dict[str, TextSplit] = {}
         skipped: list[str] = []
         for split, path in files.items():
@@ -66,8 +68,14 @@ def split_reader(
             elif answered is not None and split in task.answered.values():
                 splits[split] = answered(task, path)
             else:
-                skip = skip_bad_lines and split == "train"
-                splits[split] = rows(task, path, skipped if skip else None)
+                of_training = can_skip and split == "train"
+                skip = skip_bad_lines and of_training
+                try:
+                    splits[split] = rows(task, path, skipped if skip else None)
+                except RowError as error:
+                    if not of_training:
+                        raise
+                    raise DataError(f"{error}. {_ADVICE}") from error
         notes = []
         if note:
             counts = {name: len(split) for name, split in splits.items()}

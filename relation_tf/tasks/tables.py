@@ -63,10 +63,18 @@ def as_data_error(failed: str) -> Iterator[None]:
         raise DataError(f"{failed}: {reason}") from error
 
 
+class RowError(DataError):
+    """A malformed row, which can be skipped in a training file."""
+
+
 def leave_out(error: DataError, skipped: list[str] | None) -> None:
-    """Add the message of a malformed line to `skipped`, or raise the error if it is None."""
+    """Add the message of a malformed line to `skipped`.
+
+    Raises:
+        RowError: If `skipped` is None.
+    """
     if skipped is None:
-        raise error
+        raise RowError(str(error)) from error
     skipped.append(str(error))
 
 

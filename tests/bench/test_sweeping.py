@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +235,29 @@ def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path
     for chosen in ({"tasks": "CoLA"}, {"methods": "baseline"}):
         known = {(each.task, each.method) for each in tuned(**chosen).tuned}
         assert known == {("WNLI", "baseline-8"), ("CoLA", "relation-8"), ("CoLA", "baseline-8")}
+
+
+def test_a_malformed_row_is_named_once_with_advice(
+    tmp_path: Path, small_glue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(small_glue, data)
+    with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    reason = (
+        "'sentence'), found 1. Correct the file, or skip malformed rows with --skip-bad-lines "
+        "(skip_bad_lines=True)"
+    )
+    failed = (
+        rf"all runs of the sweep failed for relation-8 on CoLA, baseline-8 on CoLA \(.*"
+        rf"{re.escape(reason)}\)\. Remove the cause, and run the same command again$"
+    )
+    suite = asked(source="files", tasks=["CoLA"], overrides={})
+    with pytest.raises(SuiteError, match=failed):
+        run_suite(suite, tmp_path / "out", data=data)
+    printed = capsys.readouterr().out
+    assert printed.count(reason) == 1
+    assert "failed for the same reason as CoLA/relation-8-0.001/seed-11: 11 more runs" in printed
 
 
 def test_runs_from_before_the_sweep_are_refused_before_it(tmp_path: Path) -> None:

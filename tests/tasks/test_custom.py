@@ -309,7 +309,10 @@ def test_error_names_a_malformed_row_of_a_reader(tmp_path, registry, row, messag
     source = find_source("stars", "files", tmp_path)
     with pytest.raises(DataError) as error:
         source.read()
-    assert str(error.value) == f"{tmp_path / 'train.txt'}: {message}"
+    assert str(error.value) == (
+        f"{tmp_path / 'train.txt'}: {message}. Correct the file, or skip malformed rows with "
+        "--skip-bad-lines (skip_bad_lines=True)"
+    )
 
 
 def test_a_changed_reader_is_not_answered_from_the_cache(tmp_path, registry):
