@@ -50,10 +50,16 @@ _MADE_FROM = {
     "callbacks_digest": "another version of its callbacks",
     "text": "another text, or another version of tokenizers",
 }
+# Names of tables in suites.
+_TABLES = {"custom_task": "[[task]]", "group": "[[group]]"}
 FAILING_LAYERS = "failing_layers.json"
 SWEEP = "sweep"  # folder of the tuning runs
 _SUITES_SHOWN = 4
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
+
+
+class ChangedOptionsError(SuiteError):
+    """A finished run has other options, such as those of its layer."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +225,8 @@ class RunFolder:
             found: The configuration of the finished run.
 
         Raises:
-            SuiteError: Names the first key that differs and both values.
+            SuiteError: Names the first key that differs and both values; in tables, all keys that
+                differ.
         """
         for key in sorted(requested.keys() | found.keys()):
             # Runs that are not requested have no digests; nor have runs of older versions.
@@ -233,10 +240,11 @@ class RunFolder:
                 key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (own, other)
             ):
                 continue
-            differing = _MADE_FROM.get(key, f"{key} = {other!r}, but now {key} = {own!r}")
+            differing = _MADE_FROM.get(key) or _changes(_TABLES.get(key, key), other, own)
             if key == "data_digests" and own and other:
                 differing += f" ({', '.join(differing_splits(own, other))})"
-            raise SuiteError(
+            kind = ChangedOptionsError if key.endswith("options") else SuiteError
+            raise kind(
                 f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
                 f"delete {self.path} to run everything again"
             )
@@ -318,6 +326,27 @@ def prediction_file(name: str, split: str) -> str:
     """
     split = split.rpartition(":")[2]  # of a group's task
     return f"{name}.{'test' if split == 'diagnostic' else split.partition('_')[0]}.tsv"
+
+
+def _changes(key: str, other: Any, own: Any) -> str:
+    """Describe the change of a value, or of the keys of a table that differ.
+
+    Example:
+        >>> _changes("options", {"num_heads": 2, "bias": True}, {"num_heads": 4})
+        'options.num_heads = 2, but now options.num_heads = 4; options.bias = True, but now none'
+    """
+    if isinstance(other, Mapping) and isinstance(own, Mapping):
+        keys = [each for each in {**other, **own} if other.get(each, ...) != own.get(each, ...)]
+        return "; ".join(
+            _changes(f"{key}.{each}", other.get(each, ...), own.get(each, ...)) for each in keys
+        )
+    now = "none" if own is ... else f"{key} = {_shown(own)}"
+    return f"{'no ' + key if other is ... else f'{key} = {_shown(other)}'}, but now {now}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value; a table that is new or removed without its keys."""
+    return "{...}" if isinstance(value, Mapping) and value else repr(value)
 
 
 def differing_splits(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

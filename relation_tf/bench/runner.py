@@ -33,7 +33,7 @@ from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.requirements import check_requirements
 from relation_tf.bench.results import Results, read_results
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.sweeping import (
     already_tuned,
@@ -245,7 +245,7 @@ def plan_suite(
     whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     check_looks(folder, looks)
-    pending = request.pending(request.done(folder))
+    pending = request.pending(request.done(folder, made))
     tuned = {(each.task, each.method) for each in suite.tuned}
     untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
     variants = untested_variants(suite, untuned) if untuned else []
@@ -367,7 +367,7 @@ def _open(
 ) -> _Rounds:
     """Prepare a suite's folder, and return the runs."""
     check_looks(folder, looks)
-    done = request.done(folder)
+    done = request.done(folder, options)
     pending = hosts.agree_on_pending(
         request.chosen, request.pending(done), options.deterministic, options.skip_bad_lines
     )
@@ -403,12 +403,22 @@ class _Request:
     chosen: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def done(self, folder: RunFolder) -> set[RunKey]:
-        """Return the keys of all finished runs; raise an error for another configuration.
+    def done(self, folder: RunFolder, options: RunOptions) -> set[RunKey]:
+        """Return the keys of all finished runs.
 
         Reads all files of these runs, for their checksums.
+
+        Raises:
+            SuiteError: If a finished run has another configuration, or a misspelled option differs.
         """
-        return {config.key for config in self.runs if folder.is_done(config)}
+        try:
+            return {config.key for config in self.runs if folder.is_done(config)}
+        except ChangedOptionsError:
+            # First the error of a misspelled option, which also differs from finished runs.
+            with tempfile.TemporaryDirectory() as temporary:
+                check_methods(self.chosen, Path(temporary), options.distribution)
+                find_faults(self.chosen, Path(temporary) / LOG, options)
+            raise
 
     def pending(self, done: Collection[RunKey]) -> list[RunConfig]:
         """Return the unfinished requested runs."""

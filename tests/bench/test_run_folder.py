@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.bench import RunFolder
+from relation_tf.bench import RunFolder, run_suite
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_table
@@ -42,6 +42,61 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
     assert f"{path}: this run was done with dropout = 0.5, but now dropout = 0.25" in str(
         error.value
     )
+
+
+TASK = {
+    "name": "films",
+    "inputs": ["text"],
+    "label": "label",
+    "labels": ["good", "bad"],
+    "files": {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"},
+}
+ATTENTION = {"mechanism": "attention", "units": 8}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"task": [TASK | {"labels": ["bad", "good"]}]},
+            "[[task]].labels = ['good', 'bad'], but now [[task]].labels = ['bad', 'good']",
+        ),
+        (
+            {"task": [TASK | {"files": {"train": "train.tsv", "test": "b.tsv"}}]},
+            "[[task]].files.dev = 'dev.tsv', but now none; [[task]].files.test = 'test.tsv', but "
+            "now [[task]].files.test = 'b.tsv'",
+        ),
+        (
+            {"method": [ATTENTION | {"options": {"num_heads": 2, "use_bias": True}}]},
+            "no options.use_bias, but now options.use_bias = True",
+        ),
+    ],
+)
+def test_only_differing_keys_of_a_table_are_shown(tmp_path, suite, changes, message):
+    method = [ATTENTION | {"options": {"num_heads": 2}}]
+    asked = {"tasks": ["films"], "task": [TASK], "method": method, "seeds": [1]}
+    folder = RunFolder(tmp_path)
+    folder.open(suite(**asked))
+    path = folder.start(suite(**asked).runs()[0])
+    write_json(path / "result.json", {})
+    with pytest.raises(SuiteError) as error:
+        folder.is_done(suite(**asked | changes).runs()[0])
+    assert str(error.value).startswith(f"{path}: this run was done with {message}. Choose another")
+
+
+@pytest.mark.tensorflow
+def test_a_misspelled_option_is_named_before_the_change(tmp_path, suite):
+    def asked(**options):
+        method = [ATTENTION | {"options": options}]
+        return suite(tasks=["WNLI"], seeds=[1], method=method, source="miniglue")
+
+    folder = RunFolder(tmp_path)
+    folder.open(asked())
+    write_json(folder.start(asked().runs()[0]) / "result.json", {})
+    with pytest.raises(SuiteError, match="unknown Attention option 'num_headz'"):
+        run_suite(asked(num_headz=2), tmp_path, quiet=True)
+    with pytest.raises(SuiteError, match=r"done with no options\.num_heads, but now"):
+        run_suite(asked(num_heads=2), tmp_path, quiet=True)
 
 
 def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
