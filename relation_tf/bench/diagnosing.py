@@ -17,6 +17,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
+from relation_tf.tasks.diagnostics.presets import find_diagnostic
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -45,7 +46,8 @@ def diagnose(
         out: The folder of the runs, by default `runs/diagnose-<name>`.
         layer_options: Further arguments of the layer. Mechanisms with variants use
             `variant="equations"` unless it is given here.
-        tasks: Tasks to run, by default all 20.
+        tasks: Diagnostic tasks to run, by default the 20 of the suite. Names may have other sizes,
+            such as `"needle-200"`.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
         **options: Fields of `relation_tf.bench.RunOptions`, such as `jobs`.
@@ -63,6 +65,10 @@ def diagnose(
     """
     load_plugins(options.get("plugins") or ())
     suite = diagnosis(layer, layer_options or {})
+    if tasks is not None:
+        tasks = [tasks] if isinstance(tasks, str) else [*tasks]
+        others = [name for name in tasks if name not in suite.tasks and find_diagnostic(name)]
+        suite = load_suite(suite, {"tasks": [*suite.tasks, *others]})
     return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
 
 

@@ -424,15 +424,13 @@ def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]
     """Add the label of its source to each method that several sources have or request."""
     names = [{*source.scores.methods, *source.requested()} for source in sources]
     times = Counter(name for own in names for name in own)
-    renamed = []
-    for source, own in zip(sources, names, strict=True):
-        new = {name: f"{name} ({source.label})" for name in own if times[name] > 1}
-        if taken := sorted({*new.values()} & {*times}):
-            raise OptionError(
-                "labels", f"must not make the name of another method. Received: {taken[0]!r}"
-            )
-        renamed.append(source.renamed(new))
-    return renamed
+    new = [
+        {name: f"{name} ({source.label})" for name in own if times[name] > 1}
+        for source, own in zip(sources, names, strict=True)
+    ]
+    if taken := sorted({name for own in new for name in own.values()} & {*times}):
+        raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
+    return [source.renamed(own) for source, own in zip(sources, new, strict=True)]
 
 
 def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | None:

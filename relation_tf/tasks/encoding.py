@@ -217,13 +217,13 @@ def load_task(
         "tokens": tokens,
         "start_token": start_token,
         "validation_split": shares if task.members else shares[0],
-        "vocabulary_size": _plain(vocabulary_size),
-        "max_length": _plain(max_length),
+        "vocabulary_size": vocabulary_size,
+        "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
         **({} if given is None else {"vocabulary": given.to_json()}),
-        **({} if split_seed is None else {"split_seed": _plain(split_seed)}),
+        **({} if split_seed is None else {"split_seed": split_seed}),
     }
-    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
 
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
@@ -290,11 +290,6 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     }
     own = str(source.task.validation)
     return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
-
-
-def _plain(number: int | None) -> int | None:
-    """Return an integer of Python, which JSON can hold."""
-    return None if number is None else int(number)
 
 
 def _shares(

@@ -17,6 +17,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report.capabilities import describe
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from tests.networks.test_layer_probe import OneVector
 
 
 class Identity(keras.layers.Dense):
@@ -134,6 +135,19 @@ def test_a_diagnosis_describes_the_layer(tmp_path):
     assert "memorize-small" in words
     again = diagnose("relation", tmp_path / "runs", **small, quiet=True)
     assert again.scores["score"].tolist() == results.scores["score"].tolist()
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+def test_a_trained_layer_with_one_vector_does_not_recall(tmp_path):
+    small = {"tasks": ["majority-n17", "mqar-32-2-v32"], "seeds": [1], "settings": {"epochs": 5}}
+    small |= {"methods": ["OneVector"]}
+    results = diagnose(OneVector, tmp_path / "runs", **small, quiet=True)
+    context = make_report(results).context
+    words = describe(context.scores, context.verdicts, "OneVector")
+    assert words == "Solves majority-n17. Is no better than a simple rule on mqar-32-2-v32."
+    again = diagnose(OneVector, tmp_path / "runs", **small | {"tasks": "majority-n17"}, quiet=True)
+    assert len(again.runs) == 2
 
 
 def test_names_that_differ_in_case_are_not_those_of_comparators():
