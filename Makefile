@@ -61,8 +61,8 @@ test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch;
 test-all: $(VENV)/all.stamp  ## all tests: browser, Ray cluster, 10,000 broken inputs, all layers on JAX and PyTorch
 	$(PYTEST) -m 'not fuzz' --durations=30
 	$(PYTEST) -m fuzz tests/fuzz
-	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(BACKEND_TESTS)
-	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(BACKEND_TESTS)
+	$(JAX) $(PYTEST) -m 'not tensorflow and (not slow or every_backend)' $(BACKEND_TESTS)
+	$(TORCH) $(PYTEST) -m 'not tensorflow and (not slow or every_backend)' $(BACKEND_TESTS)
 
 # In a separate environment: pip cannot resolve lowest versions, and constraints.txt pins the newest.
 test-lowest: $(VENV)/base.stamp  ## fast tests with the lowest supported versions of the dependencies

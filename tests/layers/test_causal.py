@@ -214,11 +214,13 @@ def test_sums_of_many_tokens_are_accurate(dtype: str) -> None:
 
 
 def steps(layer: Any, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    # JAX takes long for a first eager step.
+    step = compiled(layer.step, xla=True) if BACKEND == "jax" else layer.step
     state = layer.initial_state(len(x), max_length=x.shape[1])
     outputs = []
     for i in range(x.shape[1]):
         own = (slice(None), slice(i, i + 1))
-        output, state = layer.step(x[own], state, None if mask is None else mask[own])
+        output, state = step(x[own], state, None if mask is None else mask[own])
         outputs.append(array(output))
     return np.concatenate(outputs, axis=1)
 
@@ -229,6 +231,17 @@ def test_steps_equal_the_full_call(case: Case) -> None:
     close(steps(layer, x), array(layer(x)))
     x = poisoned(x, mask)
     close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
+
+
+@pytest.mark.slow
+@pytest.mark.every_backend
+@all_cases
+def test_steps_equal_a_longer_call(case: Case) -> None:
+    """Windows, chunks and blocks are shorter than this text."""
+    layer, x, mask = built(case), tokens(0, 3, 100, WIDTH), some(1, 3, 100)
+    x = poisoned(x, mask)
+    whole = started(lambda x, mask: layer(x, query_mask=mask))
+    close(steps(layer, x, mask), whole(x, mask))
 
 
 @pytest.mark.parametrize("case", one_fast(CAUSAL))
