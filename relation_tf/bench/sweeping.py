@@ -334,8 +334,8 @@ def untuned_names(tuning: Suite) -> dict[str, str]:
 
     Example:
         >>> from relation_tf.config import load_suite
-        >>> tuning = tuning_suite(load_suite("demo", {"sweep": {"learning_rate": [0.001]}}))
-        >>> untuned_names(tuning)["attention-64-0.001"]
+        >>> sweep = {"sweep": {"learning_rate": [0.001, 0.01]}}
+        >>> untuned_names(tuning_suite(load_suite("demo", sweep)))["attention-64-0.001"]
         'attention-64'
     """
     return {

@@ -143,6 +143,7 @@ def failing(check, message):
 def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
     tmp_path, asked, leaky, suite, monkeypatch
 ):
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(
         layer_checks, "_in_this_process", failing("output shape", "It has shape (4, 6, 9).")
     )
@@ -159,6 +160,7 @@ def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
 
 
 def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(layer_checks, "_in_this_process", failing("padding", "It leaks."))
     sweep = {"learning_rate": [0.001, 0.01]}
     asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue", sweep=sweep)
