@@ -59,13 +59,28 @@ def _is_list(model: type[BaseModel], key: str) -> bool:
 
 
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:
-    """Leave out "must be a list" of values that are wrong in another way: one number or a list."""
+    """Leave out faults that follow from others.
+
+    These are "must be a list" of values that are wrong in another way (one number or a list), and
+    missing keys next to an unknown key that is nearly the same.
+    """
+    faults = [each for each in faults if not _is_misspelled(each, faults)]
     others = {_dotted(_named(each["loc"])) for each in faults if each["type"] != "list_type"}
     return [
         each
         for each in faults
         if each["type"] != "list_type" or _dotted(_named(each["loc"])) not in others
     ]
+
+
+def _is_misspelled(fault: Any, faults: Sequence[Any]) -> bool:
+    """Return True if a key is missing because it is misspelled."""
+    *place, key = fault["loc"] or ("",)
+    return fault["type"] in ("missing", "too_short") and any(
+        did_you_mean(other["loc"][-1], [key])
+        for other in faults
+        if other["type"] == "extra_forbidden" and [*other["loc"][:-1]] == place
+    )
 
 
 def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:

@@ -68,7 +68,12 @@ def _check_listed_tasks(suite: Suite) -> None:
             raise ValueError(f"key 'group': must be names of tasks. Received: {name!r:.80}")
         try:
             suite.find_task(name)
-        except (DataError, UnknownNameError) as error:
+        except UnknownNameError as error:
+            own = [*groups, *(task.name for task in suite.task)]
+            if hint := did_you_mean(name, own):
+                raise ValueError(f"key {key!r}: unknown task {name!r:.80}.{hint}") from error
+            raise ValueError(f"key {key!r}: {error}") from error
+        except DataError as error:
             raise ValueError(f"key {key!r}: {error}") from error
     if twice := _repeated(name for task in suite.tasks for name in suite.find_task(task).scored):
         raise ValueError(

@@ -173,7 +173,7 @@ def flat(settings: Mapping[str, Any], start: str = "") -> dict[str, Any]:
 def _check_key(key: str) -> None:
     if key in SWEPT or key.startswith(OPTIONS):
         return
-    hint = did_you_mean(key, _KNOWN).strip()
+    hint = did_you_mean(key, [*_KNOWN, "seeds"]).strip()
     if key == OPTIONS[:-1]:
         hint = "Name the option, such as options.num_heads = [1, 4]"
     elif key in {*Method.model_fields, *TrainingSettings.model_fields}:

@@ -123,12 +123,16 @@ class CustomTask(BaseModel):
             raise ValueError(
                 "files.validation: the split for early stopping must have the key 'dev'"
             )
+        self._check_keys()
         named = {"validation": self.validation, "scored": self._scored}
         for key, split in {"files": "train", **named}.items():
             if split is not None and split not in self.files:
                 found = ", ".join(self.files) or "none"
+                keys = repr(split)
+                if key == "scored" and self.scored is None:
+                    keys = "'test' or 'dev'"
                 raise ValueError(
-                    f"files: must have the key {split!r}, the split for {_USES[key]}. Received: "
+                    f"files: must have the key {keys}, the split for {_USES[key]}. Received: "
                     f"{found}"
                 )
             if split == "train" and key != "files":
@@ -146,6 +150,14 @@ class CustomTask(BaseModel):
                 f"files: must be a different file for each split. Received: {self.files}"
             )
         return self
+
+    def _check_keys(self) -> None:
+        """Raise an error for a misspelled split, which would be read but not used."""
+        used = {"train", "dev", "test", self.validation, self.scored}
+        for split in self.files.keys() - used:
+            missing = [name for name in used if name is not None and name not in self.files]
+            if hint := did_you_mean(split, sorted(missing)):
+                raise ValueError(f"files.{split}: unknown split.{hint}")
 
     def _check_suffix(self, split: str, file: str) -> None:
         if self.hub is not None:

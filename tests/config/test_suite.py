@@ -307,6 +307,13 @@ def of(**method):
     return {"method": [{"mechanism": "contextualizer", **method}]}
 
 
+def test_a_misspelled_key_is_not_missing_too():
+    values = {"name": "small", "tasks": ["CoLA"], "methods": [{"mechanism": "relation"}]}
+    with pytest.raises(SuiteError) as error:
+        make_suite("small.toml", values)
+    assert str(error.value) == "small.toml: unknown key 'methods'. Did you mean 'method'?"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -334,6 +341,7 @@ def of(**method):
         ({"tasks": []}, "key 'tasks'"),
         ({"tasks": ["RTE", "RTE"]}, "'RTE' occurs more than once"),
         ({"tasks": ["MRR"]}, "unknown task 'MRR'"),
+        (OWN | {"task": [STARS], "tasks": ["star"]}, "unknown task 'star'. Did you mean 'stars'?"),
         ({"seeds": [1, 1]}, "1 occurs more than once"),
         ({"seeds": "two"}, "must be a number of seeds (1 or more), or a list of seeds"),
         ({"seeds": 0}, "must be a number of seeds (1 or more), or a list of seeds"),

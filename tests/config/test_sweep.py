@@ -86,6 +86,10 @@ def test_all_combinations_are_tried() -> None:
             {"sweep": {"sharing": ["shared", "bi-channel"]}},
             "key 'sweep.sharing': must not contain 'bi-channel', whose runs train several",
         ),
+        (
+            {"sweep": {"learning_rate": [0.1, 0.2], "seed": [3]}},
+            r"not 'seed' \(Did you mean 'seeds'",
+        ),
         ({"sweep": {"dropout": [0.1]}}, r"a list of two or more values of 'dropout', not \[0.1\]"),
         (
             {

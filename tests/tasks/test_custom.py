@@ -164,7 +164,19 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"metrics": ["f1"], "labels": ["a", "b"]}, "Received: 'f1'."),
         (
             {"files": {"train": "a.csv"}},
-            "files: must have the key 'test', the split for scores. Received: train",
+            "files: must have the key 'test' or 'dev', the split for scores. Received: train",
+        ),
+        (
+            {"files": {"train": "a.csv", "tst": "b.csv"}},
+            "files.tst: unknown split. Did you mean 'test'?",
+        ),
+        (
+            {"files": {"train": "a.csv", "dev": "b.csv", "tst": "c.csv"}},
+            "files.tst: unknown split. Did you mean 'test'?",
+        ),
+        (
+            {"files": {"train": "a.csv", "dev": "b.csv", "heldout": "c.csv"}, "scored": "held-out"},
+            "files.heldout: unknown split. Did you mean 'held-out'?",
         ),
         (
             {"files": {"test": "a.csv"}},
@@ -211,6 +223,12 @@ def test_errors_of_invalid_tasks(changes, message):
     with pytest.raises(ValidationError) as error:
         own(**changes)
     assert message in str(error.value)
+
+
+def test_splits_with_any_name_can_be_used():
+    files = {"train": "a.csv", "dev": "b.csv", "test": "c.csv", "test2": "d.csv"}
+    assert own(files=files).task().scored == {"stars": "test"}
+    assert own(files=files, scored="test2").task().scored == {"stars": "test2"}
 
 
 def test_a_custom_task_is_found():
