@@ -6,8 +6,10 @@ HTML, Markdown and LaTeX render the same blocks.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
@@ -40,6 +42,8 @@ class Span:
     target: str = ""
 
 
+_CODE = re.compile(r"`([^`\n]+)`")
+
 Text: TypeAlias = str | Span | Sequence[str | Span]
 SHADED = Span("Shaded", "shaded")
 
@@ -54,12 +58,12 @@ def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]
 
     Args:
         text: The text.
-        escape: Function that escapes plain text.
+        escape: Function that escapes plain text; text in backticks is shown as code.
         patterns: Format by kind of span, with its text `{0}` and target `{1}`; other kinds are
             shown as plain text.
     """
     shown = []
-    for part in spans(text):
+    for part in chain.from_iterable(map(_with_code, spans(text))):
         if isinstance(part, Span):
             pattern = patterns.get(part.kind, "{0}")
             shown.append(pattern.format(escape(part.text), escape(part.target)))
@@ -69,6 +73,16 @@ def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]
             before, after = part[:1].isspace() * " ", part[-1:].isspace() * " "
             shown.append(f"{before}{own}{after}" if own else before)
     return "".join(shown)
+
+
+def _with_code(part: str | Span) -> Iterator[str | Span]:
+    """Yield the parts of a plain text; code is in backticks, as in messages of the tests."""
+    if isinstance(part, Span):
+        yield part
+        return
+    for place, piece in enumerate(_CODE.split(part)):
+        if piece:
+            yield Span(piece, "code") if place % 2 else piece
 
 
 @dataclass(frozen=True)

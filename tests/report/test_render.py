@@ -88,6 +88,16 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
 
 
+def test_text_in_backticks_is_code(suite_of, pages_of):
+    def score(config, task, metric):
+        wide = 10 if config.method == "attention" else 0.01
+        return LEVEL[config.method] + wide * config.seed / 100
+
+    _, (page, markdown) = pages_of(suite_of(), score)
+    assert "Check the result with Welch&#39;s test, <code>welch</code>" in page
+    assert "Check the result with Welch's test, welch." in markdown
+
+
 def test_no_letters_with_a_control(suite_of, pages_of, folder):
     report, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
     assert "is better than baseline on" in " ".join(report.context.answer)
