@@ -168,7 +168,8 @@ def memory_of(compute: Callable[[], object]) -> int | None:
         compute: The computation. Run it once before: memory that it keeps is then not counted.
 
     Returns:
-        Bytes on the first GPU or, without a GPU, the CPU; None if its allocator does not count.
+        Bytes on the first GPU or, without a GPU, the CPU; None if its allocator does not count,
+        or has only small arrays, which it leaves out on a CPU (those below about 256 KiB).
     """
     import tensorflow as tf
 
@@ -182,7 +183,8 @@ def memory_of(compute: Callable[[], object]) -> int | None:
     if uses_gpu():
         _device_peaks.append(earlier["peak"])
     compute()
-    return max(0, memory(device)["peak"] - earlier["current"])
+    used = memory(device)["peak"] - earlier["current"]
+    return used if used > 0 else None
 
 
 def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:
