@@ -114,8 +114,8 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
         earlier = kinds.setdefault(suite.timed, results)
         if earlier is not results:
             raise SuiteError(
-                f"{results.folder}: measures {suite.timed} like {earlier.folder}. Give one folder "
-                "for each kind"
+                f"{results.folder}: measures {suite.timed} like {earlier.folder}. Time all methods "
+                "in one suite, so that they are measured together"
             )
         own = [*_rows(results, methods)]
         if not own:
@@ -123,7 +123,7 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
             raise SuiteError(
                 f"{results.folder}: no finished run of a compared method. Compared: "
                 f"{join_names(methods)}. Timed: {join_names(timed)}. Methods are matched by name: "
-                "use the same names in both suites, or finish the timed suite"
+                "give them the same `name` in both suites, or finish the timed suite"
             )
         rows += own
     return pd.DataFrame(rows)
