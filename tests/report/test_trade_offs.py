@@ -275,7 +275,7 @@ def test_methods_without_costs_are_refused(timed: Path) -> None:
 
 
 def test_two_suites_that_measure_the_same_are_refused(scored: Path, timed: Path) -> None:
-    with pytest.raises(SuiteError, match=r"measures training like .*timed\. Give one folder"):
+    with pytest.raises(SuiteError, match=r"measures training like .*timed\. Time all methods"):
         make_report(scored, [timed, timed])
 
 
