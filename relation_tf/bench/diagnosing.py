@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from relation_tf.bench.options import accepts_options
 from relation_tf.bench.results import Results
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import run_suite
 from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
+from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
 from relation_tf.tasks.diagnostics.presets import find_diagnostic
 
@@ -65,9 +67,15 @@ def diagnose(
     """
     load_plugins(options.get("plugins") or ())
     suite = diagnosis(layer, layer_options or {})
-    if tasks is not None:
-        tasks = [tasks] if isinstance(tasks, str) else [*tasks]
-        others = [name for name in tasks if name not in suite.tasks and find_diagnostic(name)]
+    tasks = [tasks] if isinstance(tasks, str) else None if tasks is None else [*tasks]
+    folder = RunFolder(expand_home(out) if out else Path("runs") / suite.name)
+    before = folder.suite().tasks if (folder.path / "suite.toml").is_file() else []
+    others = [
+        str(name)
+        for name in dict.fromkeys([*before, *(tasks or [])])
+        if name not in suite.tasks and find_diagnostic(str(name))
+    ]
+    if others:
         suite = load_suite(suite, {"tasks": [*suite.tasks, *others]})
     return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
 

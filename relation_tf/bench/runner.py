@@ -41,8 +41,10 @@ from relation_tf.bench.sweeping import (
     check_sweep,
     described,
     tune,
+    tuning_suite,
     untested_variants,
     untuned_names,
+    with_first_values,
 )
 from relation_tf.bench.trackers import Trackers, check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
@@ -241,15 +243,19 @@ def plan_suite(
         check_sweep(made)
         suite = already_tuned(suite, _folder(suite, out))
     looks = plan_looks(suite, made)
-    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    asked, runs = _select(suite, looks, tasks, methods, seeds)
+    tuned = {(each.task, each.method) for each in asked.tuned}
+    untuned = [run for run in runs if asked.sweep and (run.task, run.method) not in tuned]
+    variants = untested_variants(asked, untuned) if untuned else []
+    if untuned:
+        asked, runs = _select(with_first_values(suite, untuned), looks, tasks, methods, seeds)
+    suite = asked
     whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     check_looks(folder, looks)
     pending = request.pending(request.done(folder, made))
-    tuned = {(each.task, each.method) for each in suite.tuned}
-    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
-    variants = untested_variants(suite, untuned) if untuned else []
-    refused = [*_refused([*pending, *variants], made)]
+    names = untuned_names(tuning_suite(suite)) if untuned else {}
+    refused = [*dict.fromkeys(_refused([*pending, *variants], made, names))]
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     chosen: Sequence[RunConfig] = request.chosen
     outlook = None
@@ -272,7 +278,9 @@ def plan_suite(
     return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
 
 
-def _refused(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]:
+def _refused(
+    pending: Sequence[RunConfig], options: RunOptions, names: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the methods that `run_suite` refuses because their layer fails its checks.
 
     Raises:
@@ -280,7 +288,8 @@ def _refused(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]
     """
     with tempfile.TemporaryDirectory() as folder:
         faults = find_faults(pending, Path(folder) / LOG, options)
-    for name, found in faults.items():
+    for variant, found in faults.items():
+        name = names.get(variant, variant)
         if found and is_untrainable(found):
             raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}")
         if found:

@@ -218,7 +218,9 @@ def _said_doubts(suite: Suite, tuned: Sequence[Tuned], table: pd.DataFrame) -> I
         if why := doubt(suite, each, table):
             tasks.setdefault((each.method, why.words), []).append(each.task)
     for (method, words), own in tasks.items():
-        yield f"{method} on {', '.join(own)}: {words}"
+        yield (
+            f"the sweep may not have found the best setting of {method} ({', '.join(own)}): {words}"
+        )
 
 
 class Doubt(NamedTuple):
@@ -239,7 +241,7 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     There is a reason if most runs with the best values collapsed, if all values have the same
     score, or if a number is the smallest or largest of three or more and the next one is worse by
     more than two standard errors, or with one seed by any difference. A perfect score and the
-    smallest possible number, 0, are no reason.
+    smallest possible number, 0 or the integer 1, are no reason.
 
     Args:
         suite: The suite with the sweep.
@@ -258,13 +260,13 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
-        return Doubt(*2 * ["runs with the best value collapsed, too (score 0)"])
+        return Doubt(*2 * ["at least half of the runs with the best value collapsed (score 0)"])
     means = [each.mean() for each in samples if each.size and np.isfinite(each).all()]
     if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
         return Doubt(*2 * ["all values have the same score"])
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)
-        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or value == 0:
+        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or _is_least(value):
             continue
         least = value == numbers[0]
         inside = tuned.settings | {key: numbers[1] if least else numbers[-2]}
@@ -275,6 +277,11 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
                 "the chosen value is the smallest or largest one",
             )
     return None
+
+
+def _is_least(value: float) -> bool:
+    """Return True for the smallest number that a setting can have."""
+    return value == 0 or (isinstance(value, int) and value == 1)
 
 
 def _is_flat(first: np.ndarray, second: np.ndarray) -> bool:
@@ -347,6 +354,15 @@ def untuned_names(tuning: Suite) -> dict[str, str]:
 def _variants(sweep: Sweep, method: str | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the name and the settings of a method with each combination."""
     return [(f"{method}-{combination_name(own)}", own) for own in sweep.combinations()]
+
+
+def with_first_values(suite: Suite, runs: Iterable[RunConfig]) -> Suite:
+    """Return the suite with the first combination of the sweep for runs that need the sweep."""
+    assert suite.sweep is not None
+    first = next(iter(suite.sweep.combinations()))
+    pairs = dict.fromkeys((run.task, run.method) for run in runs)
+    added = [Tuned(task=task, method=method, settings=first) for task, method in pairs]
+    return suite.model_copy(update={"tuned": [*suite.tuned, *added]})
 
 
 def untested_variants(suite: Suite, runs: Iterable[RunConfig]) -> list[RunConfig]:

@@ -14,6 +14,7 @@ from relation_tf.config.sweep import tuned_method
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import METRICS, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.diagnostics.presets import find_diagnostic
 from relation_tf.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -46,11 +47,19 @@ def _check_declared_tasks(suite: Suite) -> None:
     taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
     groups = [("group", group.name) for group in suite.group]
     for key, name in [*(("task", task.name) for task in suite.task), *groups]:
-        if name in taken:
+        if name in taken or _has_sizes(name):
             raise ValueError(
                 f"key {key!r}: must be a new name. Received: {name!r}, the name of another task"
             )
         taken.add(name)
+
+
+def _has_sizes(name: str) -> bool:
+    """Return True for names like those of diagnostic tasks with sizes."""
+    try:
+        return find_diagnostic(name) is not None
+    except DataError:
+        return True
 
 
 def _check_listed_tasks(suite: Suite) -> None:

@@ -171,7 +171,7 @@ def flat(settings: Mapping[str, Any], start: str = "") -> dict[str, Any]:
 
 
 def _check_key(key: str) -> None:
-    if key in SWEPT or key.startswith(OPTIONS):
+    if key in SWEPT or (key.startswith(OPTIONS) and all(key.split("."))):
         return
     hint = did_you_mean(key, [*_KNOWN, "seeds"]).strip()
     if key == OPTIONS[:-1]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from relation_tf.errors import DataError
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.diagnostics.presets import find_diagnostic, make
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, find_diagnostic, make
 from relation_tf.tasks.diagnostics.rows import Diagnostic
 
 NEEDED = 0.5
@@ -21,9 +22,14 @@ def diagnostic_of(name: str) -> str | None:
         ('needle-64', None)
     """
     for task in (name, name.rpartition("-")[0]):
-        found = find_diagnostic(task)
-        if found is not None and name in found.scored:
-            return task
+        try:
+            found = find_diagnostic(task)
+            if found is not None and name in found.scored:
+                if task not in DIAGNOSTICS:
+                    make(task)
+                return task
+        except DataError:  # A user's table may have a task with such a name.
+            continue
     return None
 
 

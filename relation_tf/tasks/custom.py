@@ -153,10 +153,9 @@ class CustomTask(BaseModel):
 
     def _check_keys(self) -> None:
         """Raise an error for a misspelled split, which would be read but not used."""
-        used = {"train", "dev", "test", self.validation, self.scored}
+        used = {"train", "dev", self.scored or "test", self.validation or "dev"}
         for split in self.files.keys() - used:
-            missing = [name for name in used if name is not None and name not in self.files]
-            if hint := did_you_mean(split, sorted(missing)):
+            if hint := did_you_mean(split, sorted(used - self.files.keys())):
                 raise ValueError(f"files.{split}: unknown split.{hint}")
 
     def _check_suffix(self, split: str, file: str) -> None:

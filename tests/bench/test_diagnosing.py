@@ -146,8 +146,9 @@ def test_a_trained_layer_with_one_vector_does_not_recall(tmp_path):
     context = make_report(results).context
     words = describe(context.scores, context.verdicts, "OneVector")
     assert words == "Solves majority-n17. Is no better than a simple rule on mqar-32-2-v32."
-    again = diagnose(OneVector, tmp_path / "runs", **small | {"tasks": "majority-n17"}, quiet=True)
-    assert len(again.runs) == 2
+    for task, runs in (("majority-n17", 2), ("memorize-small", 3), ("needle-6", 4)):
+        again = diagnose(OneVector, tmp_path / "runs", **small | {"tasks": task}, quiet=True)
+        assert len(again.runs) == runs
 
 
 def test_names_that_differ_in_case_are_not_those_of_comparators():

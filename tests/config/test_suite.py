@@ -373,6 +373,8 @@ def test_a_misspelled_key_is_not_missing_too():
         # groups
         (TWO | {"group": [{**GROUP, "name": "CoLA"}]}, "key 'group': must be a new name"),
         (TWO | {"group": [{**GROUP, "name": "AX"}]}, "key 'group': must be a new name"),
+        (OWN | {"task": [STARS | {"name": "needle-200"}]}, "key 'task': must be a new name"),
+        (OWN | {"task": [STARS | {"name": "needle-3"}]}, "key 'task': must be a new name"),
         (TWO | {"group": [GROUP, GROUP]}, "key 'group': must be a new name"),
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
         (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "or more different tasks. Received: 1"),

@@ -160,6 +160,12 @@ def test_a_table_of_another_direction_does_not_change_the_unit(table_of: Any) ->
     assert table["score"].tolist() == pytest.approx([97.5])
 
 
+@pytest.mark.parametrize("name", ["needle-3", "parity-n2"])
+def test_a_table_may_have_names_of_impossible_tasks(table_of: Any, name: str) -> None:
+    report = compare(table_of({name: {"a": [0.5, 0.6], "b": [0.7, 0.8]}}))
+    assert "capabilities" not in report.tables
+
+
 def test_longer_test_sets_have_own_rules() -> None:
     assert rule_of("sort") > 1.5 * rule_of("sort-2x") > 0.1
     assert rule_of("needle-64-depth100") == rule_of("needle-64")

@@ -297,7 +297,7 @@ def test_lists_have_the_lengths_of_long_range_arena() -> None:
 
 def test_too_few_different_rows_are_refused() -> None:
     tiny = replace(DIAGNOSTICS["parity"], length=2, train=400, held_out=10)
-    with pytest.raises(ValueError, match="task parity: cannot draw 10 rows of length 2 for 'dev'"):
+    with pytest.raises(DataError, match="task parity: too few different texts for 400 training"):
         tiny.make()
 
 

@@ -318,6 +318,8 @@ def _steps(subject: Subject) -> str:
     missing = [name for name in ("initial_state", "step") if not hasattr(layer, name)]
     if missing:
         raise NotApplicableError(f"The layer has no `{missing[0]}` and processes whole texts.")
+    if not getattr(layer, "causal", True):
+        raise NotApplicableError("The layer is not `causal`.")
     if changed := state_change(layer, subject.width):
         raise FaultError(f"{changed}.", "allocate the full state in `initial_state`.")
     fix = "`step` must map (batch, 1, width) to (batch, 1, units) and the next state."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from relation_tf.errors import join_names
+from relation_tf.errors import DataError, join_names
 from relation_tf.tasks.diagnostics.rules import by_window
 from relation_tf.tasks.rows import Ragged
 
@@ -192,7 +192,7 @@ class Diagnostic:
         """Return rows that are not in `seen`.
 
         Raises:
-            ValueError: If too few drawn rows are not in `seen`.
+            DataError: If too few drawn rows are not in `seen`.
         """
         count = self.train if split == "train" else self.held_out
         random = np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])
@@ -204,7 +204,7 @@ class Diagnostic:
             if sum(len(each) for each, _ in kept) >= count:
                 ids, labels = (np.concatenate(parts)[:count] for parts in zip(*kept, strict=True))
                 return LabelledRows(ids, labels)
-        raise ValueError(
-            f"task {self.name}: cannot draw {count} rows of length {length} for {split!r} "
-            "that are not in the training split. Increase `length` or reduce `train`"
+        raise DataError(
+            f"task {self.name}: too few different texts for {self.train:,} training rows and "
+            f"{count:,} others ({split}). Use larger sizes"
         )
