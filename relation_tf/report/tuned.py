@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pandas as pd
+
 from relation_tf.bench.results import Results
-from relation_tf.bench.sweeping import Doubt, doubt
+from relation_tf.bench.run_folder import SWEEP
+from relation_tf.bench.sweeping import TABLE, Doubt, doubt
+from relation_tf.errors import SuiteError
 from relation_tf.report.answer import in_words
 from relation_tf.report.scores import Scores
 from relation_tf.stats.presentation import count
@@ -20,8 +24,6 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
         results: The runs; without a sweep, and for joined suites, there are no sentences.
         scores: The scores, with the methods and the reference.
     """
-    from relation_tf.report.sections.tuning import sweep_of
-
     if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
         return
     table = sweep_of(results)
@@ -52,6 +54,19 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
             f"The sweep may not have found the best settings of {'; '.join(named)}: "
             f"{' or '.join(kinds)}."
         )
+
+
+def sweep_of(results: Results) -> pd.DataFrame | None:
+    """Return the table of the sweep of a suite, see `sweep_table`; None without a sweep."""
+    path = results.folder / SWEEP / TABLE
+    if results.suite.sweep is None or not path.is_file():
+        return None
+    try:
+        table = pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
+                            na_values={"score": ["", "nan"]})  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    return table.assign(method=[results.aliases.get(name, name) for name in table["method"]])
 
 
 def _listed(tasks: list[str]) -> str:

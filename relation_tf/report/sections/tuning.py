@@ -8,12 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.bench.results import Results
-from relation_tf.bench.run_folder import SWEEP
-from relation_tf.bench.sweeping import TABLE, described, is_at_end, means_of, same_score
+from relation_tf.bench.sweeping import described, is_at_end, means_of, same_score
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
-from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
@@ -29,6 +26,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.tuning import sweep_picture
+from relation_tf.report.tuned import sweep_of
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -78,19 +76,6 @@ class Tuning(Section):
             Table("Table: sweep", _columns(suite.sweep), rows),
             Paragraph([*_note(suite, means, drawn=picture is not None)], "note"),
         ]
-
-
-def sweep_of(results: Results) -> pd.DataFrame | None:
-    """Return the table of the sweep of a suite, see `sweep_table`; None without a sweep."""
-    path = results.folder / SWEEP / TABLE
-    if results.suite.sweep is None or not path.is_file():
-        return None
-    try:
-        table = pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
-                            na_values={"score": ["", "nan"]})  # fmt: skip
-    except (OSError, ValueError) as error:
-        raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
-    return table.assign(method=[results.aliases.get(name, name) for name in table["method"]])
 
 
 def _key_of_columns(sweep: Sweep) -> str:
