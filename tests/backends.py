@@ -157,3 +157,23 @@ def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
 def array(x: Any) -> np.ndarray:
     """Convert a tensor of any floating-point type to a float32 array."""
     return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def with_unknown_length(layer: Any, xla: bool = False) -> Any:
+    """Compile a layer on TensorFlow for any batch and length of tokens of width 4.
+
+    Returns:
+        Function of tokens and their mask that returns the outputs and the gradient of their sum.
+    """
+    import tensorflow as tf
+
+    spec = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), "bool")]
+
+    @tf.function(input_signature=spec, jit_compile=xla)
+    def unknown(x: Any, mask: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, query_mask=mask)
+        return output, tape.gradient(output, x)
+
+    return unknown

@@ -61,6 +61,7 @@ REPORT_READS = {
     "relation_tf.bench.looks",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",
+    "relation_tf.bench.sweep_choice",
     "relation_tf.bench.sweeping",
 }
 

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +249,21 @@ def _serve(request: Mapping[str, Any]) -> None:
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # layers may print
         _serve(json.load(sys.stdin))
+
+
+def refused_methods(
+    pending: Sequence[RunConfig], options: RunOptions, names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the methods that `run_suite` refuses because their layer fails its checks.
+
+    Raises:
+        SuiteError: If a layer cannot be trained, so its time cannot be measured.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        faults = find_faults(pending, Path(folder) / LOG, options)
+    for variant, found in faults.items():
+        name = names.get(variant, variant)
+        if found and is_untrainable(found):
+            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}")
+        if found:
+            yield f"`run` refuses method {name}: {sentence(found)} {advice(found)}"

@@ -14,13 +14,7 @@ from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup, check_methods, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
-from relation_tf.bench.layer_checks import (
-    advice,
-    check_layers,
-    find_faults,
-    is_untrainable,
-    sentence,
-)
+from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -52,7 +46,7 @@ from relation_tf.config.layer_source import callbacks_digest, custom_digest, ref
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.errors import OptionError
 from relation_tf.files import expand_home
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source
@@ -255,7 +249,7 @@ def plan_suite(
     check_looks(folder, looks)
     pending = request.pending(request.done(folder, made))
     names = untuned_names(tuning_suite(suite)) if untuned else {}
-    refused = [*dict.fromkeys(_refused([*pending, *variants], made, names))]
+    refused = [*dict.fromkeys(refused_methods([*pending, *variants], made, names))]
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     chosen: Sequence[RunConfig] = request.chosen
     outlook = None
@@ -276,24 +270,6 @@ def plan_suite(
             f"{two_digits(ratio)} times the time of all these runs"
         )
     return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
-
-
-def _refused(
-    pending: Sequence[RunConfig], options: RunOptions, names: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the methods that `run_suite` refuses because their layer fails its checks.
-
-    Raises:
-        SuiteError: If a layer cannot be trained, so its time cannot be measured.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        faults = find_faults(pending, Path(folder) / LOG, options)
-    for variant, found in faults.items():
-        name = names.get(variant, variant)
-        if found and is_untrainable(found):
-            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}")
-        if found:
-            yield f"`run` refuses method {name}: {sentence(found)} {advice(found)}"
 
 
 def _load(

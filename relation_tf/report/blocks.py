@@ -75,14 +75,12 @@ def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]
     return "".join(shown)
 
 
-def _with_code(part: str | Span) -> Iterator[str | Span]:
-    """Yield the parts of a plain text; code is in backticks, as in messages of the tests."""
+def _with_code(part: str | Span) -> list[str | Span]:
+    """Return the parts of a plain text; code is in backticks, as in messages of the tests."""
     if isinstance(part, Span):
-        yield part
-        return
-    for place, piece in enumerate(_CODE.split(part)):
-        if piece:
-            yield Span(piece, "code") if place % 2 else piece
+        return [part]
+    pieces = enumerate(_CODE.split(part))
+    return [Span(piece, "code") if place % 2 else piece for place, piece in pieces if piece]
 
 
 @dataclass(frozen=True)

@@ -422,12 +422,9 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
 
 def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
     """Add the label of its source to each method that several sources have or request."""
-    names = [{*source.scores.methods, *source.requested()} for source in sources]
-    times = Counter(name for own in names for name in own)
-    new = [
-        {name: f"{name} ({source.label})" for name in own if times[name] > 1}
-        for source, own in zip(sources, names, strict=True)
-    ]
+    names = {source.label: {*source.scores.methods, *source.requested()} for source in sources}
+    times = Counter(name for own in names.values() for name in own)
+    new = [{n: f"{n} ({label})" for n in own if times[n] > 1} for label, own in names.items()]
     if taken := sorted({name for own in new for name in own.values()} & {*times}):
         raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
     return [source.renamed(own) for source, own in zip(sources, new, strict=True)]

@@ -8,7 +8,8 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import SWEEP
-from relation_tf.bench.sweeping import TABLE, Doubt, doubt
+from relation_tf.bench.sweep_choice import Doubt, doubt
+from relation_tf.bench.sweeping import TABLE
 from relation_tf.errors import SuiteError
 from relation_tf.report.answer import in_words
 from relation_tf.report.scores import Scores

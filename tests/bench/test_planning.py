@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from relation_tf.bench import plan_suite, planning, run_suite, runner
+from relation_tf.bench import layer_checks, plan_suite, planning, run_suite, runner
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import family_sizes, shown_by_design
 from relation_tf.bench.expected_spread import expected_spread
@@ -239,7 +239,9 @@ def test_a_broken_result_is_named(tmp_path):
 def test_plan_has_the_notes_of_a_run(tmp_path, small_glue, monkeypatch):
     """A note on a short test file, and a layer that fails its checks."""
     fault = Fault("my:Layer", "padding", "It leaks.")
-    monkeypatch.setattr(runner, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []})
+    monkeypatch.setattr(
+        layer_checks, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []}
+    )
     monkeypatch.setattr(
         runner, "make_plan", lambda suite, *_: SuitePlan(suite, 0, [], {}, 0.0, 0, jobs=1, seeds=1)
     )

@@ -13,12 +13,10 @@ import pytest
 
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench.results import Results
+from relation_tf.bench.sweep_choice import choose, doubt, means_of
 from relation_tf.bench.sweeping import (
     _choices,
     already_tuned,
-    choose,
-    doubt,
-    means_of,
     tune,
     tuning_suite,
 )

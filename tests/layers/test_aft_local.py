@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.layers import AFTLocal
 from relation_tf.layers.biased_sums import _block_size
-from tests.backends import BACKEND, array, close, compiled, started, vjp
+from tests.backends import BACKEND, array, close, compiled, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
@@ -148,18 +148,8 @@ def test_an_empty_batch(causal: bool) -> None:
     [(False, 100, False), (True, 5, False), (True, 5, True)],
 )
 def test_an_unknown_length(causal: bool, window: int, xla: bool) -> None:
-    import tensorflow as tf
-
     layer = built(window, causal)
-    spec = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), "bool")]
-
-    @tf.function(input_signature=spec, jit_compile=xla)
-    def unknown(x: Any, mask: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            output = layer(x, query_mask=mask)
-        return output, tape.gradient(output, x)
-
+    unknown = with_unknown_length(layer, xla)
     for length in (100,) if xla else (1, 40, 200):
         x, mask = tokens(0, 3, length, 4), some(1, 3, length)
         output, gradient = unknown(x, mask)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
-from tests.backends import BACKEND, array, close, vjp
+from tests.backends import BACKEND, array, close, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
@@ -40,18 +40,8 @@ def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("xla", "lengths"), [(False, (1, 33, 1100)), (True, (100,))])
 def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
-    import tensorflow as tf
-
     layer = built(causal=True)
-    spec = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), "bool")]
-
-    @tf.function(input_signature=spec, jit_compile=xla)
-    def unknown(x: Any, mask: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            output = layer(x, query_mask=mask)
-        return output, tape.gradient(output, x)
-
+    unknown = with_unknown_length(layer, xla)
     for length in lengths:
         x, mask = tokens(2, 3, length, 4), some(3, 3, length)
         output, gradient = unknown(x, mask)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.bench.sweeping import described, is_at_end, means_of, same_score
+from relation_tf.bench.sweep_choice import is_at_end, means_of, same_score
+from relation_tf.bench.sweeping import described
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
 from relation_tf.registry import register_section
