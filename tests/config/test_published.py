@@ -22,6 +22,14 @@ def test_each_file_names_its_paper_and_missing_figures(name):
     assert published.missing or published.figure
 
 
+def test_scores_of_mad_have_their_published_mean():
+    figures = load_published("mad").figure
+    for method in ("attention", "gated-linear-attention", "delta-net"):
+        *scores, mean = [figure.value for figure in figures if figure.method == method]
+        assert len(scores) == 6
+        assert sum(scores) / 6 == pytest.approx(mean, abs=0.05)
+
+
 def test_every_suite_of_a_paper_has_its_figures():
     named = {name: load_suite(name).published for name in list_suites()}
     assert {name for name, file in named.items() if file is None} == {
