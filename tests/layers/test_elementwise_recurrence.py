@@ -40,7 +40,7 @@ def gradients(arrays: list[np.ndarray], cotangent: np.ndarray) -> list[np.ndarra
     return [passed, passed * decays * before]
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 100, 257])
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 63, 64, 65, 257, 1025, 2050])
 def test_outputs_and_gradients(length: int) -> None:
     arrays, cotangent = terms(length), tokens(4, 2, length, 2, 3)
     output, actual, _ = vjp(elementwise_recurrence, arrays, [], cotangent)
