@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
@@ -46,22 +47,25 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
         - Dao, Gu 2024, arXiv 2405.21060, section 6 and listing 1, for decays of each token.
         - Yang et al. 2024, arXiv 2312.06635, section 4, for decays of each feature.
     """
-    length = ops.shape(values)[1]
+    batch, length = ops.shape(values)[:2]
+    rows = 0
     if len(log_decays.shape) == 4:
         num_chunks = abs(length - 1) // _VECTOR_CHUNK + 1  # At least one, for zero tokens too.
-        size, within = _VECTOR_CHUNK, _join_blocks
+        size, within = _power_of_two(length), _join_blocks
+        if not isinstance(size, int):
+            rows = -batch % (_VECTOR_CHUNK // size)  # so that blocks can be joined up to this size
     else:
         log_decays = log_decays[..., None]
         (num_chunks, size), within = number_and_size(length), _score_pairs
     tensors = (queries, keys, values, log_decays)
-    queries, keys, values, log_decays = (split(x, num_chunks, size) for x in tensors)
+    queries, keys, values, log_decays = (split(x, num_chunks, size, rows) for x in tensors)
     outputs, since_start, to_end = within(queries, keys, values, log_decays)
     if values.shape[0] != 1:
         updates = ops.matmul(ops.transpose(keys * to_end, (0, 1, 2, 4, 3)), values)
         transitions = ops.transpose(since_start[:, :, :, -1:], (0, 1, 2, 4, 3))
         before = states_before(transitions, updates)
         outputs = outputs + ops.matmul(queries * since_start, before)
-    return joined(outputs, length)
+    return joined(outputs, length, rows)
 
 
 def recurrence_step(
@@ -84,23 +88,32 @@ def number_and_size(length: Any) -> tuple[Any, Any]:
     return num_chunks, length // num_chunks + 1  # At least one token, for zero tokens too.
 
 
-def split(x: Any, num_chunks: Any, size: Any) -> Any:
+def _power_of_two(length: Any) -> Any:
+    """Return the number of tokens of a chunk: a power of two, not below the length if possible."""
+    if isinstance(length, int):
+        return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
+    smaller = 2 ** np.arange(_VECTOR_CHUNK.bit_length() - 1, dtype="int32")
+    return 1 + ops.sum(ops.where(length > smaller, smaller, 0))
+
+
+def split(x: Any, num_chunks: Any, size: Any, rows: Any = 0) -> Any:
     """Split tokens into chunks, and add zeros to the last one.
 
     Args:
         x: Tensor of shape `(batch, tokens, heads, width)`.
         num_chunks: Number of chunks.
         size: Number of tokens of a chunk.
+        rows: Number of rows of zeros to add to the batch.
 
     Returns:
-        Tensor of shape `(chunks, batch, heads, size, width)`.
+        Tensor of shape `(chunks, batch + rows, heads, size, width)`.
     """
-    return ops.transpose(split_tokens(x, num_chunks, size), (1, 0, 3, 2, 4))
+    return ops.transpose(split_tokens(x, num_chunks, size, rows), (1, 0, 3, 2, 4))
 
 
-def joined(chunks: Any, length: Any) -> Any:
+def joined(chunks: Any, length: Any, rows: Any = 0) -> Any:
     """Join the chunks of `split` to `(batch, tokens, heads, width)`, with `length` tokens."""
-    return join_chunks(ops.transpose(chunks, (1, 0, 3, 2, 4)), length)
+    return join_chunks(ops.transpose(chunks, (1, 0, 3, 2, 4)), length, rows)
 
 
 def states_before(
@@ -162,14 +175,19 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     the second block score keys of the first, relative to the border between the blocks. All factors
     are products of decays, at most 1.
 
+    If the size of chunks is unknown, blocks are joined up to the largest possible size, also those
+    of different texts. Texts do not see each other: these scores are set to zero.
+
     Returns:
         As `_score_pairs`.
     """
+    size = ops.shape(values)[3]
+    largest = size if isinstance(size, int) else _VECTOR_CHUNK
     outputs = ops.sum(queries * keys, axis=-1, keepdims=True) * values
     since_start = total = ops.exp(log_decays)
     to_end = ops.ones_like(total)
     block = 1
-    while block < _VECTOR_CHUNK:
+    while block < largest:
         total_1, total_2 = pairs_of_blocks(total, 1)
         since_1, since_2 = pairs_of_blocks(since_start, block)
         to_end_1, to_end_2 = pairs_of_blocks(to_end, block)
@@ -177,6 +195,8 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         keys_1 = pairs_of_blocks(keys, block)[0] * to_end_1
         queries_2 = pairs_of_blocks(queries, block)[1] * since_2
         scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
+        if not isinstance(size, int):
+            scores = scores * ops.cast(block < size, scores.dtype)
         outputs_2 = outputs_2 + ops.matmul(scores, pairs_of_blocks(values, block)[0])
         outputs = ops.stack([outputs_1, outputs_2], axis=1)
         since_start = ops.stack([since_1, since_2 * total_1], axis=1)

@@ -39,16 +39,17 @@ def pad_tokens(x: Any, missing: Any) -> Any:
     return ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
 
 
-def split_tokens(x: Any, count: Any, size: Any) -> Any:
+def split_tokens(x: Any, count: Any, size: Any, rows: Any = 0) -> Any:
     """Split tokens into chunks, with zeros at the end of the last one.
 
     Args:
         x: Tensor of shape `(batch, tokens, ...)`.
         count: Number of chunks.
         size: Number of tokens of a chunk; `count * size` must be at least the number of tokens.
+        rows: Number of rows of zeros to add to the batch.
 
     Returns:
-        Tensor of shape `(batch, count, size, ...)`.
+        Tensor of shape `(batch + rows, count, size, ...)`.
 
     Example:
         >>> import numpy as np
@@ -56,14 +57,17 @@ def split_tokens(x: Any, count: Any, size: Any) -> Any:
         >>> split_tokens(np.ones((1, 3)), 2, 2).numpy().tolist()
         [[[1.0, 1.0], [1.0, 0.0]]]
     """
-    x = pad_tokens(x, count * size - ops.shape(x)[1])
-    return ops.reshape(x, (ops.shape(x)[0], count, size, *x.shape[2:]))
+    batch, length = ops.shape(x)[:2]
+    after = (rows, count * size - length, *[0] * (len(x.shape) - 2))
+    x = ops.pad(x, [(0, number) for number in after])
+    return ops.reshape(x, (batch + rows, count, size, *x.shape[2:]))
 
 
-def join_chunks(chunks: Any, length: Any) -> Any:
-    """Reverse `split_tokens`: return the first `length` tokens of all chunks."""
-    batch, count, size = ops.shape(chunks)[:3]
-    return part(ops.reshape(chunks, (batch, count * size, *chunks.shape[3:])), 0, length)
+def join_chunks(chunks: Any, length: Any, rows: Any = 0) -> Any:
+    """Reverse `split_tokens`: return the first `length` tokens, without the last `rows` rows."""
+    (batch, count, size), rest = ops.shape(chunks)[:3], chunks.shape[3:]
+    tokens = ops.reshape(chunks, (batch, count * size, *rest))
+    return ops.slice(tokens, [0] * len(tokens.shape), (batch - rows, length, *rest))
 
 
 def reversed_tokens(x: Any) -> Any:
