@@ -16,7 +16,7 @@ from relation_tf.layers.slicing import join_chunks, part, split_tokens
 
 # Maximum number of tokens of a chunk.
 CHUNK = 64
-# Number of tokens of a chunk with a decay for each feature: a power of two.
+# Maximum number of tokens of a chunk with a decay for each feature: a power of two.
 _VECTOR_CHUNK = 32
 
 
@@ -51,9 +51,9 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
     rows = 0
     if len(log_decays.shape) == 4:
         num_chunks = abs(length - 1) // _VECTOR_CHUNK + 1  # At least one, for zero tokens too.
-        size, within = _power_of_two(length), _join_blocks
-        if not isinstance(size, int):
-            rows = -batch % (_VECTOR_CHUNK // size)  # so that blocks can be joined up to this size
+        size, within = _chunk_size(length), _join_blocks
+        if not isinstance(size, int):  # `_join_blocks` needs a multiple of `_VECTOR_CHUNK` tokens.
+            rows = -batch % (_VECTOR_CHUNK // size)
     else:
         log_decays = log_decays[..., None]
         (num_chunks, size), within = number_and_size(length), _score_pairs
@@ -65,7 +65,7 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
         transitions = ops.transpose(since_start[:, :, :, -1:], (0, 1, 2, 4, 3))
         before = states_before(transitions, updates)
         outputs = outputs + ops.matmul(queries * since_start, before)
-    return joined(outputs, length, rows)
+    return joined(outputs, length, batch)
 
 
 def recurrence_step(
@@ -88,8 +88,8 @@ def number_and_size(length: Any) -> tuple[Any, Any]:
     return num_chunks, length // num_chunks + 1  # At least one token, for zero tokens too.
 
 
-def _power_of_two(length: Any) -> Any:
-    """Return the number of tokens of a chunk: a power of two, not below the length if possible."""
+def _chunk_size(length: Any) -> Any:
+    """Return the smallest power of two not below the length, at most `_VECTOR_CHUNK`."""
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
     smaller = 2 ** np.arange(_VECTOR_CHUNK.bit_length() - 1, dtype="int32")
@@ -111,9 +111,9 @@ def split(x: Any, num_chunks: Any, size: Any, rows: Any = 0) -> Any:
     return ops.transpose(split_tokens(x, num_chunks, size, rows), (1, 0, 3, 2, 4))
 
 
-def joined(chunks: Any, length: Any, rows: Any = 0) -> Any:
+def joined(chunks: Any, length: Any, batch: Any = None) -> Any:
     """Join the chunks of `split` to `(batch, tokens, heads, width)`, with `length` tokens."""
-    return join_chunks(ops.transpose(chunks, (1, 0, 3, 2, 4)), length, rows)
+    return join_chunks(ops.transpose(chunks, (1, 0, 3, 2, 4)), length, batch)
 
 
 def states_before(
@@ -175,19 +175,21 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     the second block score keys of the first, relative to the border between the blocks. All factors
     are products of decays, at most 1.
 
-    If the size of chunks is unknown, blocks are joined up to the largest possible size, also those
-    of different texts. Texts do not see each other: these scores are set to zero.
+    If the size of chunks is unknown (TensorFlow graphs), the loop always runs up to `_VECTOR_CHUNK`
+    tokens. For shorter chunks it also pairs blocks of different heads and texts, without effect.
 
     Returns:
         As `_score_pairs`.
     """
     size = ops.shape(values)[3]
-    largest = size if isinstance(size, int) else _VECTOR_CHUNK
+    unknown = not isinstance(size, int)
     outputs = ops.sum(queries * keys, axis=-1, keepdims=True) * values
     since_start = total = ops.exp(log_decays)
     to_end = ops.ones_like(total)
     block = 1
-    while block < largest:
+    while block < (_VECTOR_CHUNK if unknown else size):
+        if unknown:
+            total = ops.where(block < size, total, 1.0)
         total_1, total_2 = pairs_of_blocks(total, 1)
         since_1, since_2 = pairs_of_blocks(since_start, block)
         to_end_1, to_end_2 = pairs_of_blocks(to_end, block)
@@ -195,9 +197,8 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         keys_1 = pairs_of_blocks(keys, block)[0] * to_end_1
         queries_2 = pairs_of_blocks(queries, block)[1] * since_2
         scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
-        if not isinstance(size, int):
-            scores = scores * ops.cast(block < size, scores.dtype)
-        outputs_2 = outputs_2 + ops.matmul(scores, pairs_of_blocks(values, block)[0])
+        added = ops.matmul(scores, pairs_of_blocks(values, block)[0])
+        outputs_2 = outputs_2 + (ops.where(block < size, added, 0.0) if unknown else added)
         outputs = ops.stack([outputs_1, outputs_2], axis=1)
         since_start = ops.stack([since_1, since_2 * total_1], axis=1)
         to_end = ops.stack([to_end_1 * total_2, to_end_2], axis=1)

@@ -16,10 +16,10 @@ _LEVELS = 5  # blocks of blocks of ...: the loop has a step for each 4^5 tokens
 def elementwise_recurrence(values: Any, log_decays: Any) -> Any:
     """Compute `h_t = a_t * h_{t-1} + v_t`, with `h_0 = 0`, for each feature.
 
-    Blocks of 1, 2 and 4 tokens are joined in pairs. The states after the blocks follow the same
-    recurrence: blocks of blocks are joined in the same way, and a loop adds the state before each
-    of the largest. All factors are products of decays, at most 1, so that nothing overflows. Time
-    and memory are linear in the number of tokens.
+    Blocks of 1, then of 2 tokens are joined in pairs, to blocks of 4. The states after the blocks
+    follow the same recurrence: blocks of blocks are joined in the same way, and a loop adds the
+    state before each of the largest. All factors are products of decays, at most 1, so that nothing
+    overflows. Time and memory are linear in the number of tokens.
 
     Args:
         values: Tensor of shape `(batch, tokens, heads, width)`, in float32 or wider.

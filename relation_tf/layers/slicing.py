@@ -63,11 +63,12 @@ def split_tokens(x: Any, count: Any, size: Any, rows: Any = 0) -> Any:
     return ops.reshape(x, (batch + rows, count, size, *x.shape[2:]))
 
 
-def join_chunks(chunks: Any, length: Any, rows: Any = 0) -> Any:
-    """Reverse `split_tokens`: return the first `length` tokens, without the last `rows` rows."""
-    (batch, count, size), rest = ops.shape(chunks)[:3], chunks.shape[3:]
-    tokens = ops.reshape(chunks, (batch, count * size, *rest))
-    return ops.slice(tokens, [0] * len(tokens.shape), (batch - rows, length, *rest))
+def join_chunks(chunks: Any, length: Any, batch: Any = None) -> Any:
+    """Reverse `split_tokens`: return the first `length` tokens, of the first `batch` rows."""
+    (rows, count, size), rest = ops.shape(chunks)[:3], chunks.shape[3:]
+    tokens = ops.reshape(chunks, (rows, count * size, *rest))
+    lengths = (rows if batch is None else batch, length, *rest)
+    return ops.slice(tokens, [0] * len(tokens.shape), lengths)
 
 
 def reversed_tokens(x: Any) -> Any:

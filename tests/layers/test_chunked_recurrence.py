@@ -123,6 +123,19 @@ def test_unknown_length(xla: bool, vector: bool) -> None:
             close(actual, gradient, 1e-4)
 
 
+@pytest.mark.tensorflow
+def test_texts_of_a_chunk_do_not_see_each_other() -> None:
+    import tensorflow as tf
+
+    arrays = terms(5, vector=True)
+    spec = [tf.TensorSpec((None, None, *x.shape[2:])) for x in arrays]
+    unknown = tf.function(chunked_recurrence, input_signature=spec)
+    for x in arrays:
+        broken = [y.copy() if y is x else y for y in arrays]
+        next(y for y, z in zip(broken, arrays, strict=True) if y is not z)[0] = np.nan
+        close(unknown(*broken)[1:], expected(arrays)[1:])
+
+
 @pytest.mark.skipif(BACKEND != "jax", reason="only JAX compiles loops of eager calls")
 @pytest.mark.parametrize("layer_class", [Retention, DeltaNet])
 def test_a_second_call_compiles_nothing(layer_class: Any, caplog: pytest.LogCaptureFixture) -> None:
