@@ -9,8 +9,13 @@ import pandas as pd
 
 LONG = 2048  # tokens from which the slope is taken
 
-runs = pd.read_csv(Path(__file__).parent / "runs.csv")
-speeds = runs.groupby(["method", "tokens"], sort=False)["tokens_second"].median().unstack()
+runs = pd.read_csv(Path(__file__).parent / "runs.csv").query("status == 'done'")
+speeds = (
+    runs.astype({"tokens": int})
+    .groupby(["method", "tokens"], sort=False)["tokens_second"]
+    .median()
+    .unstack()
+)
 print("| mechanism |", *(f"{length:,} |" for length in speeds), "slope | times attention |")
 print("| --- |", "---: | " * (len(speeds.columns) + 1) + "---: |")
 attention = speeds.loc["attention"].iloc[-1]
