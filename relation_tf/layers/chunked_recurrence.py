@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from relation_tf.layers.causal import up_to_own
@@ -18,6 +17,8 @@ from relation_tf.layers.slicing import join_chunks, part, split_tokens
 CHUNK = 64
 # Maximum number of tokens of a chunk with a decay for each feature: a power of two.
 _VECTOR_CHUNK = 32
+# Their minimum number in a TensorFlow graph, where the length is unknown: a power of two.
+_SHORTEST_CHUNK = 8
 
 
 def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
@@ -92,8 +93,11 @@ def _chunk_size(length: Any) -> Any:
     """Return the smallest power of two not below the length, at most `_VECTOR_CHUNK`."""
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
-    smaller = 2 ** np.arange(_VECTOR_CHUNK.bit_length() - 1, dtype="int32")
-    return 1 + ops.sum(ops.where(length > smaller, smaller, 0))
+    size, larger = _SHORTEST_CHUNK, 2 * _SHORTEST_CHUNK
+    while larger <= _VECTOR_CHUNK:
+        size = ops.where(length > larger // 2, larger, size)
+        larger *= 2
+    return size
 
 
 def split(x: Any, num_chunks: Any, size: Any, rows: Any = 0) -> Any:
@@ -182,13 +186,14 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         As `_score_pairs`.
     """
     size = ops.shape(values)[3]
-    unknown = not isinstance(size, int)
+    unknown = not isinstance(size, int)  # then at least `_SHORTEST_CHUNK`
     outputs = ops.sum(queries * keys, axis=-1, keepdims=True) * values
     since_start = total = ops.exp(log_decays)
     to_end = ops.ones_like(total)
     block = 1
     while block < (_VECTOR_CHUNK if unknown else size):
-        if unknown:
+        foreign = unknown and block >= _SHORTEST_CHUNK  # They can be of different texts.
+        if foreign:
             total = ops.where(block < size, total, 1.0)
         total_1, total_2 = pairs_of_blocks(total, 1)
         since_1, since_2 = pairs_of_blocks(since_start, block)
@@ -198,7 +203,7 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
         queries_2 = pairs_of_blocks(queries, block)[1] * since_2
         scores = ops.matmul(queries_2, ops.transpose(keys_1, (0, 2, 1)))
         added = ops.matmul(scores, pairs_of_blocks(values, block)[0])
-        outputs_2 = outputs_2 + (ops.where(block < size, added, 0.0) if unknown else added)
+        outputs_2 = outputs_2 + (ops.where(block < size, added, 0.0) if foreign else added)
         outputs = ops.stack([outputs_1, outputs_2], axis=1)
         since_start = ops.stack([since_1, since_2 * total_1], axis=1)
         to_end = ops.stack([to_end_1 * total_2, to_end_2], axis=1)

@@ -21,7 +21,7 @@ scores = pd.read_csv(folder / "scores.csv")
 verdicts = pd.read_csv(folder / "verdicts.csv").set_index(["task", "method"])
 rates = {(own.task, own.method): own.settings["learning_rate"] for own in suite.tuned}
 points = 100 * scores.groupby(["task", "method"])["value"].agg(["mean", "std"])
-tasks = [*dict.fromkeys(scores["task"])]
+tasks = suite.tasks
 mean = [task for task in verdicts.index.unique("task") if task not in tasks]
 
 columns = [*(f"{task} | learning rate" for task in tasks), *mean]
