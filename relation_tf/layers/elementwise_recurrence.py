@@ -55,7 +55,8 @@ def _states(decays: Any, values: Any, levels: int) -> Any:
     states, since_start = (ops.reshape(x, shape) for x in (states, since_start))
     if states.shape[1] != 1:
         last = (part(x, _BLOCK - 1, 1, axis=2) for x in (since_start, states))
-        before = _states_before(*(ops.reshape(x, (-1, num_blocks, width)) for x in last), levels)
+        decays, after = (ops.reshape(x, (-1, num_blocks, width)) for x in last)
+        before = _states_before(decays, after, levels)
         states = states + since_start * before[:, :, None]
     return join_chunks(states, length)
 
