@@ -17,7 +17,7 @@ from relation_tf.layers.slicing import join_chunks, part, split_tokens
 CHUNK = 64
 # Maximum number of tokens of a chunk with a decay for each feature: a power of two.
 _VECTOR_CHUNK = 32
-# Their minimum number in a TensorFlow graph, where the length is unknown: a power of two.
+# Its minimum number of tokens in a TensorFlow graph with unknown length: a power of two.
 _SHORTEST_CHUNK = 8
 
 
@@ -90,7 +90,10 @@ def number_and_size(length: Any) -> tuple[Any, Any]:
 
 
 def _chunk_size(length: Any) -> Any:
-    """Return the smallest power of two not below the length, at most `_VECTOR_CHUNK`."""
+    """Return the power of two from the length on, at most `_VECTOR_CHUNK`.
+
+    It is at least `_SHORTEST_CHUNK` if the length is unknown.
+    """
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)
     size, larger = _SHORTEST_CHUNK, 2 * _SHORTEST_CHUNK
@@ -192,7 +195,7 @@ def _join_blocks(queries: Any, keys: Any, values: Any, log_decays: Any) -> tuple
     to_end = ops.ones_like(total)
     block = 1
     while block < (_VECTOR_CHUNK if unknown else size):
-        foreign = unknown and block >= _SHORTEST_CHUNK  # They can be of different texts.
+        foreign = unknown and block >= _SHORTEST_CHUNK  # Pairs can be of different texts.
         if foreign:
             total = ops.where(block < size, total, 1.0)
         total_1, total_2 = pairs_of_blocks(total, 1)
