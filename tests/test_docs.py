@@ -11,12 +11,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 from typer.main import get_command
 
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
 from relation_tf.cli.commands import app as relation_tf
-from relation_tf.config import Suite, list_suites, load_suite
+from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.registry import MECHANISMS, TASKS
 
@@ -271,13 +272,20 @@ def test_the_suites_are_all_listed():
     assert sorted(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)) == sorted(list_suites())
 
 
-def test_the_settings_have_their_defaults():
-    text = (DOCS / "suites.md").read_text(encoding="utf-8").partition("\n### Settings")[2]
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("### Settings of training", Suite), ("### Keys of `[[method]]`", Method)],
+)
+def test_keys_have_their_defaults(heading: str, model: type[BaseModel]) -> None:
+    page = (DOCS / "suites.md").read_text(encoding="utf-8")
+    text = page.partition(f"\n{heading}\n")[2].partition("\n#")[0]
     rows = re.findall(r"^\| `(\w+)` \| (?:none|`(.*?)`) \|", text, re.MULTILINE)
     assert len(rows) == len(re.findall(r"^\| `", text, re.MULTILINE)) > 0
     for key, default in rows:
         shown = tomllib.loads(f"{key} = {default}") if default else {key: None}
-        assert shown[key] == Suite.model_fields[key].get_default(call_default_factory=True)
+        field = model.model_fields[key]
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        assert shown[key] == default
 
 
 def test_the_tasks_are_counted():
