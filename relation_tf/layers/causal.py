@@ -111,7 +111,8 @@ class CausalMixer(TokenMixer):
         """
         check_steps(self)
         x, mask = one_token(x, mask, self.compute_dtype)
-        check_width("x", x.shape, self.value_width)
+        for width in (self.query_width, self.value_width):
+            check_width("x", x.shape, width)
         check_state(state, x)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
@@ -164,7 +165,7 @@ def check_steps(layer: Any) -> None:
     check_built(layer)
 
 
-def check_state(state: tuple[Any, ...], x: Any) -> None:
+def check_state(state: Any, x: Any) -> None:
     """Raise a ValueError if a tensor of a state is known to have another batch size than `x`."""
     for part in keras.tree.flatten(state):  # Numbers of tokens may be one for all sequences.
         if len(part.shape) > 1 and differ(part.shape[0], x.shape[0]):

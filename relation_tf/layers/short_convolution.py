@@ -9,9 +9,10 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, true_or_false, width_of
 from relation_tf.layers.base import WeightedLayer
-from relation_tf.layers.causal import check_built, one_token
+from relation_tf.layers.causal import check_built, check_state, one_token
 from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
 from relation_tf.layers.slicing import part
+from relation_tf.layers.token_mixer import check_width
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -42,7 +43,8 @@ class ShortConvolution(WeightedLayer):
         Tensor with the shape of `x`.
 
     Raises:
-        ValueError: If `filter_width` is not a positive integer, or `x` has another shape.
+        ValueError: If `filter_width` is not a positive integer, or `x` has another shape or
+            another width than in `build`.
 
     Example:
         >>> import numpy as np
@@ -87,12 +89,15 @@ class ShortConvolution(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Compute the convolution."""
+        check_width("x", x.shape, self.width)
         mask = boolean(mask, x)
         y = short_convolution(zero_masked(x, mask), self.kernel, self.bias, mask)
         return zero_masked(self.activation(y), mask)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
+        if self.built:
+            check_width("x", x_shape, self.width)
         return tuple(x_shape)
 
     def initial_state(self, batch_size: int) -> Any:
@@ -114,9 +119,13 @@ class ShortConvolution(WeightedLayer):
                 zero and later tokens do not see this token.
 
         Raises:
-            ValueError: If `x` or `mask` has another shape.
+            ValueError: If the layer is not built, if `x` or `mask` has another shape, or if the
+                state is of another batch size.
         """
+        check_built(self)
         x, mask = one_token(x, mask, self.compute_dtype)
+        check_width("x", x.shape, self.width)
+        check_state(state, x)
         y, state = convolution_step(zero_masked(x, mask), self.kernel, self.bias, state, mask)
         return zero_masked(self.activation(y), mask), state
 

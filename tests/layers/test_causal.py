@@ -337,3 +337,11 @@ def test_a_mask_of_a_step_has_one_token(layer_class: type) -> None:
     layer.build((None, None, WIDTH))
     with pytest.raises(ValueError, match=r"`mask` must have shape \(batch, 1\)\. .*=\(2,\), "):
         layer.step(np.zeros((2, 1, WIDTH), "float32"), layer.initial_state(2), np.ones(2, "bool"))
+
+
+@pytest.mark.parametrize("width", [4, 6])
+def test_a_step_needs_equal_widths_of_query_and_value(width: int) -> None:
+    layer = Attention(3, causal=True)
+    layer.build((None, None, 4), (None, None, 6))
+    with pytest.raises(ValueError, match=rf"`x` must have the width {10 - width} with which"):
+        layer.step(tokens(0, 2, 1, width), layer.initial_state(2, 5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -63,6 +64,8 @@ def test_outputs_start_with_the_variance_of_the_inputs(width: int) -> None:
         ((2, 2, 4), None, r"`x` must have shape \(batch, 1, width\).*\(2, 2, 4\)$"),
         ((2, 1, 4), (2,), r"`mask` must have shape \(batch, 1\).*mask\.shape=\(2,\)"),
         ((2, 1, 4), (3, 1), r"mask\.shape=\(3, 1\), x\.shape=\(2, 1, 4\)$"),
+        ((2, 1, 1), None, r"`x` must have the width 4.*x\.shape=\(2, 1, 1\)$"),
+        ((3, 1, 4), None, r"`state` must have the batch size of `x`"),
     ],
 )
 def test_a_step_takes_one_token(
@@ -75,6 +78,17 @@ def test_a_step_takes_one_token(
         layer.step(np.ones(shape, "float32"), layer.initial_state(2), given)
 
 
+@pytest.mark.parametrize("width", [1, 8])
+def test_inputs_have_the_width_of_the_build(width: int) -> None:
+    layer = built()
+    for x in (tokens(0, 2, 5, width), keras.Input((5, width))):
+        with pytest.raises(ValueError, match=r"`x` must have the width 4 with which the layer"):
+            layer(x)
+
+
 def test_a_layer_that_is_not_built_has_no_state() -> None:
+    layer = ShortConvolution()
     with pytest.raises(ValueError, match="no state before it is built"):
-        ShortConvolution().initial_state(2)
+        layer.initial_state(2)
+    with pytest.raises(ValueError, match="no state before it is built"):
+        layer.step(tokens(0, 2, 1, 4), np.zeros((2, 3, 4)))
