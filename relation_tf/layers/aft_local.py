@@ -27,7 +27,8 @@ class AFTLocal(CausalMixer):
     the distance `t - j` only: a learned number for distances below `window`, zero for others, so
     that all tokens are seen. In the paper each pair of positions has its own number. Positions
     count the unmasked tokens of `value`. Sums use float32 or wider. Time grows with tokens times
-    `window`, memory with tokens.
+    `window`, memory with tokens. Without `causal`, biases are relative to the largest one, at least
+    0: a token gets no weight if its bias is more than 87 below, even if there is no other token.
 
     With `causal=True` the sums of query i are over the unmasked tokens from 1 to i, relative to
     their maximum key, so that they neither overflow nor vanish. They are inexact only if, in a

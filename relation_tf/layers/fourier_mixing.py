@@ -27,7 +27,9 @@ class FourierMixing(TokenMixer):
     tokens and can exceed float16: use bfloat16. Time is `tokens * log(tokens)` with
     `algorithm="fft"`.
 
-    The content of `query` has no effect, only its position. The layer has no causal form: each
+    The content of `query` has no effect, only its position. The output at the first token is a sum
+    over the tokens, whatever their order: in a network that reads this output, use an encoder of
+    several blocks. The layer has no causal form: each
     output depends on all tokens.
 
     Args:
@@ -40,7 +42,8 @@ class FourierMixing(TokenMixer):
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
         algorithm: `"direct"` (products with matrices of cosines and sines), `"fft"` (fast
-            transforms, by Bluestein's algorithm) or `"auto"`: direct for up to 128 queries.
+            transforms, by Bluestein's algorithm) or `"auto"`: direct for up to 128 queries, if
+            their number is known.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
         bias_initializer: Initializer of the bias.

@@ -35,7 +35,8 @@ class GMLP(CausalMixer):
 
     Args:
         units: Width of the output.
-        max_length: Number of positions.
+        max_length: Number of positions. A network that reads the output at the first token uses
+            only the first row of S and entry of b: use an encoder of several blocks.
         expansion: Width of Z_1 and Z_2, in multiples of `units`.
         activation: Activation function `phi`.
         variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;

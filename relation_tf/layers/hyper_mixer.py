@@ -21,7 +21,8 @@ class HyperMixer(TokenMixer):
     `W_2 = phi(query A_2) B_2`, where the A have `units` columns and the B `hidden_units`. X is
     `value`, or `value W_V` if its width is not `units`. LayerNorm is over features, with scale,
     offset and epsilon 1e-5. Sums over tokens, `phi` of them and LayerNorm use float32 or wider.
-    Time is linear in the number of tokens, with `units * hidden_units` multiplications per token.
+    Time is linear in the number of tokens, with about `4 * units * hidden_units` multiplications
+    per token.
 
     The layer does not encode positions: add them to the input.
 

@@ -16,8 +16,9 @@ class SoftmaxSums(NamedTuple):
     """Sums over some tokens, per feature, in float32 or wider.
 
     Attributes:
-        peak: Maximum of the keys.
-        weight: Sum of `exp(key - peak)`: at least 1, or 0 without unmasked tokens.
+        peak: Maximum of the keys, or a larger number for sums with biases.
+        weight: Sum of `exp(key - peak)`: 0 without unmasked tokens; at least 1 for sums without
+            biases.
         total: Sum of `exp(key - peak) * value`.
     """
 
