@@ -387,4 +387,25 @@ def _inline(figure: Figure, salt: str, alt: str) -> Markup:
     # Rotations by zero and the font are a seventh of the bytes; the page sets the font.
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
     svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
-    return Markup(re.sub(r"\s*\n\s*", " ", svg).replace(" L ", "L").strip())
+    return Markup(_compact(re.sub(r"\s*\n\s*", " ", svg).replace(" L ", "L").strip()))
+
+
+def _compact(svg: str) -> str:
+    """Remove what draws nothing: groups without attributes, empty definitions, spaces.
+
+    The texts of `svg` must have no inner elements.
+    """
+    parts = []
+    kept: list[bool] = []  # for each open group: does it have attributes?
+    for part in re.split(r"(</?g\b[^>]*>)", svg):
+        keep = part != "<g/>"
+        if part == "</g>":
+            keep = kept.pop()
+        elif part.startswith("<g") and not part.endswith("/>"):
+            keep = part != "<g>"
+            kept.append(keep)
+        if keep:
+            parts.append(part)
+    svg = re.sub(r"<defs>\s*</defs>", "", "".join(parts))
+    svg = re.sub(r'style="[^"]*"', lambda style: re.sub(r"([:;]) ", r"\1", style[0]), svg)
+    return re.sub(r"(?<=>) +(?=<)", "", svg)

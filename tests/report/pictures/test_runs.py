@@ -151,7 +151,7 @@ def test_a_panel_for_each_task(drawn):
 
 def test_every_seed_is_a_mark(drawn):
     svg = drawn(tasks=["CoLA"], method=[{"name": "relation", "mechanism": "relation"}])
-    marks = re.findall(r'<use href="#\w+" x="[\d.]+" y="[\d.]+" style="fill: #cc1133',
+    marks = re.findall(r'<use href="#\w+" x="[\d.]+" y="[\d.]+" style="fill:#cc1133',
                        svg["scores"].inline[0])  # fmt: skip
     assert len(marks) == 5
 
