@@ -168,10 +168,10 @@ def _mostly_collapsed(
     shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]
     more = len(mostly) - _MOST_NAMES
     who = in_words([*shares, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
-    which = "This verdict" if len(mostly) == 1 else "Their verdicts"
+    which = "this verdict" if len(mostly) == 1 else "their verdicts"
     yield (
-        f"{who} collapsed (learned nothing).{_how_stopped(lost, mostly, runs)} {which} can be "
-        "another one with other training settings."
+        f"{who} collapsed (learned nothing).{_how_stopped(lost, mostly, runs)} Other "
+        f"training settings can change {which}."
     )
 
 

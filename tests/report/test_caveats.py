@@ -182,7 +182,7 @@ def test_methods_whose_runs_mostly_collapsed_are_named(suite_of, fabricate, seed
     assert said == named * [
         "3 of 5 runs of linear collapsed (learned nothing). The stopping rule ended 3 of them, "
         "after 21 epochs (median). Train longer (--set epochs=N --set patience=N) to see whether "
-        "they learn. This verdict can be another one with other training settings."
+        "they learn. Other training settings can change this verdict."
     ]
     runs = pd.DataFrame(
         [
