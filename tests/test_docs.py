@@ -274,7 +274,7 @@ def test_the_suites_are_all_listed():
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("### Settings of training", Suite), ("### Keys of `[[method]]`", Method)],
+    [("### Settings of training", Suite), ("### Keys of `[[method]]` and `[overrides]`", Method)],
 )
 def test_keys_have_their_defaults(heading: str, model: type[BaseModel]) -> None:
     page = (DOCS / "suites.md").read_text(encoding="utf-8")

@@ -90,9 +90,9 @@ def number_and_size(length: Any) -> tuple[Any, Any]:
 
 
 def _chunk_size(length: Any) -> Any:
-    """Return the power of two from the length on, at most `_VECTOR_CHUNK`.
+    """Return the smallest power of two that is not below the length, at most `_VECTOR_CHUNK`.
 
-    It is at least `_SHORTEST_CHUNK` if the length is unknown.
+    If the length is unknown, the result is at least `_SHORTEST_CHUNK`.
     """
     if isinstance(length, int):
         return min(1 << max(length - 1, 0).bit_length(), _VECTOR_CHUNK)

@@ -29,8 +29,7 @@ class FourierMixing(TokenMixer):
 
     The content of `query` has no effect, only its position. The output at the first token is a sum
     over the tokens, whatever their order: in a network that reads this output, use an encoder of
-    several blocks. The layer has no causal form: each
-    output depends on all tokens.
+    several blocks. The layer has no causal form: each output depends on all tokens.
 
     Args:
         units: Width of the output.
