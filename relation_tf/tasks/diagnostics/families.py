@@ -55,6 +55,7 @@ def _require(name: str, condition: bool, rule: str) -> None:
 def mqar(name: str, length: int, pairs: int, symbols: int = _ZOOLOGY) -> Diagnostic:
     """Return multi-query associative recall; half of the symbols are keys, the others values."""
     keys = symbols // 2
+    _require(name, pairs > 1, "at least two pairs are needed: one value needs no key")
     _require(name, length >= 4 * pairs, f"{pairs} pairs need at least {4 * pairs} tokens")
     _require(name, keys >= pairs, f"{pairs} pairs need at least {2 * pairs} symbols")
     return _longer(Diagnostic(
@@ -92,6 +93,7 @@ def in_context_recall(name: str, length: int) -> Diagnostic:
 
 def copying(name: str, length: int, copied: int) -> Diagnostic:
     """Return selective copying."""
+    _require(name, copied > 1, "at least two copied tokens are needed: one has no order")
     rule = f"{copied} copied tokens need at least {2 * copied} tokens"
     _require(name, length >= 2 * copied, rule)
     letters = _names("s", _LETTERS)

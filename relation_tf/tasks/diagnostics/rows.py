@@ -189,17 +189,18 @@ class Diagnostic:
     def _different(
         self, split: str, draw: Draw, length: int, seed: int, seen: set[bytes]
     ) -> LabelledRows:
-        """Return rows that are not in `seen`.
+        """Return rows that have a label and are not in `seen`.
 
         Raises:
-            DataError: If too few drawn rows are not in `seen`.
+            DataError: If too few of the drawn rows are such rows.
         """
         count = self.train if split == "train" else self.held_out
         random = np.random.default_rng([seed, zlib.crc32(f"{self.name} {split}".encode())])
         kept: list[Any] = []
         for _ in range(10):
             ids, labels = draw(random, count, length)
-            new = [row.tobytes() not in seen for row in ids]
+            new = np.array([row.tobytes() not in seen for row in ids], dtype=bool)
+            new &= (labels > 0).any(axis=1)
             kept.append((ids[new], labels[new]))
             if sum(len(each) for each, _ in kept) >= count:
                 ids, labels = (np.concatenate(parts)[:count] for parts in zip(*kept, strict=True))
