@@ -48,8 +48,8 @@ def diagnose(
         out: The folder of the runs, by default `runs/diagnose-<name>`.
         layer_options: Further arguments of the layer. Mechanisms with variants use
             `variant="equations"` unless it is given here.
-        tasks: Diagnostic tasks to run, by default the 20 of the suite. Names may have other sizes,
-            such as `"needle-200"`.
+        tasks: Diagnostic tasks to run, by default the 20 of the suite and all that the folder
+            already has. Names may have other sizes, such as `"needle-200"`.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
         **options: Fields of `relation_tf.bench.RunOptions`, such as `jobs`.

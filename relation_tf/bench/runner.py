@@ -263,8 +263,9 @@ def plan_suite(
         with tempfile.TemporaryDirectory() as scratch:
             check_methods(variants, Path(scratch), made.distribution)
     if suite.sweep is not None and untuned:
-        num_seeds = len({run.seed for run in runs})
-        ratio = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) / num_seeds
+        pairs = len({(run.task, run.method) for run in untuned})
+        trained = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) * pairs
+        ratio = trained / len(runs)
         notes.append(
             f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
             f"{two_digits(ratio)} times the time of all these runs"

@@ -75,17 +75,16 @@ class Capabilities:
     def in_words(self, method: str) -> list[str]:
         """Return sentences on what a method can do."""
         own = self.of(method)
-        judged = own[~own["task"].isin(self.not_learned)]
         said = [
-            f"{words} {_named(judged, judged['level'] == level)}."
+            f"{words} {_named(own, own['level'] == level)}."
             for level, words in _LEVEL_WORDS
-            if (judged["level"] == level).any()
+            if (own["level"] == level).any()
         ]
         if failed := [task for task in self.not_learned if task in {*own["task"]}]:
             said.append(f"{self.reference} itself fails on {in_words(failed)}.")
         if self.reference is not None and method != self.reference:
-            said += self._verdicts(judged)
-        return [*said, *self._limits(judged)]
+            said += self._verdicts(own[~own["task"].isin(self.not_learned)])
+        return [*said, *self._limits(own)]
 
     def _verdicts(self, own: pd.DataFrame) -> Iterator[str]:
         """Return a sentence for each kind of verdict."""
@@ -105,14 +104,15 @@ class Capabilities:
     def _limits(self, own: pd.DataFrame) -> list[str]:
         """Return a sentence for each ability that tasks of several sizes measure."""
         shares = {row.task: row.share for row in rows_of(own)}
-        series: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        series: dict[tuple[str, str], dict[int, float]] = {}
         for task, share in shares.items():
             diagnostic = known_diagnostic(task)
             if diagnostic.amount is not None:
                 noun, number = diagnostic.amount
-                series.setdefault((diagnostic.isolates, noun), []).append((number, share))
+                smallest = series.setdefault((diagnostic.isolates, noun), {})
+                smallest[number] = min(share, smallest.get(number, math.inf))
         return [
-            _limit(isolates, noun, sorted(values))
+            _limit(isolates, noun, sorted(values.items()))
             for (isolates, noun), values in series.items()
             if len(values) > 1
         ]

@@ -6,7 +6,7 @@ from functools import cache
 
 from relation_tf.errors import DataError
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, find_diagnostic, make
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, make, task_of
 from relation_tf.tasks.diagnostics.rows import Diagnostic
 
 NEEDED = 0.5
@@ -21,16 +21,15 @@ def diagnostic_of(name: str) -> str | None:
         >>> diagnostic_of("needle-64-depth0"), diagnostic_of("CoLA")
         ('needle-64', None)
     """
-    for task in (name, name.rpartition("-")[0]):
+    found = task_of(name)
+    if found is None:
+        return None
+    if found.name not in DIAGNOSTICS:
         try:
-            found = find_diagnostic(task)
-            if found is not None and name in found.scored:
-                if task not in DIAGNOSTICS:
-                    make(task)
-                return task
+            make(found.name)
         except DataError:  # A user's table may have a task with such a name.
-            continue
-    return None
+            return None
+    return found.name
 
 
 @cache
@@ -67,7 +66,7 @@ def known_diagnostic(name: str) -> Diagnostic:
     Raises:
         ValueError: If there is none.
     """
-    found = find_diagnostic(diagnostic_of(name) or "")
+    found = task_of(name)
     if found is None:
         raise ValueError(f"name must be a test set of a diagnostic task. Received: {name!r}")
     return found

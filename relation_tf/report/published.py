@@ -147,8 +147,13 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         own = " or ".join(map(_vectors, ours))
         general.append(f"the paper uses {_vectors(published.vectors)}, this suite {own}")
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
-    splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
     diagnostics = [name for task in suite.learned() for name in task.diagnostics]
+    splits = {
+        name: split
+        for task in suite.learned()
+        for name, split in task.scored.items()
+        if name not in diagnostics
+    }
     unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
     if SOURCES[suite.source].artificial:
         general.append("this suite uses built-in data")

@@ -16,6 +16,7 @@ from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import unlike_units
+from relation_tf.tasks.diagnostics.presets import task_of
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -151,6 +152,11 @@ class Scores:
         Empty if there are no other tasks.
         """
         known = {name for each in TASKS.values() for name in each.task.diagnostics}
+        known.update(
+            name
+            for name in self.own_tasks
+            if (owner := task_of(name)) is not None and owner.name != name  # of any size
+        )
         found = [task for task in self.own_tasks if task in known]
         return found if len(found) < len(self.own_tasks) else []
 

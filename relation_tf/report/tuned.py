@@ -40,8 +40,8 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
         said = "; ".join(f"{why.words} (on {_listed(tasks)})" for why, tasks in own.items())
         yield (
             f"The sweep{once} may not have found the best setting of the reference "
-            f"{scores.judged_against}: {said}. Add values to the sweep: a better setting can "
-            "change the verdicts."
+            f"{scores.judged_against}: {said}. Tune again with more values: a better setting "
+            "can change the verdicts."
         )
     if found:
         named = [

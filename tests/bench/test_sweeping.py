@@ -145,6 +145,15 @@ def test_a_choice_at_an_end_or_without_differences_is_doubtful(
     assert (found and found.words) == words
 
 
+def test_settings_kept_from_a_smaller_sweep_are_doubtful() -> None:
+    table = scored({0.001: [0.5, 0.5], 0.01: [0.6, 0.61], 0.1: [0.7, 0.72]}, "WNLI")
+    (best,) = choose(asked(), table)
+    for rate in (0.01, 0.02):
+        found = doubt(asked(), best.model_copy(update={"settings": {"learning_rate": rate}}), table)
+        assert found is not None
+        assert found.words == "finished runs have the settings that a smaller sweep chose"
+
+
 @pytest.mark.parametrize(("key", "values"), [("dropout", [0.0, 0.1, 0.5]), ("epochs", [1, 2, 4])])
 def test_the_smallest_possible_value_is_no_doubt(key: str, values: list[float]) -> None:
     suite = asked(sweep={key: values, "seeds": [11]})
@@ -307,6 +316,15 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
     assert not [note for note in plan_suite(suite, tmp_path, quiet=True).notes if "sweep" in note]
     notes = " ".join(plan_suite(suite, tmp_path / "other", quiet=True).notes)
     assert "a sweep of 2 values of learning_rate x 1 seed for each method and task" in notes
+    whole = re.search(r"about (\S+) times the time", notes)
+    half_tuned = tmp_path / "half"
+    without = shutil.ignore_patterns("baseline*")
+    shutil.copytree(tmp_path / "sweep", half_tuned / "sweep", ignore=without)
+    notes = " ".join(plan_suite(suite, half_tuned, quiet=True).notes)
+    half = re.search(r"about (\S+) times the time", notes)
+    assert whole
+    assert half
+    assert float(half[1]) == float(whole[1]) / 2  # one of two methods is tuned
 
     # Finished runs keep their settings, even if the sweep would now choose others.
     table = table.assign(score=-table["score"])

@@ -174,10 +174,10 @@ def test_longer_test_sets_have_own_rules() -> None:
 def test_page_says_what_a_method_can_do(folder: Path) -> None:
     text = make_report(folder).markdown()
     assert (
-        "relation: Solves majority and needle-16. Is no better than a simple rule on needle-64. "
-        "attention itself fails on parity. Better or no worse than attention on majority and "
-        "needle-16. Worse than attention on needle-64. Keep one token among many: succeeds with "
-        "14 other tokens, fails with 62."
+        "relation: Solves majority and needle-16. Is no better than a simple rule on needle-64 and "
+        "parity. attention itself fails on parity. Better or no worse than attention on majority "
+        "and needle-16. Worse than attention on needle-64. Keep one token among many: succeeds "
+        "with 14 other tokens, fails with 62."
     ) in text
     assert "No verdicts on parity: attention itself does not reach 50 % of the distance" in text
     assert "| parity | track a state |" in text
@@ -224,6 +224,48 @@ def test_pictures_hold_all_scores() -> None:
     assert longer_picture(longer[:1], styles(["mlp"])) is None
 
 
+def test_further_sets_of_tasks_of_any_size_are_in_no_mean(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    """Attention reads only the trained length: a mean over all lengths would reverse the order."""
+    known = {"parity-n64": (0.99, 0.95), "majority-n65": (0.99, 0.95), "needle-40": (0.99, 0.95)}
+
+    def score(run: Any, task: str, *_: Any) -> float:
+        own = known.get(task, (0.5, 0.9))
+        return own[run.method == "relation"] + run.seed / 1e4
+
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=[*known], method=methods, reference="attention", margin=1.0, seeds=5)
+    report = make_report(fabricate(suite, score=score))
+    scores = report.context.scores
+    assert scores.main_tasks == [*known]
+    assert {"parity-n64-2x", "needle-40-depth100"} <= {*scores.diagnostics}
+    assert report.context.verdicts is not None
+    assert report.context.verdicts.mean is not None
+    (mean,) = report.context.verdicts.mean.itertuples()
+    assert mean.difference == pytest.approx(-4)
+    assert str(mean.verdict) == "worse"
+
+
+def test_abilities_are_named_also_where_the_reference_fails(
+    fabricate: Fabricate, suite_of: MakeSuite
+) -> None:
+    tasks = ["majority", "parity", "mqar-32-2-v32", "mqar-32-8-v32", "mqar-64-8-v32"]
+    failed = {"attention": ("parity", "mqar-32-8-v32"), "relation": ("mqar-64-8-v32",)}
+
+    def score(run: Any, task: str, *_: Any) -> float:
+        return (0.4 if task.startswith(failed[run.method]) else 0.99) - run.seed / 1e4
+
+    methods = [{"mechanism": name, "name": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=tasks, method=methods, reference="attention", margin=5.0, seeds=5)
+    context = make_report(fabricate(suite, score=score)).context
+    said = describe(context.scores, context.verdicts, "relation")
+    assert "Solves majority, parity, mqar-32-2-v32 and mqar-32-8-v32." in said
+    assert "attention itself fails on parity and mqar-32-8-v32." in said
+    # Eight pairs are found in 32 tokens, and not in 64.
+    assert "Recall: succeeds with 2 pairs, fails with 8." in said
+
+
 def test_suites_without_diagnostics_have_no_section(
     fabricate: Fabricate, suite_of: MakeSuite
 ) -> None:
@@ -256,7 +298,7 @@ def test_figures_of_scores_stay_within_0_and_100() -> None:
     longer = pd.DataFrame(
         [{"task": "count", "method": "A", "score": 100.0, "rule": 10.0, "times": each}
          for each in (1, 2)]
-    )  # fmt: skip
+    ).assign(rule=[10.0, 30.0])  # fmt: skip
     picture = longer_picture(longer, look)
     assert picture is not None
     assert [*picture.legend] == ["A"]
@@ -266,6 +308,7 @@ def test_figures_of_scores_stay_within_0_and_100() -> None:
         low, high = ax.get_ylim()
         assert 0 <= low < high == 100
         assert ax.get_ylabel() == "points"
+    assert [*ax.lines[-1].get_ydata()] == [10, 30]  # each length has its own rule
 
 
 def test_methods_without_state_are_named_and_not_in_the_legend(

@@ -8,7 +8,7 @@ from relation_tf.bench import read_results
 from relation_tf.config import load_suite
 from relation_tf.config.published import Published, load_published
 from relation_tf.report import make_report
-from relation_tf.report.published import check_claims
+from relation_tf.report.published import check_claims, reasons
 
 PAPER = """
 source = "A paper"
@@ -99,6 +99,13 @@ def test_the_glue_average_is_compared_and_missing_seeds_are_shown(suite_of, fabr
     (line,) = [text for text in report.markdown().splitlines() if "RTE | accuracy | linear" in text]
     assert "| 51.0 (n = 1) | −0.3 | yes |" in line
     assert "1 of 2 seeds" in table.loc[("RTE", "linear"), "reason"]
+
+
+def test_longer_test_sets_do_not_change_the_split_of_a_task(suite_of):
+    published = load_published("mad")
+    suite = suite_of(source="auto", tasks=["recall", "compress"])
+    unlike = "the paper reports test sets, this suite dev sets"
+    assert [name for name, why in reasons(published, suite).items() if unlike in why] == []
 
 
 def test_a_figure_needs_a_unique_method_of_its_width(suite_of, fabricate):

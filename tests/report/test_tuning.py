@@ -168,7 +168,7 @@ def test_doubtful_sweeps_are_on_the_first_screen(suite_of, fabricate):
     assert [each for each in report.context.caveats if "sweep" in each] == [
         "The sweep with one seed may not have found the best setting of the reference attention: "
         "learning_rate 0.001 is the smallest value, and smaller ones can be better (on CoLA and "
-        "MRPC). Add values to the sweep: a better setting can change the verdicts.",
+        "MRPC). Tune again with more values: a better setting can change the verdicts.",
         "The sweep may not have found the best settings of linear on CoLA and MRPC; relation on "
         "CoLA and MRPC: all values have the same score or the chosen value is the smallest or "
         "largest one.",

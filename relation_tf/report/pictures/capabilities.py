@@ -171,8 +171,9 @@ def _longer_panel(task: str, own: pd.DataFrame, look: Mapping[str, Style]) -> Pa
         for method, rows in by_method.items():
             ax.plot(rows["times"], rows["score"], **look[method].line, marker=look[method].marker,
                     markersize=5, clip_on=False)  # fmt: skip
-        ax.axhline(float(own["rule"].iloc[0]), color=GRID, linewidth=1.2, zorder=1)
-        times = sorted({*own["times"]})
+        rules = own.drop_duplicates("times").sort_values("times")
+        times = [*rules["times"]]
+        ax.plot(times, rules["rule"], color=GRID, linewidth=1.2, zorder=1)
         ax.set_xscale("log")
         ax.set_xticks(times, [f"{each}x" for each in times])
         ax.minorticks_off()

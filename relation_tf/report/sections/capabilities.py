@@ -41,8 +41,8 @@ _DEPTHS = (
     "Depths: score by the length of the text and the place of the only symbol, 0 %: at the start."
 )
 _LONGER = (
-    "Longer texts: score on texts that are longer than in training. The horizontal line is the "
-    "best simple rule."
+    "Longer texts: score on texts that are longer than in training. The line without "
+    "markers is the best simple rule."
 )
 _STATE_FIGURE = (
     "Scores against state size: the mean with its 95 % interval, cut at 0 and 100, against the "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.diagnostics.families import (
     BY_LENGTH,
     LONG_LISTS,
@@ -68,6 +69,23 @@ def find_diagnostic(name: str) -> Diagnostic | None:
         (('pairs', 3), None)
     """
     return DIAGNOSTICS.get(name) or by_size(name)
+
+
+def task_of(scored: str) -> Diagnostic | None:
+    """Return the diagnostic task that has a score of this name; None for other names.
+
+    Example:
+        >>> task_of("needle-200-depth25").name, task_of("parity-n64").name, task_of("mqar-8-8")
+        ('needle-200', 'parity-n64', None)
+    """
+    for name in (scored, scored.rpartition("-")[0]):
+        try:
+            found = find_diagnostic(name)
+        except DataError:  # another task, in a table of scores, whose name is like one with sizes
+            continue
+        if found is not None and scored in found.scored:
+            return found
+    return None
 
 
 def make(name: str) -> LabelledTokens:
