@@ -54,7 +54,8 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
         num_chunks = abs(length - 1) // _VECTOR_CHUNK + 1  # At least one, for zero tokens too.
         size, within = _chunk_size(length), _join_blocks
         if not isinstance(size, int):  # `_join_blocks` needs a multiple of `_VECTOR_CHUNK` tokens.
-            rows = -batch % (_VECTOR_CHUNK // size)
+            texts = _VECTOR_CHUNK // size
+            rows = (texts - batch % texts) % texts  # in ONNX, -batch would have a negative rest
     else:
         log_decays = log_decays[..., None]
         (num_chunks, size), within = number_and_size(length), _score_pairs
