@@ -15,7 +15,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.learned import not_learned
-from relation_tf.report.runs import all_runs, read_runs
+from relation_tf.report.runs import all_runs, load_warnings, read_runs
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE
 from relation_tf.stats.spread import error_of_sum
@@ -95,11 +95,12 @@ def read_costs(sources: Sequence[Results | str | Path], methods: Sequence[str]) 
 
     Returns:
         Columns `suite`, `processor`, `measure` (its name), `label`, `tokens`, `method`, `typical`
-        (median over the runs), `low`, `high` (range over the runs), `runs`, and `more_is_better`.
+        (median over the runs), `low`, `high` (range over the runs), `runs`, `more_is_better`, and
+        `slowed` (True if other programs slowed runs of the suite down).
 
     Raises:
         SuiteError: If a folder is not that of a timed suite, or has no finished run of any method,
-            or two suites measure the same.
+            or runs of a task that is not timed, or two suites measure the same.
     """
     kinds: dict[str, Results] = {}
     rows: list[dict[str, object]] = []
@@ -136,13 +137,16 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
     if runs.empty:
         return
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
+    if unknown := [name for name in done["task"].unique() if name not in suite.tasks]:
+        raise SuiteError(f"{results.folder}: suite {suite.name!r} has no task {unknown[0]!r}")
+    slowed = any(load_warnings(done))
     for measure in measures if len(done) else ():
         for (task, method), own in done.groupby(["task", "method"], sort=False):
             values = own[measure.column].dropna() * measure.factor
             if len(values):
                 yield {
                     "suite": suite.name,
-                    "processor": " and ".join(dict.fromkeys(own["processor"].dropna())),
+                    "processor": " and ".join(map(str, own["processor"].dropna().unique())),
                     "measure": measure.name,
                     "label": measure.label,
                     "tokens": length_of(suite.find_task(str(task))),
@@ -152,12 +156,15 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
                     "high": float(values.max()),
                     "runs": len(values),
                     "more_is_better": measure.more_is_better,
+                    "slowed": slowed,
                 }
 
 
 def _read(folder: Path, measures: Sequence[Measure]) -> pd.DataFrame:
     """Return the runs of a report on a timed suite; empty if it has none."""
     runs = read_runs(folder)
+    if len(runs) and "processor" not in runs:
+        raise SuiteError(f"{folder / 'runs.csv'}: must have a column 'processor'")
     for column in (measure.column for measure in measures if len(runs)):
         if column not in runs or runs[column].dtype.kind not in "if":
             raise SuiteError(f"{folder / 'runs.csv'}: must have numbers in column {column!r}")
@@ -255,12 +262,16 @@ def cheaper_and_no_worse(
     Returns:
         The methods; None if the cost of the reference was not measured.
     """
-    good = {str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]}
-    rows = [*rows_of(costs)]
+    good, rows = favorable(table), [*rows_of(costs)]
     of = next((row for row in rows if row.method == reference), None)
     if of is None:
         return None
     return [row.method for row in rows if row.method in good and _gain(row, of) > 0]
+
+
+def favorable(table: pd.DataFrame) -> list[str]:
+    """Return the methods with a favorable verdict, from a table of verdicts by method."""
+    return [str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]]
 
 
 def _gain(row: Any, other: Any) -> float:

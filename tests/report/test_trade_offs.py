@@ -87,9 +87,14 @@ def test_costs_of_a_report_are_those_of_its_runs(scored: Path, timed: Path, tmp_
     names = ["attention", "relation"]
     pd.testing.assert_frame_equal(read_costs([copied], names), read_costs([timed], names))
     runs = pd.read_csv(copied / "runs.csv")
-    for broken in (runs.assign(pass_mib="much"), runs.drop(columns="pass_mib")):
+    for broken, said in (
+        (runs.assign(pass_mib="much"), r"runs\.csv: must have numbers in column 'pass_mib'"),
+        (runs.drop(columns="pass_mib"), r"runs\.csv: must have numbers in column 'pass_mib'"),
+        (runs.drop(columns="processor"), r"runs\.csv: must have a column 'processor'"),
+        (runs.assign(task="CoLA"), "suite 'made-up' has no task 'CoLA'"),
+    ):
         broken.to_csv(copied / "runs.csv", index=False)
-        with pytest.raises(SuiteError, match=r"runs\.csv: must have numbers in column 'pass_mib'"):
+        with pytest.raises(SuiteError, match=said):
             read_costs([copied], names)
     (copied / "runs.csv").unlink()
     with pytest.raises(SuiteError, match="no finished run of a compared method"):
@@ -103,6 +108,29 @@ def test_cheaper_methods_can_depend_on_the_length(scored: Path, timed: Path) -> 
         file.write_text(json.dumps(result))
     text = shown(scored, timed)
     assert "tokens/s: 128 tokens: linear and relation; 512 tokens: linear\n" in text
+
+
+def test_methods_without_a_cost_at_a_length_are_named(scored: Path, timed: Path) -> None:
+    for file in (timed / "runs" / "training-128" / "relation").rglob("result.json"):
+        result = json.loads(file.read_text())
+        result["pass_bytes"] = None  # only small arrays: no memory is counted
+        file.write_text(json.dumps(result))
+    text = shown(scored, timed)
+    assert (
+        "peak memory of a training pass, MiB: 128 tokens: none (not measured: relation); "
+        "512 tokens: none\n"
+    ) in text
+
+
+def test_speeds_of_disturbed_runs_are_not_compared(scored: Path, timed: Path) -> None:
+    (file, *_) = (timed / "runs" / "training-512" / "attention").rglob("result.json")
+    result = json.loads(file.read_text())
+    result["seconds"] |= {"cpu": 1.0, "wall": 2.0}
+    file.write_text(json.dumps(result))
+    text = shown(scored, timed)
+    assert "training speed, tokens/s: not compared, other programs slowed runs down\n" in text
+    assert "- state size, KiB: linear and relation\n" in text
+    assert "Other programs used the processor during these runs: speeds may be wrong." in text
 
 
 def test_costs_are_medians_with_ranges(scored: Path, timed: Path) -> None:

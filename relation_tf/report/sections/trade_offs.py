@@ -37,6 +37,7 @@ from relation_tf.report.trade_offs import (
     RANGE,
     MeanScore,
     cheaper_and_no_worse,
+    favorable,
     left_out,
     mean_scores,
 )
@@ -138,6 +139,8 @@ def _sources(costs: pd.DataFrame) -> Iterator[str]:
         runs = own[own["measure"] == own["measure"].iloc[0]]["runs"].sum()
         on = in_words([*dict.fromkeys(own["processor"])])
         yield f"Costs: suite {suite}, {count(int(runs), 'run')}, on {on}."
+        if own["slowed"].any():
+            yield "Other programs used the processor during these runs: speeds may be wrong."
 
 
 def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
@@ -150,24 +153,30 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
         f"Better or no worse than {verdicts.reference} {where}, and faster or smaller in every run:"
     )
     lines = []
+    good = {name for name in favorable(verdicts.mean) if name in {*costs["method"]}}
     for _, of_measure in costs.groupby("measure", sort=False):
+        label = str(of_measure["label"].iloc[0])
+        if of_measure["slowed"].any() and of_measure["more_is_better"].all():
+            lines.append(f"{label}: not compared, other programs slowed runs down")
+            continue
         found = {
-            f"{tokens:,} tokens": _named(
-                cheaper_and_no_worse(own, verdicts.mean, verdicts.reference), verdicts.reference
-            )
+            f"{tokens:,} tokens": _named(own, verdicts.mean, verdicts.reference, good)
             for tokens, own in of_measure.groupby("tokens")
         }
         same = len({*found.values()}) == 1
         each = "; ".join(f"{length}: {names}" for length, names in found.items())
-        label = str(of_measure["label"].iloc[0])
         lines.append(f"{label}: {next(iter(found.values())) if same else each}")
     yield Bullets(lines)
 
 
-def _named(methods: Sequence[str] | None, reference: str) -> str:
+def _named(costs: pd.DataFrame, table: pd.DataFrame, reference: str, good: set[str]) -> str:
+    """Return the cheaper ones of the good methods, and those without a cost at this length."""
+    methods = cheaper_and_no_worse(costs, table, reference)
     if methods is None:
         return f"{reference} was not measured"
-    return in_words(methods or ["none"])
+    lacking = [name for name in table.index if name in good - {*costs["method"]}]
+    said = in_words(methods or ["none"])
+    return f"{said} (not measured: {in_words(lacking)})" if lacking else said
 
 
 def _pictures(
