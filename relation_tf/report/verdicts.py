@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.errors import join_names
@@ -217,7 +218,7 @@ def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -
 def _one(name: str, row: Any, reference: str, where: str, within: str, by_task: str) -> str:
     if row.verdict in ("better", "worse"):
         return f"{name} is {row.verdict} than {reference} {where}{_notes(by_task)}"
-    why = NOT_VARYING if row.reason == NOT_VARYING else ""
+    why = row.reason
     if row.verdict == "no worse" or row.margin:
         shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
         return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task, why)}"
@@ -311,7 +312,8 @@ def _withheld(
         "inconclusive" if reason else verdict
         for verdict, reason in zip(table["verdict"], reasons, strict=True)
     ]
-    return table.assign(verdict=verdicts, reason=reasons)
+    beyond = table["beyond_margin"] & np.array([each != "inconclusive" for each in verdicts])
+    return table.assign(verdict=verdicts, beyond_margin=beyond, reason=reasons)
 
 
 def _doubts(

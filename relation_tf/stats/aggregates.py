@@ -49,7 +49,8 @@ def interquartile_mean(
 
     Args:
         scores: Task -> scores of the method, the same number for each task, in comparable units.
-        confidence: Coverage of the interval, between 0 and 1.
+        confidence: Nominal coverage of the interval, between 0 and 1. With few seeds per task, such
+            as five, a bootstrap interval covers less often.
         draws: Number of bootstrap samples.
         rng: Seed or `numpy.random.Generator` of the draws; None is a fixed seed.
 
@@ -106,7 +107,8 @@ def probability_of_improvement(
             differ.
         higher_is_better: If True (the default), higher scores are better; or `{task: bool}`.
             Required if a task has the name of a metric where lower is better.
-        confidence: Coverage of the interval, between 0 and 1.
+        confidence: Nominal coverage of the interval, between 0 and 1. With few seeds per task, such
+            as five, a bootstrap interval covers less often.
         draws: Number of bootstrap samples.
         rng: Seed or `numpy.random.Generator` of the draws; None is a fixed seed.
 

@@ -118,7 +118,8 @@ def non_inferiority(
 
     On one task the interval is Welch's (normal scores, unequal SD). Over tasks it is that of the
     mean of the tasks' differences, each task weighing the same: variances add up over tasks, and
-    the degrees of freedom follow Satterthwaite. This is a statement about these tasks, not about
+    the degrees of freedom follow Satterthwaite. It is infinite if on a task the scores of both
+    methods differ and do not vary. This is a statement about these tasks, not about
     new ones. Choose the reference and the margin before the runs. For intervals of a shift between
     distributions of equal shape, use `confidence_interval` of `steel`.
 
@@ -227,12 +228,17 @@ def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
 
     difference = float(np.mean([pair.method.mean() - pair.reference.mean() for pair in pairs]))
     error, degrees = error_of_sum([scores for pair in pairs for scores in pair])
-    if not error:  # no score varies, so the variance is unknown
+    if not error or any(map(_is_of_unknown_spread, pairs)):
         return _Limits(difference, -math.inf, math.inf, 1.0)
     error /= len(pairs)
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
     return _Limits(difference, difference - half, difference + half, pvalue)
+
+
+def _is_of_unknown_spread(pair: _Pair) -> bool:
+    """Return True for different scores that do not vary; equal ones add nothing to the mean."""
+    return all(map(is_constant, pair)) and not is_constant(np.concatenate(pair))
 
 
 def _table(limits: Mapping[Hashable, _Limits], margin: float, corrected: int) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.comparisons import PairwiseResult, seeds_in_words, table_of_pairs
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, seeds_in_words, table_of_pairs
 from relation_tf.stats.design import (
     DesignMethod,
     RankTest,
@@ -76,6 +76,15 @@ class StratifiedResult(PairwiseResult):
     signs: Mapping[Hashable, int]
 
     _ahead = "better"
+
+    @property
+    def estimand(self) -> Estimand:
+        """Difference that `confidence_interval` estimates."""
+        return Estimand(
+            "Hodges-Lehmann difference",
+            "It assumes that the score distributions of two methods differ only in location, by "
+            "the same shift on every task.",
+        )
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of a shift that is the same on each task.

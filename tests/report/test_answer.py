@@ -188,7 +188,10 @@ def test_with_a_control_other_pairs_are_not_mentioned(table_of):
 def test_significant_pairs_over_all_tasks_are_named(table_of):
     samples = {f"m{i}": [i / 100 + seed / 1000 for seed in range(5)] for i in range(9)}
     table = table_of(dict.fromkeys(("t0", "t1", "t2"), samples))
-    first, second, *_ = compare_sources(table).context.answer
+    report = compare_sources(table)
+    assert "from m8, the method with the best mean, positive: better" in report.markdown()
+    assert "differ only in location, by the same shift on every task." in report.markdown()
+    first, second, *_ = report.context.answer
     assert first.startswith("Over the 3 tasks together (Stratified Steel-Dwass, p < .05): ")
     assert "m1 better than m0" in first
     assert first.endswith("m6 better than m0, 30 more pairs.")

@@ -237,6 +237,8 @@ def test_failed_runs_withhold_a_verdict(suite_of, fabricate, mean, who, verdict,
     report = make_report(folder)
     row = report.context.verdicts.mean.loc["relation"]
     assert (row["verdict"], row["reason"]) == (verdict, reason)
+    assert row["beyond_margin"] == (verdict == "worse")
+    assert not reason or report.context.headline.endswith(f"{reason}).")
     assert report.context.verdicts.tasks["RTE"]["reason"].tolist() == [""]
     assert reason in report.html()
     assert reason in report.markdown()

@@ -148,9 +148,9 @@ def test_one_sample_that_does_not_vary_is_noted():
     assert result.notes == ("The scores of r do not vary, so their variance is unknown",)
 
 
-def test_over_tasks_a_task_without_variance_counts():
+def test_over_tasks_equal_scores_without_variance_count():
     own = {"r": [1.0, 2.0, 3.0], "a": [2.0, 3.0, 4.0]}
-    constant = {"r": [0.1] * 3, "a": [0.3] * 3}
+    constant = {"r": [0.1] * 3, "a": [0.1] * 3}
     result = non_inferiority({"x": own, "y": constant}, "r", 0.1)
     assert result.tasks["y"].loc["a", "verdict"] == "inconclusive"
     half = np.diff(result.tasks["x"].loc["a", ["low", "high"]].to_numpy(float)) / 2
@@ -158,6 +158,16 @@ def test_over_tasks_a_task_without_variance_counts():
     assert row["high"] - row["difference"] == pytest.approx(half.item() / 2)
     both = non_inferiority({"x": constant, "y": constant}, "r", 0.1)
     assert both.verdict["a"] == "inconclusive"
+
+
+def test_over_tasks_different_scores_without_variance_have_no_verdict():
+    """Else the mean would be better only because of the task on which nothing is known."""
+    same = [80, 80.4, 79.6, 80.2, 79.8]
+    result = non_inferiority({"x": {"r": same, "a": same},
+                              "y": {"r": [50] * 5, "a": [53] * 5}}, "r", 1)  # fmt: skip
+    assert result.tasks["x"].loc["a", "verdict"] == "no worse"
+    row = result.table.loc["a"]
+    assert (row["difference"], row["high"], row["verdict"]) == (1.5, np.inf, "inconclusive")
 
 
 @pytest.mark.parametrize(

@@ -387,7 +387,9 @@ def _inline(figure: Figure, salt: str, alt: str) -> Markup:
     # Rotations by zero and the font are a seventh of the bytes; the page sets the font.
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
     svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
-    return Markup(_compact(re.sub(r"\s*\n\s*", " ", svg).replace(" L ", "L").strip()))
+    svg = re.sub(r"\s*\n\s*", " ", svg)
+    svg = re.sub(r' d="[^"]*"', lambda path: path[0].replace(" L ", "L"), svg)
+    return Markup(_compact(svg.strip()))
 
 
 def _compact(svg: str) -> str:

@@ -42,7 +42,8 @@ from relation_tf.report.verdicts import (
     Verdicts,
     by_method,
 )
-from relation_tf.stats import PairwiseResult, StratifiedResult
+from relation_tf.stats import StratifiedResult
+from relation_tf.stats.comparisons import Estimand
 from relation_tf.stats.presentation import capital, count
 
 _POSITIVE = "positive if the second is better"  # the sign of a difference in both figures
@@ -125,7 +126,7 @@ def _best_figure(context: ReportContext) -> list[Block]:
     """
     scores = context.scores
     best = scores.control or _best(context)
-    title, pairs, estimand = _compared(context)
+    title, pairs, (estimand, assumption) = _compared(context)
     if pairs.empty or best is None:
         return []
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
@@ -147,9 +148,9 @@ def _best_figure(context: ReportContext) -> list[Block]:
     note = (
         f"{capital(estimand)}{scores.in_unit} from {best}, {which}, positive: better, with "
         f"simultaneous intervals"
-        f"{'' if finite.all() else '; an interval without an end is infinite'}."
+        f"{'' if finite.all() else '; an interval without an end is infinite'}. {assumption}"
     )
-    return figure_with_note(picture, note)
+    return figure_with_note(picture, note.strip())
 
 
 def _best(context: ReportContext) -> str | None:
@@ -161,15 +162,15 @@ def _best(context: ReportContext) -> str | None:
     return str(means.idxmin() if lower else means.idxmax())
 
 
-def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, str]:
-    """Return a title, the differences of all pairs over the tasks or on the only task, their name.
+def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, Estimand]:
+    """Return a title, the differences of all pairs over the tasks or on the only task, their kind.
 
     The columns are those of `differences`, positive where b is better.
     """
     several, scores = context.several, context.scores
     if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
         title = f"All {count(len(several.tasks), 'task')}"
-        return title, several.result.confidence_interval(), _estimand(several.result)
+        return title, several.result.confidence_interval(), several.result.estimand
     names = {"difference_low": "low", "difference_high": "high"}
     only = scores.main_tasks if len(scores.main_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
@@ -178,11 +179,8 @@ def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, str]:
         low = pairs["low"]
         pairs = pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-low)
     test = context.comparisons.get(title)
-    return title, pairs, "" if test is None else _estimand(test)
-
-
-def _estimand(test: PairwiseResult) -> str:
-    return "" if test.estimand is None else test.estimand.name
+    known = None if test is None else test.estimand
+    return title, pairs, known or Estimand("", "")
 
 
 def _cautions(context: ReportContext) -> Iterator[Block]:

@@ -305,14 +305,17 @@ def _means(measure: str, context: ReportContext) -> pd.DataFrame:
 
 def _times(measure: str, context: ReportContext) -> pd.DataFrame:
     """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
-    how, times = context.how, context.learning_times
-    keys = ["task", "method", "n"]
-    if measure == MILLISECONDS:
-        return how[keys].assign(mean=1000 * how["seconds_batch"], sd=math.nan)
-    if times is not None:
+    times = context.learning_times
+    if times is not None and measure != MILLISECONDS:
         return mean_times(times.means, measure)
-    unknown = measure == SECONDS
-    return how[keys].assign(mean=math.nan if unknown else how["seconds_epoch"], sd=math.nan)
+    done = context.runs[context.runs["status"] == "done"]
+    spent = {
+        MILLISECONDS: 1000 * done["seconds_batch"],
+        PER_EPOCH: done["seconds_epoch"],
+        SECONDS: pd.Series(math.nan, done.index),  # to a target that the suite does not have
+    }[measure]
+    by_method = done.assign(spent=spent).groupby(["task", "method"], sort=False, as_index=False)
+    return by_method.agg(n=("seed", "size"), mean=("spent", "mean"), sd=("spent", "std"))
 
 
 def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | None:
