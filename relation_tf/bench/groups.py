@@ -224,8 +224,13 @@ def check_methods(
 
         make_callbacks(configs[0])  # of all methods
     for config in known:
-        with interrupts_delayed():
-            _trainer_class(config).check(config)
+        try:
+            with interrupts_delayed():
+                _trainer_class(config).check(config)
+        except RelationError:
+            raise
+        except Exception as error:  # a plugin may raise anything
+            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
@@ -357,10 +362,8 @@ def _run(
         notify({"event": "note", "run": config.key, "note": line})
 
     trainer.warn = warn
-    # Custom layers and callbacks may have state outside the variables, so their runs start again.
-    # Runs on several hosts start again because only one host has the checkpoint.
-    custom = not config.has_built_in_layer or config.callbacks
-    resumable = not custom and not group.of_several_hosts
+    # Only one of several hosts has the checkpoint. Other runs start again.
+    resumable = config.is_in_variables and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
 
 

@@ -120,7 +120,8 @@ def _is_checked(config: RunConfig) -> bool:
 
 
 def _layer(config: RunConfig) -> str:
-    return json.dumps([config.mechanism, config.options, config.precision], sort_keys=True)
+    options = config.model_dump(mode="json")["options"]  # dates as text
+    return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
 
 
 def sentence(found: Sequence[Fault]) -> str:

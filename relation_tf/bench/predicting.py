@@ -86,20 +86,20 @@ def predict_missing(
     folder = expand_home(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
-    results = read_results(folder)
-    check_folders(results.suite, data, tfds_folder)
-    for name, error in results.failures:
-        if results.suite.find_task(name.partition("/")[0]).answered:
-            lacking.setdefault(error, []).append(name)
-    runs = [_FinishedRun.of(run) for run in results.runs]
-    runs = [run for run in runs if find_task(run.config.entry).answered]
-    if not runs:
-        raise SuiteError(
-            f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
-            "leaderboard"
-        )
+    check_folders(RunFolder(folder).suite(), data, tfds_folder)
     known: dict[tuple[str, str], _Data] = {}
     with RunFolder(folder).locked():
+        results = read_results(folder)
+        for name, error in results.failures:
+            if results.suite.find_task(name.partition("/")[0]).answered:
+                lacking.setdefault(error, []).append(name)
+        runs = [_FinishedRun.of(run) for run in results.runs]
+        runs = [run for run in runs if find_task(run.config.entry).answered]
+        if not runs:
+            raise SuiteError(
+                f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
+                "leaderboard"
+            )
         for _, group in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
             pending = []
             for run in group:

@@ -197,10 +197,11 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
             raise OptionError(name, "must have one or more values. Received: none")
     if wrong := [seed for seed in seeds if not 0 <= seed < 2**31]:
         raise OptionError("seeds", f"must be 0 to {2**31 - 1:,}. Received: {wrong[0]}")
-    if len({name.rpartition(":")[2] for name in mechanisms}) < len(mechanisms):
+    if len({name.rpartition(":")[2].lower() for name in mechanisms}) < len(mechanisms):
         raise OptionError(
             "mechanisms",
-            "must have different names (for custom layers, the part after the colon). "
+            "must have names that differ in more than case (of custom layers, the part after the "
+            "colon). "
             f"Received: {', '.join(mechanisms)}",
         )
     for name in mechanisms:

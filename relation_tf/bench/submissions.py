@@ -102,7 +102,9 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
         }
         if wrong:
             others = [name for name in TASKS if name not in files and name not in wrong]
-            refused.append((path, _reason(results, wrong, () if fill_missing else others)))
+            reason = _reason(results, wrong, () if fill_missing else others)
+            older = "; the existing file is of an earlier call" if path.exists() else ""
+            refused.append((path, f"{reason}{older}"))
             continue
         try:
             packed.append(pack(files, path, fill_missing=fill_missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
@@ -243,5 +244,5 @@ def check_importable(layer: str) -> None:
 
 def import_from_here(suite: str = "") -> None:
     """Make modules in the working folder and the suite's folder importable."""
-    folders = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
+    folders = [os.path.dirname(os.path.realpath(suite))] if suite.endswith(".toml") else []  # noqa: PTH120 - Path.resolve raises for links in a circle
     sys.path[:0] = [str(Path.cwd()), *folders]

@@ -172,7 +172,13 @@ def drop_other_methods(
     unjudged = make_suite(where, {**values, **others, "overrides": overrides, "tuned": []}, folder)
     names = [str(method.name) for method in unjudged.methods()]
     if "tuned" not in given:
-        values["tuned"] = [each for each in values.get("tuned") or () if each["method"] in names]
+        kept = values.get("tuned")
+        if isinstance(kept, list):  # `Suite` checks the rest
+            values["tuned"] = [
+                each
+                for each in kept
+                if not isinstance(each, dict) or each.get("method", names[0]) in names
+            ]
     if stay:
         return
     values |= {key: None for key in judges if key not in given and values[key] not in names}

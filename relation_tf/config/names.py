@@ -99,11 +99,16 @@ def _check_methods(names: Sequence[str]) -> None:
                 "and '-'"
             )
     if twice := _repeated(names):
-        raise ValueError(f"two methods are called {twice!r}: give them different names")
+        raise ValueError(
+            f"two methods are called {twice!r}: give them names that differ in more than case"
+        )
 
 
 def _repeated(names: Iterable[str]) -> str | None:
-    return min((name for name, times in Counter(names).items() if times > 1), default=None)
+    """Return a name that occurs twice; folders of names can ignore case."""
+    names = [*names]
+    times = Counter(name.lower() for name in names)
+    return min((name for name in names if times[name.lower()] > 1), default=None)
 
 
 class _Fault(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from relation_tf.faults import first_fault
+from relation_tf.files import refuse_device
 
 
 class PublishedFigure(BaseModel):
@@ -97,6 +98,8 @@ def load_published(name: str) -> Published:
     inside = resources.files("relation_tf.suites") / "published" / f"{name}.toml"
     try:
         file = inside if inside.is_file() else Path(name)
+        if isinstance(file, Path):
+            refuse_device(file)
         return Published.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise ValueError(f"published figures {name!r}: no such name or file") from error

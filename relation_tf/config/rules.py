@@ -87,6 +87,11 @@ _RULES = (
         "with sharing = '{}', whose runs train several networks",
     ),
     Rule(
+        lambda f, m: f.suite.network == "plain",
+        _defaults("hidden_units", "hidden_activation"),
+        "with network = 'plain', which has no hidden layer",
+    ),
+    Rule(
         lambda f, m: f.timed,
         {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
         _TIMED,

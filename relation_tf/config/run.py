@@ -19,6 +19,7 @@ from relation_tf.networks.mechanisms import (
     is_built_in,
     mixing_mechanism,
 )
+from relation_tf.registry import OPTIMIZERS
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -98,14 +99,23 @@ class RunConfig(TrainingSettings):
         return is_built_in(self.mechanism, self.options)
 
     @property
+    def is_in_variables(self) -> bool:
+        """If True, the variables are the whole state of a run.
+
+        False with layers, callbacks or optimizers of users, which may have other state.
+        """
+        known = self.optimizer not in OPTIMIZERS
+        own = known or OPTIMIZERS.origin(self.optimizer).startswith("relation_tf.")
+        return own and self.has_built_in_layer and not self.callbacks
+
+    @property
     def shares_network(self) -> bool:
         """If True, one compiled network serves all seeds of a task and a method.
 
-        False if seeds have other rows, or custom layers or callbacks, which may change more than
-        the variables, or if a run has several networks.
+        False if seeds have other rows, if a run has state outside of the variables, or several
+        networks.
         """
-        alike = self.has_built_in_layer and "split" not in self.vary and not self.callbacks
-        return alike and not self.transfers
+        return self.is_in_variables and "split" not in self.vary and not self.transfers
 
     @property
     def transfers(self) -> bool:

@@ -8,7 +8,7 @@ from relation_tf.errors import OptionError
 from relation_tf.option_fields import check_fields, option
 
 # Options that must not be given with another one.
-_EXCLUDED = {"greedy": ("top_k", "top_p", "temperature", "samples"), "top_k": ("top_p",)}
+_EXCLUDED = {"greedy": ("top_k", "top_p", "temperature", "seed", "samples"), "top_k": ("top_p",)}
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,11 @@ class TaskTrainer(SuiteTrainer):
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
+        if self.replicas.count > 1 and _clips(optimizer):
+            raise SuiteError(
+                f"optimizer {config.optimizer!r} must not clip gradients on several devices: each "
+                "would clip its own part"
+            )
         if len(models) > 1 and optimizer.gradient_accumulation_steps:
             raise SuiteError(
                 "key 'optimizer_options': gradient_accumulation_steps must not be set for a group: "
@@ -155,13 +160,13 @@ class TaskTrainer(SuiteTrainer):
             epoch = len(history)
             if on_progress is not None:
                 on_progress(epoch, row)
-            callbacks.epoch_end(epoch - 1, row)
             if column not in row:
                 raise SuiteError(
                     f"stopping {self.config.stopping!r} needs the column {column!r}, but the "
                     f"history has {', '.join(row)}"
                 )
-            stop = rule.update(epoch, row[column], self.weights)
+            stop = rule.update(epoch, row[column], self.weights)  # the evaluated weights
+            callbacks.epoch_end(epoch - 1, row)  # can change weights
             (requested,) = self.replicas.broadcast_from_chief(float(callbacks.ends))
             limit = END_OF_CALLBACK if requested else _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
@@ -413,6 +418,11 @@ class TaskTrainer(SuiteTrainer):
             "epoch": epoch,
             "batch": epoch / self._steps,
         }
+
+
+def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
+    limits = (optimizer.clipnorm, optimizer.clipvalue, optimizer.global_clipnorm)
+    return any(limit is not None for limit in limits)
 
 
 def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:

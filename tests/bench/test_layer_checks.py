@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import signal
 import sys
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 from relation_tf.bench import layer_checks, plan_suite, read_results, run_suite, runner
-from relation_tf.bench.layer_checks import check_layers
+from relation_tf.bench.layer_checks import _layer, check_layers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sweeping import tuning_suite, untuned_names
@@ -255,6 +256,25 @@ def test_layers_inside_networks_are_checked(
     name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"
     assert faults == [(name, "padding", "It leaks.")] * len(expected)
     assert config.has_built_in_layer is not bool(expected)
+
+
+@pytest.mark.tensorflow
+def test_any_error_of_a_registered_mechanism_is_one_line(tmp_path, small_glue, suite, monkeypatch):
+    (tmp_path / "my_broken.py").write_text("def broken(units, name=None):\n    return {}['rank']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+    monkeypatch.setitem(MECHANISMS._origins, "broken", "my_broken")
+    MECHANISMS._entries["broken"] = Mechanism("my_broken:broken")
+    asked = suite(tasks=["CoLA"], seeds=[1], method=[Method(mechanism="broken", units=8)])
+    with pytest.raises(SuiteError, match=r"KeyError: 'rank'$"):
+        run_suite(asked, tmp_path / "out", data=small_glue, allow_failing_checks=True, quiet=True)
+
+
+def test_a_date_can_be_an_option(suite):
+    options = {"start": datetime.date(2020, 1, 1)}
+    method = Method(mechanism="my_leaky:Leaky", units=8, options=options)
+    config = suite(tasks=["CoLA"], seeds=[1], method=[method]).runs()[0]
+    assert "2020-01-01" in _layer(config)
 
 
 @pytest.mark.tensorflow

@@ -14,6 +14,7 @@ from sklearn.metrics import matthews_corrcoef
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.inputs import check_test_sets
+from relation_tf.bench.submissions import write_submissions
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 from relation_tf.tasks.sources import TaskSource
@@ -242,6 +243,18 @@ def test_submit_names_the_file(folder, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "RTE: RTE/test.tsv was missing; without a finished run: CoLA, SST-2" in said
     assert f"relation-tf submit {folder / 'runs'} --data DIR" in said
+
+
+def test_an_earlier_file_is_named_if_a_submission_is_refused(folder):
+    folder = folder / "runs"
+    path = folder / "submissions" / "baseline-8" / "seed-1.zip"
+    for older in (False, True):
+        if older:
+            path.parent.mkdir(parents=True)
+            path.touch()
+        (refused, *_) = write_submissions(read_results(folder)).refused
+        assert refused[0] == path
+        assert refused[1].endswith("; the existing file is of an earlier call") is older
 
 
 def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):

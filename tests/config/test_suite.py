@@ -347,6 +347,7 @@ def test_a_misspelled_key_is_not_missing_too():
         ({"seeds": 0}, "must be a number of seeds (1 or more), or a list of seeds"),
         ({"seeds": []}, "must be a number of seeds (1 or more), or a list of seeds"),
         ({"published": "nowhere"}, "published figures 'nowhere': no such name or file"),
+        ({"published": "/dev/zero"}, "published figures '/dev/zero'"),
         # methods
         (of(mechanism="relatoin"), "Did you mean 'relation'?"),
         (of(mechanism=INNER), "an importable class"),
@@ -363,6 +364,14 @@ def test_a_misspelled_key_is_not_missing_too():
         (of(size=0), "key 'method.1.size"),
         (of(grid={"rank": []}), "key 'method.1.grid.rank'"),
         ({"method": [{"mechanism": "relation"}] * 2}, "two methods are called 'relation-64'"),
+        (
+            {"method": [{"mechanism": "relation", "name": name} for name in ("Mine", "mine")]},
+            "two methods are called 'Mine': give them names that differ in more than case",
+        ),
+        (
+            {"network": "plain", "hidden_activation": "relu"},
+            "key 'hidden_activation': must be 'leaky_relu' with network = 'plain', which has no",
+        ),
         # a user's own tasks
         (OWN, "unknown task 'stars'"),
         (OWN | {"task": [STARS | {"lable": "x"}]}, "key 'task.1.lable'. Did you mean 'label'?"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from relation_tf.bench.sweeping import tuning_suite
 from relation_tf.config import load_suite
@@ -281,6 +282,16 @@ def test_tuned_settings_of_replaced_methods_are_removed() -> None:
     assert load_suite(suite, {"method": [{"mechanism": "relation", "units": 32}]}).tuned == []
     both = [{"mechanism": "relation", "units": [32, 64]}]
     assert [each.method for each in load_suite(suite, {"method": both}).tuned] == ["relation-64"]
+
+
+@pytest.mark.parametrize("tuned", [3, [3], [{"task": "RTE", "settings": {}}]])
+def test_wrong_tuned_settings_are_one_line_also_with_new_methods(
+    tmp_path: Path, tuned: Any
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(tomli_w.dumps({**SUITE, "tuned": tuned}))
+    with pytest.raises(SuiteError, match="key 'tuned"):
+        load_suite(path, {"method": [{"mechanism": "relation", "units": 32}]})
 
 
 def test_entries_of_replaced_tasks_are_removed() -> None:

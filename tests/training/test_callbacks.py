@@ -64,6 +64,11 @@ class Zero(keras.callbacks.Callback):
         self.model.set_weights([0 * weight for weight in self.model.get_weights()])
 
 
+class ZeroAtEpochEnd(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.set_weights([0 * weight for weight in self.model.get_weights()])
+
+
 class NoCallback:
     pass
 '''
@@ -118,6 +123,20 @@ def test_an_observer_is_called_and_changes_no_result(module, train, tmp_path, jo
             ),
             ["train_end"],
         ]
+
+
+def test_the_kept_weights_are_the_evaluated_ones(module, tmp_path, small_glue, suite):
+    """A callback changes the weights after the evaluation of the only epoch."""
+    scores = []
+    for callbacks in ([], [f"{module}:ZeroAtEpochEnd"]):
+        method = [{"mechanism": "relation", "units": 8}]
+        asked = suite(tasks=["STS-B"], seeds=[1], epochs=1, stopping="early_stopping",
+                      method=method, callbacks=callbacks)  # fmt: skip
+        out = tmp_path / f"with-{len(callbacks)}"
+        (run,) = run_suite(asked, out, data=small_glue, quiet=True).runs
+        scores.append(run["metrics"]["STS-B"]["pearson"])
+    assert scores[0] == scores[1]  # constant predictions have no correlation
+    assert abs(scores[0]) > 0
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -22,8 +22,11 @@ from hypothesis import strategies as st
 
 from relation_tf.bench import run_suite
 from relation_tf.bench.hosts import Hosts, this_host
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.requirements import check_requirements
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
+from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.tasks import load_task
 from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.distribution import Distribution
@@ -112,6 +115,15 @@ def test_options_excluded_by_a_strategy(tmp_path, suite, monkeypatch, options, m
     with pytest.raises(SuiteError, match=message):
         run_suite(suite(), tmp_path / "out", data=tmp_path, **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_penalties_of_a_batch_are_refused_with_a_strategy(suite):
+    options = RunOptions(strategy="mirrored")
+    (config, *_) = suite(tasks=["RTE"], seeds=[1]).runs()
+    changed = config.model_copy(update={"sharing": "adversarial"})
+    check_requirements(suite(), [config], options)
+    with pytest.raises(SuiteError, match=r"^key 'sharing': must not be 'adversarial' with"):
+        check_requirements(suite(), [changed], options)
 
 
 class Drawing(keras.layers.Layer):
@@ -423,3 +435,31 @@ def test_lost_host_stops_the_others_with_one_line(tmp_path, small_glue, suite):
             futures[0].result(timeout=600)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.glob("out/runs/*/*/*/error.json"))
+
+
+@pytest.mark.tensorflow
+def test_a_registered_optimizer_must_not_clip_on_several_devices(small_glue, suite, monkeypatch):
+    """The keys of the suite do not show it."""
+    from relation_tf.training.replicas import Replicas
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
+    register_optimizer("clipped")(
+        lambda learning_rate: keras.optimizers.Adam(learning_rate, clipnorm=1.0)
+    )
+    monkeypatch.setattr(Replicas, "count", 2)
+    (config,) = suite(**EXACT, tasks=["CoLA"], method=[RELATION], optimizer="clipped").runs()
+    with pytest.raises(SuiteError, match=r"^optimizer 'clipped' must not clip gradients"):
+        TaskTrainer(config, load_task("CoLA", data=small_glue))
+
+
+def test_networks_with_optimizers_of_users_are_made_for_each_seed(suite, monkeypatch):
+    """Such an optimizer can have state outside of the variables."""
+    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
+    register_optimizer("own")(keras.optimizers.SGD)
+    (config,) = suite(**EXACT, tasks=["CoLA"], method=[RELATION]).runs()
+    assert config.shares_network
+    for name, shares in (("own", False), ("Lion", True), ("adam", True)):
+        assert config.model_copy(update={"optimizer": name}).shares_network is shares

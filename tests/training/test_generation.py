@@ -206,6 +206,7 @@ def test_special_tokens_are_never_generated(tmp_path):
         ({"samples": 0}, "samples: must be 1 or more. Received: 0"),
         ({"top_k": 3, "top_p": 0.5}, "top_p: must not be given with top_k. Received: 0.5"),
         ({"greedy": True, "top_p": 0.5}, "top_p: must not be given with greedy. Received: 0.5"),
+        ({"greedy": True, "seed": 7}, "seed: must not be given with greedy. Received: 7"),
         ({"greedy": True, "samples": 2}, "samples: must not be given with greedy. Received: 2"),
         ({"greedy": True, "temperature": 0.5}, "temperature: must not be given with greedy."),
     ],
