@@ -698,7 +698,7 @@ def test_a_custom_task(tones, call):
     tones.write_text(suite_with(["loud", "calm"]), encoding="utf-8")
     code, _, err = call(*command)
     assert code == 2
-    assert "custom_task" in err
+    assert "with [[task]].labels = ['calm', 'loud'], but now" in err
     assert err.count("\n") == 1
 
 
