@@ -715,6 +715,16 @@ def test_tasks_as_a_suite_reads_them(tones, call):
     assert "not found. Searched: tones/train.csv" in err
 
 
+def test_tasks_can_skip_malformed_rows(tones, call):
+    with (tones.parent / "tones" / "train.csv").open("a") as file:
+        file.write("a row with one field\n")
+    command = ("tasks", "tones", "--suite", "own.toml", "--data", ".")
+    code, _, err = call(*command)
+    assert code == 2
+    assert "--skip-bad-lines" in err
+    assert call(*command, "--skip-bad-lines")[0] == 0
+
+
 def test_tasks_without_data(tmp_path, monkeypatch, call):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     few = {name: TASKS[name] for name in ("CoLA", "SST-2", "MR", "dates")}

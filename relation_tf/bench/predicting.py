@@ -24,6 +24,7 @@ from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import load_task
+from relation_tf.tasks.official import is_labelled
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import WEIGHTS
@@ -152,6 +153,8 @@ class _FinishedRun:
             there = (self.folder / "predictions" / prediction_file(name, split)).exists()
             if split not in digests:
                 missing += [] if there else [name]
+            elif there and name in self.metrics and not is_labelled(data.source, name):
+                continue  # keep the score: the file of now has no labels
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
         if names and (fault := damage_of_model(self.folder)):

@@ -20,6 +20,7 @@ from relation_tf.tasks.diagnostics.rows import NOTHING, Symbols
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.tables import check_spelled
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training.classification import EVALUATION_BATCH, words_of
@@ -190,6 +191,8 @@ class TrainedModel:
                     f"text {number} must be {form} for task {self.task.name}. "
                     f"Received: {found!r:.60}"
                 )
+            for text in (row,) if isinstance(row, str) else row:
+                check_spelled(f"text {number}", text)
         return [self._encode([row[i] for row in rows]) for i in range(self.num_texts)]
 
     def _encode(self, texts: list[str]) -> Ragged | Texts:

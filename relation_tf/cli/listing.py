@@ -56,7 +56,7 @@ def suites(
     "relation-tf tasks CoLA RTE --data glue_data",
     "relation-tf tasks --suite my_suite.toml",
 )
-@with_options(RunOptions, "data", "tfds_folder", "plugins")
+@with_options(RunOptions, "data", "tfds_folder", "plugins", "skip_bad_lines")
 @with_options(SuiteOptions, "settings")
 def tasks(
     names: Annotated[
@@ -101,6 +101,9 @@ def tasks(
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
     if settings and suite is None:
         raise typer.BadParameter("--set: needs --suite SUITE")
+    if made.skip_bad_lines:
+        for name in entries:
+            reading[name] = {**reading.get(name, {}), "skip_bad_lines": True}
     folders = made.data, made.tfds_folder
     if as_json:
         chosen = {name: entries.get(name, name) for name in names or entries}

@@ -91,6 +91,8 @@ class CustomTask(BaseModel):
             raise ValueError(
                 f"labels: must be two or more different labels. Received: {self.labels}"
             )
+        if self.labels and self.maximum != type(self).model_fields["maximum"].default:
+            raise ValueError(f"maximum: has no effect with labels. Received: {self.maximum:g}")
         if not self.labels and len(self.inputs) == 1:
             raise ValueError(
                 "inputs: must be two columns for a regression task (without the key 'labels'). "

@@ -24,7 +24,7 @@ from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
-from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
+from relation_tf.tasks.vocabulary import START, Chained, Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
 
@@ -223,6 +223,9 @@ def load_task(
         **({} if given is None else {"vocabulary": given.to_json()}),
         **({} if split_seed is None else {"split_seed": split_seed}),
     }
+    if skip_bad_lines and any(each.layout.by_rows for each in found.members or [found]):
+        # The digests are those of the other rows.
+        settings["skipped"] = _without_folders(found.read(skip_bad_lines).skipped, found)
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
 
     def make(folder: Path) -> None:
@@ -232,10 +235,16 @@ def load_task(
         text = replace(text, notes=notes, skipped=_without_folders(text.skipped, found))
         own = given
         if own is None and tokens != "text":
+            if text.spaced is None and tokens == "word":
+                raise DataError(
+                    f"group {task.name}: its tasks share a vocabulary of words, but only some are "
+                    "already split into words. Group only tasks that are, or only tasks that are "
+                    "not, or use other tokens"
+                )
             train = [splits[task.split_of(each, "train")] for each in task.each()]
             texts = Chained(iter, [column for split in train for column in split.texts])
             own = Vocabulary.train(
-                texts, vocabulary_size, tokens, start_token=start_token, spaced=text.spaced
+                texts, vocabulary_size, tokens, start_token=start_token, spaced=bool(text.spaced)
             )
         _write(folder, own, splits, text, max_length)
 
@@ -402,6 +411,8 @@ def _given(
         raise DataError(
             f"{path}: must be a vocabulary of tokens={tokens!r}. Received: tokens={found.kind!r}"
         )
+    if START in found.words:
+        raise DataError(f"{path}: must not have the token {START}, which starts each text")
     return found
 
 

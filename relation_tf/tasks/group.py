@@ -76,13 +76,7 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
 
 
 def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
-    spaced = {text.task.name: text.spaced for text in texts}
-    if len(set(spaced.values())) > 1:
-        found = ", ".join(name for name, value in spaced.items() if value)
-        raise DataError(
-            f"group {group.name}: its tasks share a vocabulary, but only {found} is already split "
-            "into words. Group only tasks that are, or only tasks that are not"
-        )
+    spaced = {text.spaced for text in texts}
     return TaskText(
         group,
         {
@@ -92,5 +86,5 @@ def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
         },
         tuple(f"{text.task.name}: {line}" for text in texts for line in text.skipped),
         tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
-        texts[0].spaced,
+        spaced.pop() if len(spaced) == 1 else None,
     )

@@ -101,12 +101,21 @@ def unscored(source: TaskSource) -> list[str]:
     for name in source.task.diagnostics.keys() & source.task.answered.keys():
         split = source.task.answered[name]
         labelled = source.layout.labelled.get(split)
-        if split in source.files and not (labelled and source.files[split].match(labelled)):
+        if split in source.files and not is_labelled(source, name):
             why = f"{source.layout.name} has no labels"
             if labelled:
                 why = f"its labelled file {_missing_place(source, split, labelled)} is missing"
             notes.append(f"{name} is predicted but not scored: {why}")
     return notes
+
+
+def is_labelled(source: TaskSource, name: str) -> bool:
+    """Return False if the file of a diagnostic set has no labels."""
+    split = source.task.answered[name]
+    labelled = source.layout.labelled.get(split)
+    return name not in source.task.diagnostics or bool(
+        labelled and split in source.files and source.files[split].match(labelled)
+    )
 
 
 def leaderboard_file(name: str) -> str:

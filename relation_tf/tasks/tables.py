@@ -19,6 +19,8 @@ from relation_tf.errors import DataError, RelationError, join_names, quote, reas
 from relation_tf.files import refuse_device
 
 _HALF = re.compile("[\ud800-\udfff]")
+_FIELD = rb'(?:"(?:[^"]|"")*+"|[^",]*+)'
+_RIGHT_QUOTES = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 
 # Field size limit of `csv` in characters. The default is 131,072; this is the largest C long on
 # every platform.
@@ -81,7 +83,7 @@ def leave_out(error: DataError, skipped: list[str] | None) -> None:
 def read_records(path: Path) -> list[bytes]:
     """Return the records of a text file, without line ends and byte order mark.
 
-    If the first record ends with CRLF, CRLF ends all records (a Windows file); otherwise LF does.
+    LF ends a record; if the first one ends with CRLF (a Windows file), a CR before LF is removed.
 
     Raises:
         DataError: If the file is missing or empty.
@@ -239,11 +241,12 @@ def read_csv(
     r"""Read a comma-separated file; quoted fields can contain commas, quotes and line ends.
 
     Args:
-        path: UTF-8 text file. Rows end with LF (CRLF if the first line does) outside quotes. Write
-            a quote within a quoted field twice.
+        path: UTF-8 text file. Rows end with LF outside quotes; if the first line ends with CRLF, a
+            CR before LF is removed. Write a quote within a quoted field twice.
         columns: Column names of a file without a header; by default the first row.
         skipped: If given, malformed rows are skipped and a message for each is added. If a
-            malformed row ends within a quoted field, the lines up to the next quote are skipped.
+            malformed row ends within a quoted field, the lines up to the next quote are skipped,
+            and then rows with a quote inside of a field without quotes.
 
     Returns:
         The rows; `lines` are the lines where they start.
@@ -262,11 +265,14 @@ def read_csv(
     """
     lines = _Lines(path)
     reader = csv.reader(lines, strict=True)
+    in_rest = False  # of a row with wrong quotes
 
     def fields(start: int, _: object = None) -> list[str]:
+        nonlocal in_rest
         try:
-            return next(reader)
+            row = next(reader)
         except csv.Error as error:
+            in_rest, lines.fault = True, None
             more = ""
             if skipped is not None and columns is not None and lines.number > start:
                 more = f"; lines {start:,} to {lines.number:,} are left out"
@@ -274,6 +280,14 @@ def read_csv(
                 f"{path}:{start}: expected comma-separated fields (write a quote within quotes "
                 f"twice), found in line {lines.number}: {error}{more}"
             ) from error
+        if lines.fault is not None:
+            fault, lines.fault = lines.fault, None
+            raise fault
+        in_rest = in_rest and not lines.has_right_quotes(start)
+        if in_rest:
+            raise DataError(f"{path}:{start}: expected comma-separated fields, found a quote in a "
+                            "field without quotes, after a malformed row")  # fmt: skip
+        return row
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
     try:
@@ -339,11 +353,17 @@ def _is_finite(value: str | float) -> bool:
 
 
 class _Lines(Iterator[str]):
-    """Lines of a file with their ends; iteration continues after a line that is not UTF-8."""
+    """Lines of a file with their ends.
+
+    Attributes:
+        number: Number of the last line.
+        fault: The first error in the bytes of a line, for its row: the reader needs all of it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = 0
+        self.fault: DataError | None = None
         self._records = _without_blank_end(read_records(path))
 
     def __next__(self) -> str:
@@ -351,7 +371,16 @@ class _Lines(Iterator[str]):
             raise StopIteration
         record = self._records[self.number]
         self.number += 1
-        return decode_record(self.path, self.number, record) + "\n"
+        try:
+            return decode_record(self.path, self.number, record) + "\n"
+        except DataError as error:
+            self.fault = self.fault or error
+            return record.decode(errors="replace") + "\n"
+
+    def has_right_quotes(self, start: int) -> bool:
+        """Return True if all quotes in the row that begins at a line are around fields."""
+        row = b"\n".join(self._records[start - 1 : self.number])
+        return _RIGHT_QUOTES.fullmatch(row) is not None
 
     def starts(self) -> Iterator[tuple[int, None]]:
         """Yield the first line of each next row, until the file ends."""

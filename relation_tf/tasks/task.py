@@ -187,7 +187,7 @@ class TaskText:
     splits: Mapping[str, TextSplit]
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    spaced: bool = False
+    spaced: bool | None = False
 
 
 @dataclass(frozen=True)

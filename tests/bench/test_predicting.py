@@ -125,6 +125,17 @@ def test_labels_that_are_added_later_are_used(diagnosed):
     assert not predict_missing(runs, data).added
 
 
+def test_a_score_is_kept_if_the_labels_are_absent(diagnosed, tmp_path):
+    runs = tmp_path / "runs"
+    shutil.copytree(diagnosed / "other", runs)
+    shutil.copytree(diagnosed / "data", tmp_path / "data")
+    for file in (tmp_path / "data").rglob("diagnostic-full.tsv"):
+        file.unlink()
+    assert not predict_missing(runs, tmp_path / "data").added
+    (run,) = read_results(runs).runs
+    assert "AX" in run["metrics"]
+
+
 def test_a_changed_test_file_is_predicted_again(folder, small_glue):
     add_test_file(folder, small_glue)
     predict_missing(folder / "runs", folder / "data")

@@ -216,6 +216,7 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"kind": "x"}, "kind"),
         ({"maximum": 1e39}, "maximum"),
         ({"maximum": 1e-46}, "maximum"),
+        ({"maximum": 10.0}, "maximum: has no effect with labels. Received: 10"),
         ({"metrics": ["f1", "f1"]}, "metrics: must be different metrics. Received: ['f1', 'f1']"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import TaskSource, find_source, load_task, vocabulary
+from relation_tf.tasks import CustomTask, TaskSource, find_source, load_task, vocabulary
 from relation_tf.tasks.cache import cache_folder
 
 
@@ -273,6 +273,30 @@ def test_a_given_vocabulary_must_be_of_word_pieces(small_glue, tmp_path, kind):
     assert str(error.value) == (
         f"{path}: must be a vocabulary of tokens='wordpiece'. Received: tokens={kind!r}"
     )
+
+
+def test_a_given_vocabulary_must_not_have_a_start_token(small_glue, tmp_path):
+    path = tmp_path / "vocabulary.json"
+    made = vocabulary.Vocabulary.train(["a b"], tokens="wordpiece", start_token=True)
+    path.write_text(made.to_json(), encoding="utf-8")
+    with pytest.raises(DataError, match=r"must not have the token \[START\]"):
+        load_task("CoLA", data=small_glue, tokens="wordpiece", vocabulary=path)
+
+
+def test_rows_that_are_skipped_later_are_not_read_from_the_cache(tmp_path):
+    """The digest of Parquet files is that of the other rows."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    task = CustomTask(name="tones", inputs=["text"], label="label", labels=["calm", "loud"],
+                      files={"train": "train.parquet", "test": "test.parquet"})  # fmt: skip
+    rows = {"text": ["so loud", "so calm"] * 20, "label": ["loud", "calm"] * 20}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "test.parquet")
+    skipped = []
+    for more in ({"text": [], "label": []}, {"text": ["no"], "label": ["odd"]}):
+        own = {name: [*values, *more[name]] for name, values in rows.items()}
+        parquet.write_table(pyarrow.table(own), tmp_path / "train.parquet")
+        skipped.append(len(load_task(task, data=tmp_path, skip_bad_lines=True).skipped))
+    assert skipped == [0, 1]
 
 
 def test_digests_are_those_of_the_source(small_glue):

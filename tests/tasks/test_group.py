@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import CustomTask, TaskGroup, find_source, find_task, load_task
+from relation_tf.tasks import (
+    CustomTask,
+    TaskGroup,
+    TaskSource,
+    find_source,
+    find_task,
+    load_task,
+)
 
 THREE = TaskGroup(name="three", tasks=["CoLA", "RTE", "STS-B"])
 
@@ -63,14 +71,36 @@ def test_the_vocabulary_is_of_all_training_rows(small_glue):
     assert set(group.vocabulary.words) == set().union(*alone)
 
 
-@pytest.mark.parametrize("settings", [{"tokens": "wordpiece"}, {"tokens": "byte"},
-                                      {"validation_split": 0.25}])  # fmt: skip
-def test_each_task_is_truncated_separately(small_glue, settings):
-    group = load_task(THREE, data=small_glue, **settings)
-    for member in group.members:
+@pytest.mark.parametrize("tokens", ["word", "byte"])
+def test_each_text_is_truncated_as_alone(small_glue, tokens):
+    settings = {"tokens": tokens, "max_length": 5}
+    for member in load_task(THREE, data=small_glue, **settings).members:
         alone = load_task(member.task.name, data=small_glue, **settings)
+        lengths = [each.splits["train"].lengths for each in (member, alone)]
+        assert np.array_equal(*lengths)
+        assert lengths[0].max() == 5
+
+
+def test_each_task_keeps_its_share_of_validation_rows(small_glue):
+    for member in load_task(THREE, data=small_glue, validation_split=0.25).members:
+        alone = load_task(member.task.name, data=small_glue, validation_split=0.25)
         held_out = [each.splits[each.validation].index for each in (member, alone)]
         assert np.array_equal(*held_out)
+
+
+def test_only_a_vocabulary_of_words_needs_equally_split_texts(small_glue, monkeypatch):
+    """Text of CoLA as if it were already split into words."""
+    read = TaskSource.read
+
+    def spaced(source, skip_bad_lines=False):
+        text = read(source, skip_bad_lines)
+        return replace(text, spaced=source.task.name == "CoLA") if not source.members else text
+
+    monkeypatch.setattr(TaskSource, "read", spaced)
+    group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
+    with pytest.raises(DataError, match=r"^group two: its tasks share a vocabulary of words"):
+        load_task(group, data=small_glue, vocabulary_size=77)
+    assert load_task(group, data=small_glue, tokens="byte", max_length=77).vocabulary
 
 
 def test_the_digest_is_of_all_files(small_glue):

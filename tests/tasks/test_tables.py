@@ -176,6 +176,18 @@ def test_skipped_lines_are_counted(tmp_path):
     assert skipped[0].endswith("; lines 3 to 5 are left out")
 
 
+@pytest.mark.parametrize(
+    "malformed",
+    [b'"He said "no", then\nleft",pos\n', b'"caf\xe9 nice\nmusic",pos\n', b'"a\0\nb",pos\n'],
+)
+def test_no_part_of_a_skipped_row_is_a_row(tmp_path, malformed):
+    skipped = []
+    content = b"text,label\nfine,pos\n" + malformed + b'"he said ""yes""",neg\n5" pipe,neg\n'
+    table = read(tmp_path, content, None, skipped)
+    assert table.columns["text"] == ["fine", 'he said "yes"', '5" pipe']
+    assert 1 <= len(skipped) <= 2
+
+
 def test_a_blank_first_line_is_named(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("\n\nlabel,text\n1,x\n")
