@@ -103,7 +103,7 @@ def sequence_classifier(
         Maupomé, Meurs 2022, doi 10.3390/info13060290 (plain).
     """
     encoder = TextEncoder(mechanism, vocabulary_size, configured(config, changes))
-    return _network(encoder, 1, num_classes)
+    return _network(encoder, 1, positive_integer("num_classes", num_classes))
 
 
 def pair_classifier(
@@ -132,7 +132,7 @@ def pair_classifier(
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its released code.
     """
     encoder = TextEncoder(mechanism, vocabulary_size, configured(config, changes))
-    return _network(encoder, 2, num_classes)
+    return _network(encoder, 2, positive_integer("num_classes", num_classes))
 
 
 def pair_regressor(
@@ -440,6 +440,11 @@ class TextEncoder:
 
     def _check_width(self, mixed: Any) -> None:
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
+        if self.entry.head == "vector" and len(shape) == 3:
+            raise ValueError(
+                f"{name} must return one vector for each text, (batch, units). "
+                f"Received: an output of shape {shape}"
+            )
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
             width = f"units={self.expected_width}" if self.expected_width else "units"
             raise ValueError(

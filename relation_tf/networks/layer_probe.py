@@ -160,10 +160,10 @@ def probe_layer(
     The layer has its initial weights, so training can change the result. The method:
 
     - replace each token in turn, and measure the change of every output;
-    - shuffle the tokens before and after a token;
+    - shuffle the tokens before and after a token, and exchange both sides;
     - add the same vector to each token in turn, in different texts;
-    - compute the derivative of the outputs of the second half of the text with respect to the first
-      half, and its rank;
+    - compute the derivative of the outputs of one half of the text with respect to the other half,
+      and its rank; the larger one of both directions counts;
     - change the content of the padding.
 
     Args:
@@ -249,7 +249,20 @@ class _Probe:
         order = np.arange(TOKENS)
         self.random.shuffle(order[:centre])
         self.random.shuffle(order[centre + 1 :])
-        return not _same(self._mix(self.x[:, order])[:, centre], output[:, centre])
+        changed = [self.x[:, order]]
+        earlier, later = (self.x.copy() for _ in range(2))
+        earlier[:, :centre], later[:, centre + 1 :] = -self.x[:, :centre], -self.x[:, centre + 1 :]
+        if not any(self._keeps_centre(x, output) for x in (earlier, later)):
+            mirrored = self.x[:, ::-1].copy()  # exchanges the tokens of both sides
+            mirrored[:, centre] = self.x[:, centre]
+            mirrored[:, TOKENS - 1 - centre] = self.x[:, TOKENS - 1 - centre]
+            changed.append(mirrored)
+        return not all(self._keeps_centre(x, output) for x in changed)
+
+    def _keeps_centre(self, x: np.ndarray, output: np.ndarray) -> bool:
+        """Return True if a changed text gives the same output at its central token."""
+        centre = TOKENS // 2
+        return _same(self._mix(x)[:, centre], output[:, centre])
 
     def _effects(self, output: np.ndarray) -> np.ndarray:
         """Return the change of the central output by a vector added to each other token.
@@ -272,7 +285,13 @@ class _Probe:
         steps = np.zeros((half * width, TOKENS, width), np.float32)
         rows = np.arange(len(steps))
         steps[rows, rows // width, rows % width] = _STEP
-        return max(_rank((self._mix(x + steps) - self._mix(x - steps))[:, half:]) for x in self.x)
+        ranks = []
+        for moved, half_of_outputs in ((steps, np.s_[half:]), (steps[:, ::-1], np.s_[:half])):
+            ranks += [
+                _rank((self._mix(x + moved) - self._mix(x - moved))[:, half_of_outputs])
+                for x in self.x
+            ]
+        return max(ranks)
 
     def _padding(self) -> float:
         kept = np.broadcast_to(np.arange(TOKENS) < TOKENS // 2, (_TEXTS, TOKENS))

@@ -178,16 +178,20 @@ class MixerFactory:
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments, with a class as its path."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, type):
-            mechanism = f"{mechanism.__module__}:{mechanism.__qualname__}"
         serialize = keras.saving.serialize_keras_object
         return {
-            "mechanism": serialize(mechanism),
+            "mechanism": serialize(_as_path(self.mechanism)),
             "num_heads": self.num_heads,
-            "options": None if self.options is None else serialize(dict(self.options)),
+            "options": None if self.options is None else serialize(_as_path(self.options)),
             "causal": self.causal,
         }
+
+
+def _as_path(value: Any) -> Any:
+    """Return a mechanism, or options with mechanisms, with each class as its path."""
+    if isinstance(value, Mapping):
+        return {name: _as_path(each) for name, each in value.items()}
+    return f"{value.__module__}:{value.__qualname__}" if isinstance(value, type) else value
 
 
 def _is_causal(mechanism: Any, options: Mapping[str, Any]) -> bool:

@@ -90,7 +90,7 @@ def match_parameters(
     if target < 1:
         raise ValueError(f"`target` must be 1 or more. Received: target={target}")
     changes.pop("vocabulary_size", None)
-    config = configured(config, changes)
+    config = replace(configured(config, changes), embeddings=None)
     task = {"vocabulary_size": 2}
     if build is not pair_regressor:
         task["num_classes"] = num_classes

@@ -67,6 +67,7 @@ def token_classifier(
             "`feature_projection` must be False for token classification. "
             "Received: feature_projection=True"
         )
+    positive_integer("num_classes", num_classes)
     if from_last_token is not None:
         positive_integer("from_last_token", from_last_token)
     encoder = TextEncoder(mechanism, vocabulary_size, config)

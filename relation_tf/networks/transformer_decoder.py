@@ -212,6 +212,8 @@ class DecoderBlock(EncoderBlock):
         self, x: Any, mask: Any, source: Any, training: bool | None
     ) -> tuple[Any, Any]:
         """Apply the attention to the source, then the feed-forward network."""
+        if source is None:
+            raise ValueError("`source` must be the output of `project`. Received: None")
         weights = None
 
         def look(x: Any) -> Any:

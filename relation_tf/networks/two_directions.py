@@ -8,7 +8,7 @@ from typing import Any
 from relation_tf.layers import TwoDirections
 from relation_tf.layers.two_directions import Merge
 from relation_tf.networks.mechanisms import in_blocks, make_layer
-from relation_tf.networks.mixing import entry_of
+from relation_tf.networks.mixing import entry_of, is_layer
 
 
 def two_directions(
@@ -41,6 +41,11 @@ def two_directions(
         >>> layer.units, layer.layer.units
         (8, 4)
     """
+    if is_layer(mechanism):
+        raise ValueError(
+            "`mechanism` must be a name or a class; for a layer, use TwoDirections(layer). "
+            f"Received: {type(mechanism).__name__}"
+        )
     if merge == "concatenate":
         units = (units + 1) // 2
     entry = entry_of(mechanism)

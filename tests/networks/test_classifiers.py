@@ -495,6 +495,7 @@ def test_heads_are_as_wide_as_units_say() -> None:
         ({"unitz": 3}, r"unknown network argument 'unitz'. Did you mean 'units'\?"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
         ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive integer"),
+        ({"num_classes": None}, r"`num_classes` must be a positive integer\. .*=None$"),
         ({"num_classes": True}, r"`num_classes` must be a positive integer\. .*=True$"),
     ],
 )
@@ -549,6 +550,12 @@ def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> Non
     )  # fmt: skip
     for name in ("embedding", "head", "hidden", "output"):
         assert (model.get_layer(name).get_weights()[0] == 1).all(), name
+
+
+def test_a_mechanism_of_vectors_must_not_return_tokens():
+    """Else networks would read its first token."""
+    with pytest.raises(ValueError, match="must return one vector for each text"):
+        sequence_classifier("lstm", 50, 2, options={"return_sequences": True})
 
 
 @pytest.mark.parametrize("compute", ["readout", "all"])

@@ -394,6 +394,10 @@ def test_templates() -> None:
             r"must have the same `units`\. Received: encoder\.units=8, decoder\.units=4$",
         ),
         (lambda: recurrent().initial_state(SOURCES, 0), r"Received: max_length=0$"),
+        (
+            lambda: Decoder("relation", units=8)(np.zeros((1, 3, 8), "float32")),
+            r"`source` must be the output of `project`\. Received: None",
+        ),
     ],
 )
 def test_wrong_arguments(make: Callable[[], Any], message: str) -> None:

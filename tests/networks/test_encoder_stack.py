@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,14 @@ def test_an_option_cannot_show_later_tokens(mechanism: str, options: dict[str, A
 def test_sizes_can_be_integers_of_numpy() -> None:
     layer = encoder("relation", np.int64(1), np.int64(4), feed_forward_units=np.int64(8))
     assert layer(tokens(0, 2, 5, 4)).shape == (2, 5, 4)
+
+
+def test_a_class_in_the_options_is_saved_as_its_path() -> None:
+    layer = encoder(mechanism="two-directions", units=8, options={"mechanism": MinGRU})
+    again = type(layer).from_config(layer.get_config())
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    assert layer(x).shape == again(x).shape
+    assert json.dumps(layer.get_config())
 
 
 def test_mechanisms_without_causal_form() -> None:

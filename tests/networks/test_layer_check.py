@@ -310,9 +310,33 @@ class RunningMean(Mean):
     def initial_state(self, batch_size: int, max_length: int) -> Any:
         return ops.zeros((batch_size, 1, self.width)), ops.zeros(())
 
-    def step(self, x: Any, state: Any) -> Any:
+    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
+        x = x if mask is None else zero_masked(x, mask)
         total, count = state[0] + x, state[1] + 1
         return self.dense(x * total / count), (total, count)
+
+
+class StepWithoutMask(RunningMean):
+    def step(self, x: Any, state: Any) -> Any:
+        return super().step(x, state)
+
+
+class StepIgnoresMask(RunningMean):
+    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
+        return super().step(x, state)
+
+
+class CutsTheInput(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(ops.stop_gradient(x), mask)
+
+
+class CausalWithValue(RunningMean):
+    """`value` is an argument, but a causal layer is never read with one query."""
+
+    def call(self, query: Any, value: Any = None, query_mask: Any = None) -> Any:
+        shared = super().call(query if value is None else value, query_mask)
+        return shared if value is None else query[..., :1] * shared
 
 
 class NotDeclared(RunningMean):
@@ -327,7 +351,7 @@ class SeesLaterTokens(RunningMean):
 
 
 class OtherSteps(RunningMean):
-    def step(self, x: Any, state: Any) -> Any:
+    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
         total, count = state[0] + x, state[1] + 1
         return self.dense(x * total), (total, count)
 
@@ -336,7 +360,7 @@ class GrowingState(RunningMean):
     def initial_state(self, batch_size: int, max_length: int) -> Any:
         return ops.zeros((batch_size, 0, self.width))
 
-    def step(self, x: Any, state: Any) -> Any:
+    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
         state = ops.concatenate([state, x], axis=1)
         return self.dense(x * ops.mean(state, axis=1, keepdims=True)), state
 
@@ -417,6 +441,9 @@ FAULTS = [
     (OwnNoise, "determinism", "different outputs with training=True: a difference"),
     (SeesLaterTokens, "causality", "Outputs depend on later tokens"),
     (OtherSteps, "steps", "other outputs than the whole text: a difference"),
+    (StepIgnoresMask, "steps", "other outputs than the whole text if tokens are masked: a differ"),
+    (StepWithoutMask, "steps", "TypeError.*: .*step"),
+    (CutsTheInput, "gradients", "The input has no gradient, so embeddings and layers before"),
     (
         GrowingState,
         "steps",
@@ -542,6 +569,12 @@ def test_steps_of_a_causal_layer_are_checked() -> None:
     assert "not `causal`" in {check.name: check for check in not_causal.checks}["steps"].message
     ours = check_layer("relation", options={"variant": "equations", "causal": True})
     assert {check.name: check for check in ours.checks}["steps"].status == "ok"
+
+
+@pytest.mark.usefixtures("without_training")
+def test_a_causal_layer_is_not_read_with_one_query() -> None:
+    by_name = {check.name: check for check in check_layer(CausalWithValue).checks}
+    assert by_name["read-out"].message == "Networks read all tokens of this layer."
 
 
 @keras.saving.register_keras_serializable()

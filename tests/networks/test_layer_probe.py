@@ -148,8 +148,17 @@ class Later(Mixer):
 def test_one_direction() -> None:
     causal = {"causal": True, "variant": "equations"}
     assert "A token receives only earlier tokens." in str(probe_layer("relation", options=causal))
-    assert "A token receives only later tokens." in str(probe_layer(Later))
+    later = probe_layer(Later)
+    assert "A token receives only later tokens." in str(later)
+    assert "bottleneck" not in later.weaknesses
     assert not {"earlier", "later"} & {*probe_layer("retention").weaknesses}
+
+
+def test_which_side_a_token_is_on_is_order() -> None:
+    """A mean of the tokens before and one of those after: each does not know their order."""
+    probe = probe_layer("two-directions", options={"mechanism": "relation"})
+    assert "order" not in probe.weaknesses
+    assert "order" in probe_layer("relation").weaknesses
 
 
 class TwoPlaces(Mixer):

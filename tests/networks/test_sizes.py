@@ -42,6 +42,15 @@ def test_parameters_are_counted_by_part() -> None:
     }
 
 
+def test_word_vectors_do_not_change_the_size() -> None:
+    vectors = np.zeros((50, 16), "float32")
+    found = [
+        match_parameters("relation", 5_000, embedding_dim=16, **settings)
+        for settings in ({}, {"embeddings": vectors})
+    ]
+    assert found[0] == found[1]
+
+
 def test_mechanism_without_parameters() -> None:
     model = sequence_classifier(keras.layers.Identity(), vocabulary_size=50, num_classes=2)
     assert count_parameters(model)["mechanism"] == 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.layers import AFTSimple, Relation, TwoDirections
+from relation_tf.layers import AFTSimple, MinGRU, Relation, TwoDirections
 from relation_tf.networks import sequence_classifier
 from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.two_directions import two_directions
@@ -78,6 +78,11 @@ def test_both_directions_have_the_dtype_of_the_stack() -> None:
     layer = stack.blocks[0].mixer
     policies = {each.dtype_policy.name for each in (layer, layer.layer, layer.backward)}
     assert policies == {"mixed_bfloat16"}
+
+
+def test_a_layer_instance_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"for a layer, use TwoDirections\(layer\)\. Received: M"):
+        two_directions(units=8, mechanism=MinGRU(8, causal=True))
 
 
 def test_a_mechanism_without_a_causal_form_is_refused() -> None:

@@ -192,8 +192,20 @@ def _gradient(subject: Subject) -> str:
             f"trained: {', '.join(dead)}.",
             "use them in `call` without rounding or stop_gradient, or set trainable=False.",
         )
+    if not gradients["the input"].any() and _reads_input(subject):
+        raise FaultError(
+            "The input has no gradient, so embeddings and layers before this one are never "
+            "trained.",
+            "use the input in `call` without rounding or stop_gradient.",
+        )
     without_effect = f", except of weights without effect: {', '.join(zero)}" if zero else ""
     return f"finite and nonzero for all {len(weights)} trainable weights{without_effect}."
+
+
+def _reads_input(subject: Subject) -> bool:
+    """Return True if the outputs depend on the tokens."""
+    outputs = [subject.mixed(x, EVERYTHING) for x in (subject.x, subject.x[::-1])]
+    return difference_of(*outputs) > TOLERANCE
 
 
 def _is_dead(subject: Subject, index: int) -> bool:
@@ -323,14 +335,27 @@ def _steps(subject: Subject) -> str:
     if changed := state_change(layer, subject.width):
         raise FaultError(f"{changed}.", "allocate the full state in `initial_state`.")
     fix = "`step` must map (batch, 1, width) to (batch, 1, units) and the next state."
-    state, outputs = layer.initial_state(BATCH, TOKENS), []
-    for place in range(TOKENS):
-        output, state = layer.step(tensor(subject.x[:, place : place + 1]), state)
-        outputs.append(array(output))
-    whole = subject.mixed(subject.x, EVERYTHING)
     what = "Steps of one token give other outputs than the whole text"
-    expect_same(np.concatenate(outputs, axis=1), whole, what, fix)
+    expect_same(_stepped(subject), subject.mixed(subject.x, EVERYTHING), what, fix)
+    # Blocks pass a mask to each step.
+    mask = EVERYTHING.copy() if not subject.masks else KEPT & (np.arange(TOKENS) != 1)
+    stepped, whole = _stepped(subject, mask), subject.mixed(subject.x, mask)
+    what, fix = f"{what} if tokens are masked", "`step` must leave out tokens whose mask is False."
+    expect_same(stepped[mask], whole[mask], what, fix)
     return "steps of one token give the same outputs as the whole text."
+
+
+def _stepped(subject: Subject, mask: np.ndarray | None = None) -> np.ndarray:
+    """Return the outputs of steps of one token."""
+    layer, outputs = subject.mixer, []
+    state = layer.initial_state(BATCH, TOKENS)
+    for place in range(TOKENS):
+        x, *masks = (
+            tensor(each[:, place : place + 1]) for each in (subject.x, mask) if each is not None
+        )
+        output, state = layer.step(x, state, *masks)
+        outputs.append(array(output))
+    return np.concatenate(outputs, axis=1)
 
 
 @check(

@@ -32,7 +32,8 @@ def _read_out(subject: Subject) -> str:
         raise NotApplicableError(
             "`call` has no argument `value`, so networks compute all tokens, not only the first."
         )
-    if subject.entry.head != "first" or getattr(subject.mixer, "reads_later_queries", False):
+    whole = any(getattr(subject.mixer, each, False) for each in ("reads_later_queries", "causal"))
+    if subject.entry.head != "first" or whole:
         raise NotApplicableError("Networks read all tokens of this layer.")
     first, all_tokens = subject.read(subject.x, KEPT), subject.mixed(subject.x, KEPT)
     expected = all_tokens[:, :1] if all_tokens.ndim == 3 else all_tokens
