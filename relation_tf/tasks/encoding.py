@@ -208,7 +208,7 @@ def load_task(
     digests = found.digests(skip_bad_lines)
     digest = joined_digest(digests)
     shares = _shares(task, validation_split, split_seed)
-    settings = {
+    settings: dict[str, Any] = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
         "task": repr(task),
@@ -352,7 +352,7 @@ def _check(
             "validation_split must be a share of the training rows, above 0 and below 1. "
             f"Received: validation_split={validation_split!r}"
         )
-    settings = {
+    settings: dict[str, Any] = {
         "start_token": start_token or None,
         "vocabulary_size": vocabulary_size,
         "max_length": max_length,
