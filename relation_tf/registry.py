@@ -94,6 +94,11 @@ class Registry(Mapping[str, T], Generic[T]):
         self._load()
         return self._origins[name]
 
+    def is_of_user(self, name: str) -> bool:
+        """Return True for an entry from outside of the package. Loads nothing."""
+        origin = self._origins.get(name)
+        return origin is not None and not origin.startswith("relation_tf.")
+
     def origins(self) -> set[str]:
         """Return the modules with registered entries."""
         return {*self._origins.values()}

@@ -363,7 +363,7 @@ def _run(
 
     trainer.warn = warn
     # Only one of several hosts has the checkpoint. Other runs start again.
-    resumable = config.is_in_variables and not group.of_several_hosts
+    resumable = config.has_state_only_in_variables and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
 
 

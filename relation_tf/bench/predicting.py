@@ -154,7 +154,7 @@ class _FinishedRun:
             if split not in digests:
                 missing += [] if there else [name]
             elif there and name in self.metrics and not is_labelled(data.source, name):
-                continue  # keep the score: the file of now has no labels
+                continue  # keep the score: the current file has no labels
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
         if names and (fault := damage_of_model(self.folder)):

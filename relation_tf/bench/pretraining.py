@@ -29,7 +29,7 @@ from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
-from relation_tf.registry import MECHANISMS
+from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
@@ -200,7 +200,7 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
     if len({name.rpartition(":")[2].lower() for name in mechanisms}) < len(mechanisms):
         raise OptionError(
             "mechanisms",
-            "must have names that differ in more than case (of custom layers, the part after the "
+            "must have names that differ in more than case (for custom layers, the part after the "
             "colon). "
             f"Received: {', '.join(mechanisms)}",
         )
@@ -316,7 +316,8 @@ def _train(
             )
             return {}, result
 
-        resumable = is_built_in(run.mechanism, {})
+        own_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
+        resumable = is_built_in(run.mechanism, {}) and not own_optimizer
         train_run(
             trainer, run, path, on_step, write,
             resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,

@@ -47,11 +47,13 @@ def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOp
             f"key 'optimizer_options': must not clip gradients with --strategy {options.strategy}: "
             "each device would clip its own part"
         )
-    if any(config.sharing == "adversarial" for config in chosen):
-        raise SuiteError(
-            f"key 'sharing': must not be 'adversarial' with --strategy {options.strategy}: its "
-            "penalties are those of a whole batch, and each device has a part of it"
-        )
+    for config in chosen:
+        if config.sharing == "adversarial" or config.transfers:
+            raise SuiteError(
+                f"key 'sharing': must not be {config.sharing!r} with --strategy "
+                f"{options.strategy}: its penalties are those of a whole batch, and each device "
+                "has a part of it"
+            )
     if any(config.xla for config in chosen):
         raise SuiteError(
             f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "

@@ -100,17 +100,17 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
         wrong = {
             name: fault for name, fault in faults[key].items() if name in files or not fill_missing
         }
+        older = ". The file of an earlier command is unchanged" if path.exists() else ""
         if wrong:
             others = [name for name in TASKS if name not in files and name not in wrong]
             reason = _reason(results, wrong, () if fill_missing else others)
-            older = "; the existing file is of an earlier call" if path.exists() else ""
             refused.append((path, f"{reason}{older}"))
             continue
         try:
             packed.append(pack(files, path, fill_missing=fill_missing))
             _record(packed[-1], files, results.folder)
         except SubmissionError as error:
-            refused.append((path, str(error)))
+            refused.append((path, f"{error}{older}"))
     left_out = (
         (run, reason)
         for run, reason in results.failures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +119,7 @@ def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
     return same
 
 
-def is_best(suite: Suite, tuned: Tuned, means: Sequence[float]) -> bool:
+def is_best(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> bool:
     """Return True if no other settings of the sweep have a better mean score.
 
     Finished runs keep the settings that a smaller sweep chose.
@@ -127,20 +127,24 @@ def is_best(suite: Suite, tuned: Tuned, means: Sequence[float]) -> bool:
     Args:
         suite: The suite with the sweep.
         tuned: The settings of the runs.
-        means: The mean score of each combination, see `means_of`.
+        table: Result of `sweep_table`.
     """
     assert suite.sweep is not None
+    own = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
+    if own.empty:
+        return True
+    (means,) = means_of(suite, own).values()
     combinations = [*suite.sweep.combinations()]
     if tuned.settings not in combinations:
         return False
     higher = find_metric(suite.find_task(tuned.task).metrics[0]).higher_is_better
     known = [mean for mean in means if not math.isnan(mean)]
-    own = means[combinations.index(tuned.settings)]
-    return not known or same_score(own, (max if higher else min)(known))
+    kept = means[combinations.index(tuned.settings)]
+    return not known or same_score(kept, (max if higher else min)(known))
 
 
 class Doubt(NamedTuple):
-    """A reason why other settings can be better than those of the runs.
+    """A reason why settings that were not tried can be better.
 
     Attributes:
         words: The reason.
@@ -152,13 +156,13 @@ class Doubt(NamedTuple):
 
 
 def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
-    """Return why other settings can be better; None without a reason.
+    """Return why settings that were not tried can be better; None without a reason.
 
-    There is a reason if finished runs keep settings that are not the best ones, if most runs with
-    the best values collapsed, if all values have the same score, or if a number is the smallest or
-    largest of three or more and the next one is worse by more than two standard errors, or with one
-    seed by any difference. A perfect score and the smallest possible number, 0 or the integer 1,
-    are no reason.
+    There is a reason if most runs with the best values collapsed, if all values have the same
+    score, or if a number is the smallest or largest of three or more and the next one is worse by
+    more than two standard errors, or with one seed by any difference. A perfect score and the
+    smallest possible number, 0 or the integer 1, are no reason. Settings that are not the best ones
+    of the sweep are none: see `is_best`.
 
     Args:
         suite: The suite with the sweep.
@@ -169,9 +173,8 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     metric = find_metric(suite.find_task(tuned.task).metrics[0])
     own = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
     combinations = [*suite.sweep.combinations()]
-    (means,) = means_of(suite, own).values() or [[]]
-    if not is_best(suite, tuned, means):
-        return Doubt(*2 * ["finished runs have the settings that a smaller sweep chose"])
+    if not is_best(suite, tuned, table):
+        return None
     samples = [own.loc[_has(own, each), "score"].to_numpy(dtype=float) for each in combinations]
     best = samples[combinations.index(tuned.settings)]
     perfect = metric.high if metric.higher_is_better else metric.low
@@ -179,8 +182,8 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
         return Doubt(*2 * ["at least half of the runs with the best value collapsed (score 0)"])
-    finite = [each.mean() for each in samples if each.size and np.isfinite(each).all()]
-    if len(finite) > 1 and all(same_score(mean, finite[0]) for mean in finite):
+    means = [each.mean() for each in samples if each.size and np.isfinite(each).all()]
+    if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
         return Doubt(*2 * ["all values have the same score"])
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)

@@ -84,10 +84,11 @@ def _check_listed_tasks(suite: Suite) -> None:
             raise ValueError(f"key {key!r}: {error}") from error
         except DataError as error:
             raise ValueError(f"key {key!r}: {error}") from error
-    if twice := _repeated(name for task in suite.tasks for name in suite.find_task(task).scored):
+    scored = [name for task in suite.tasks for name in suite.find_task(task).scored]
+    if twice := _repeated(scored) or _repeated(suite.tasks):
         raise ValueError(
-            "key 'tasks': each task must occur once, alone or in one group. "
-            f"Received: {twice!r} more than once"
+            "key 'tasks': each task must occur once, alone or in one group, and names must differ "
+            f"in more than case. Received: {twice!r} more than once"
         )
 
 

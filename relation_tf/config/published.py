@@ -102,7 +102,8 @@ def load_published(name: str) -> Published:
             refuse_device(file)
         return Published.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise ValueError(f"published figures {name!r}: no such name or file") from error
+        reason = "no such name or file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise ValueError(f"published figures {name!r}: {reason or error}") from error
     except ValidationError as error:
         raise ValueError(f"published figures {name!r}: {first_fault(error, Published)}") from error
     except (ValueError, RecursionError) as error:

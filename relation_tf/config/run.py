@@ -99,14 +99,10 @@ class RunConfig(TrainingSettings):
         return is_built_in(self.mechanism, self.options)
 
     @property
-    def is_in_variables(self) -> bool:
-        """If True, the variables are the whole state of a run.
-
-        False with layers, callbacks or optimizers of users, which may have other state.
-        """
-        known = self.optimizer not in OPTIMIZERS
-        own = known or OPTIMIZERS.origin(self.optimizer).startswith("relation_tf.")
-        return own and self.has_built_in_layer and not self.callbacks
+    def has_state_only_in_variables(self) -> bool:
+        """If False, a layer, optimizer or callback of a user may have other state."""
+        own_parts = OPTIMIZERS.is_of_user(self.optimizer) or self.callbacks
+        return self.has_built_in_layer and not own_parts
 
     @property
     def shares_network(self) -> bool:
@@ -115,7 +111,7 @@ class RunConfig(TrainingSettings):
         False if seeds have other rows, if a run has state outside of the variables, or several
         networks.
         """
-        return self.is_in_variables and "split" not in self.vary and not self.transfers
+        return self.has_state_only_in_variables and "split" not in self.vary and not self.transfers
 
     @property
     def transfers(self) -> bool:

@@ -55,7 +55,7 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
         size, within = _chunk_size(length), _join_blocks
         if not isinstance(size, int):  # `_join_blocks` needs a multiple of `_VECTOR_CHUNK` tokens.
             texts = _VECTOR_CHUNK // size
-            rows = (texts - batch % texts) % texts  # in ONNX, -batch would have a negative rest
+            rows = (texts - batch % texts) % texts  # in ONNX, -batch % texts is negative
     else:
         log_decays = log_decays[..., None]
         (num_chunks, size), within = number_and_size(length), _score_pairs

@@ -416,6 +416,11 @@ class TextEncoder:
         x, mask = self._embedded(tokens, segment)
         mixed = self._mix(self.mechanism, x, mask)
         self._check_width(mixed)
+        if self.entry.head == "vector" and len(mixed.shape) == 3:
+            raise ValueError(
+                f"{type(self.mechanism).__name__} must return one vector for each text, "
+                f"(batch, units). Received: an output of shape {tuple(mixed.shape)}"
+            )
         if len(mixed.shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
             # A copy without the attached mask: later layers would apply it to rows.
             mixed = ops.copy(mixed)
@@ -440,11 +445,6 @@ class TextEncoder:
 
     def _check_width(self, mixed: Any) -> None:
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
-        if self.entry.head == "vector" and len(shape) == 3:
-            raise ValueError(
-                f"{name} must return one vector for each text, (batch, units). "
-                f"Received: an output of shape {shape}"
-            )
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
             width = f"units={self.expected_width}" if self.expected_width else "units"
             raise ValueError(

@@ -43,8 +43,8 @@ class LayerProbe:
         ordered: If False, the outputs do not depend on the order of the other tokens.
         selective: If False, each other token has the same effect, whatever the text contains.
         fixed: If True, the effect of a token depends on its place, but not on the text.
-        passed: Number of values that pass from the first half of a text of `TOKENS` tokens to the
-            second half: the largest rank of the derivative in several texts; at most
+        passed: Number of values that pass from one half of a text of `TOKENS` tokens to the other:
+            the largest rank of the derivative in several texts, in both directions; at most
             `TOKENS // 2 * units`.
         padding: Largest relative change of the outputs if the content of the padding changes.
     """

@@ -8,7 +8,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import SWEEP
-from relation_tf.bench.sweep_choice import Doubt, doubt
+from relation_tf.bench.sweep_choice import Doubt, doubt, is_best
 from relation_tf.bench.sweeping import TABLE
 from relation_tf.errors import SuiteError
 from relation_tf.report.answer import in_words
@@ -19,7 +19,7 @@ _MOST_NAMES = 4
 
 
 def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
-    """Yield a sentence on the sweep of the reference, and one on those of all other methods.
+    """Yield sentences on settings of a smaller sweep, on the sweep of the reference, and on others.
 
     Args:
         results: The runs; without a sweep, and for joined suites, there are no sentences.
@@ -30,6 +30,16 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
     table = sweep_of(results)
     if table is None or table.empty:
         return
+    kept = [
+        f"{each.method} on {each.task}"
+        for each in results.suite.tuned
+        if each.method in scores.methods and not is_best(results.suite, each, table)
+    ]
+    if kept:
+        yield (
+            f"Finished runs of {_listed(kept)} have the settings that a smaller sweep chose; "
+            "others are now better. To use them, choose another --out."
+        )
     found: dict[str, dict[Doubt, list[str]]] = {}
     for each in results.suite.tuned:
         if each.method in scores.methods and (why := doubt(results.suite, each, table)):
@@ -40,8 +50,8 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[str]:
         said = "; ".join(f"{why.words} (on {_listed(tasks)})" for why, tasks in own.items())
         yield (
             f"The sweep{once} may not have found the best setting of the reference "
-            f"{scores.judged_against}: {said}. Tune again with more values: a better setting "
-            "can change the verdicts."
+            f"{scores.judged_against}: {said}. Add values to the sweep: a better setting can "
+            "change the verdicts."
         )
     if found:
         named = [
@@ -71,4 +81,5 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
 
 
 def _listed(tasks: list[str]) -> str:
+    """Return names of tasks, or of methods on tasks, or their number."""
     return in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"

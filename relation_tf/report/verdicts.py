@@ -130,7 +130,9 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         )  # fmt: skip
         # Also on tasks that are not in the mean because all runs of a method failed there.
         own_tasks = [task for task in scores.main_tasks if task not in unlearned]
-        mean = _withheld(found.table, reference, own_tasks, failed)
+        unvarying = {task: tasks[task]["low"].map(math.isinf).to_dict()
+                     for task in common if task in tasks}  # fmt: skip
+        mean = _withheld(found.table, reference, own_tasks, failed, unvarying)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
     return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.diagnostics, unlearned)
@@ -299,14 +301,21 @@ def _withheld(
     reference: str,
     tasks: Sequence[str],
     failed: Mapping[tuple[str, str], Set[str]],
+    unvarying: Mapping[str, Mapping[Any, bool]] | None = None,
 ) -> pd.DataFrame:
-    """Return a table of verdicts without those that failed runs make doubtful, with reasons."""
+    """Return a table of verdicts without those that failed runs make doubtful, with reasons.
+
+    `unvarying` has for a mean the methods whose scores do not vary, by task.
+    """
     reasons = []
     for name, row in by_method(table).items():
         who = name if row.verdict in FAVORABLE else reference
         runs = {run for task in tasks for run in failed.get((task, who), ())}
         said = f"{count(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
-        constant = NOT_VARYING if math.isinf(row.low) else ""
+        where = [task for task, of in (unvarying or {}).items() if of.get(name, False)]
+        some = f"scores on {join_names(where)} do not vary over seeds"
+        constant = some if 0 < len(where) < len(unvarying or {}) else NOT_VARYING
+        constant = constant if math.isinf(row.low) else ""
         reasons.append(said if runs and row.verdict != "inconclusive" else constant)
     verdicts = [
         "inconclusive" if reason else verdict

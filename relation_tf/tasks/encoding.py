@@ -224,7 +224,7 @@ def load_task(
         **({} if split_seed is None else {"split_seed": split_seed}),
     }
     if skip_bad_lines and any(each.layout.by_rows for each in found.members or [found]):
-        # The digests are those of the other rows.
+        # Digests do not cover skipped rows.
         settings["skipped"] = _without_folders(found.read(skip_bad_lines).skipped, found)
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
 

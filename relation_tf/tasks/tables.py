@@ -245,8 +245,8 @@ def read_csv(
             CR before LF is removed. Write a quote within a quoted field twice.
         columns: Column names of a file without a header; by default the first row.
         skipped: If given, malformed rows are skipped and a message for each is added. If a
-            malformed row ends within a quoted field, the lines up to the next quote are skipped,
-            and then rows with a quote inside of a field without quotes.
+            malformed row ends within a quoted field, the lines up to the next quote are skipped.
+            After wrong quotes, so are lines that are no row with right quotes.
 
     Returns:
         The rows; `lines` are the lines where they start.
@@ -283,10 +283,10 @@ def read_csv(
         if lines.fault is not None:
             fault, lines.fault = lines.fault, None
             raise fault
-        in_rest = in_rest and not lines.has_right_quotes(start)
+        whole = columns is None or len(row) == len(columns)
+        in_rest = in_rest and not (whole and lines.has_right_quotes(start))
         if in_rest:
-            raise DataError(f"{path}:{start}: expected comma-separated fields, found a quote in a "
-                            "field without quotes, after a malformed row")  # fmt: skip
+            raise DataError(f"{path}:{start}: expected a row, found the rest of a malformed one")
         return row
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
@@ -357,7 +357,7 @@ class _Lines(Iterator[str]):
 
     Attributes:
         number: Number of the last line.
-        fault: The first error in the bytes of a line, for its row: the reader needs all of it.
+        fault: First decoding error in the current row; raised after the reader has read the row.
     """
 
     def __init__(self, path: Path) -> None:

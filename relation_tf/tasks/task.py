@@ -180,7 +180,7 @@ class TaskText:
         notes: Reasons why results are not comparable with published results, such as a sample of
             the rows.
         spaced: If True, words are already divided by spaces, and punctuation within a word belongs
-            to it.
+            to it. None for a group of tasks that differ in it.
     """
 
     task: Task

@@ -265,7 +265,7 @@ def test_an_earlier_file_is_named_if_a_submission_is_refused(folder):
             path.touch()
         (refused, *_) = write_submissions(read_results(folder)).refused
         assert refused[0] == path
-        assert refused[1].endswith("; the existing file is of an earlier call") is older
+        assert refused[1].endswith(". The file of an earlier command is unchanged") is older
 
 
 def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):

@@ -13,7 +13,7 @@ import pytest
 
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench.results import Results
-from relation_tf.bench.sweep_choice import choose, doubt, means_of
+from relation_tf.bench.sweep_choice import choose, doubt, is_best, means_of
 from relation_tf.bench.sweeping import (
     _choices,
     already_tuned,
@@ -145,13 +145,16 @@ def test_a_choice_at_an_end_or_without_differences_is_doubtful(
     assert (found and found.words) == words
 
 
-def test_settings_kept_from_a_smaller_sweep_are_doubtful() -> None:
+def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
     table = scored({0.001: [0.5, 0.5], 0.01: [0.6, 0.61], 0.1: [0.7, 0.72]}, "WNLI")
     (best,) = choose(asked(), table)
+    assert is_best(asked(), best, table)
+    assert is_best(asked(), best, table[:0])  # a deleted sweep
+    assert doubt(asked(), best, table[:0]) is None
     for rate in (0.01, 0.02):
-        found = doubt(asked(), best.model_copy(update={"settings": {"learning_rate": rate}}), table)
-        assert found is not None
-        assert found.words == "finished runs have the settings that a smaller sweep chose"
+        kept = best.model_copy(update={"settings": {"learning_rate": rate}})
+        assert not is_best(asked(), kept, table)
+        assert doubt(asked(), kept, table) is None
 
 
 @pytest.mark.parametrize(("key", "values"), [("dropout", [0.0, 0.1, 0.5]), ("epochs", [1, 2, 4])])

@@ -388,7 +388,7 @@ def test_a_misspelled_key_is_not_missing_too():
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
         (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "or more different tasks. Received: 1"),
         (TWO | {"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "names of tasks. Re"),
-        (TWO | {"tasks": ["two", "RTE"]}, "each task must occur once, alone or in one group."),
+        (TWO | {"tasks": ["two", "RTE"]}, "each task must occur once, alone or in one group, and"),
         (TWO | {"tasks": ["tow"]}, "unknown task 'tow'"),
         # rules between keys
         (TWO | {"xla": True}, "key 'xla': must be false for the group two. Received: True"),

@@ -556,6 +556,8 @@ def test_a_mechanism_of_vectors_must_not_return_tokens():
     """Else networks would read its first token."""
     with pytest.raises(ValueError, match="must return one vector for each text"):
         sequence_classifier("lstm", 50, 2, options={"return_sequences": True})
+    tokens = token_classifier("lstm", 50, 2, options={"return_sequences": True})
+    assert tokens.output_shape == (None, None, 2)
 
 
 @pytest.mark.parametrize("compute", ["readout", "all"])

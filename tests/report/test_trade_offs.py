@@ -128,9 +128,11 @@ def test_speeds_of_disturbed_runs_are_not_compared(scored: Path, timed: Path) ->
     result["seconds"] |= {"cpu": 1.0, "wall": 2.0}
     file.write_text(json.dumps(result))
     text = shown(scored, timed)
-    assert "training speed, tokens/s: not compared, other programs slowed runs down\n" in text
+    assert (
+        "training speed, tokens/s: not compared, other programs or runs slowed them down\n" in text
+    )
     assert "- state size, KiB: linear and relation\n" in text
-    assert "Other programs used the processor during these runs: speeds may be wrong." in text
+    assert "Other programs or runs shared the processor: speeds may be wrong." in text
 
 
 def test_costs_are_medians_with_ranges(scored: Path, timed: Path) -> None:

@@ -168,10 +168,17 @@ def test_doubtful_sweeps_are_on_the_first_screen(suite_of, fabricate):
     assert [each for each in report.context.caveats if "sweep" in each] == [
         "The sweep with one seed may not have found the best setting of the reference attention: "
         "learning_rate 0.001 is the smallest value, and smaller ones can be better (on CoLA and "
-        "MRPC). Tune again with more values: a better setting can change the verdicts.",
+        "MRPC). Add values to the sweep: a better setting can change the verdicts.",
         "The sweep may not have found the best settings of linear on CoLA and MRPC; relation on "
         "CoLA and MRPC: all values have the same score or the chosen value is the smallest or "
         "largest one.",
     ]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame.loc[(frame["method"] == "linear") & (frame["learning_rate"] == 0.1), "score"] = 0.9
+    frame.to_csv(folder / "sweep" / "sweep.csv", index=False)
+    assert (
+        "Finished runs of linear on CoLA and linear on MRPC have the settings that a smaller sweep "
+        "chose; others are now better. To use them, choose another --out."
+    ) in make_report(folder).context.caveats
     opened = report.html().partition("<nav")[0]
     assert "best setting of the reference attention" in opened

@@ -248,6 +248,18 @@ def test_failed_runs_withhold_a_verdict(suite_of, fabricate, mean, who, verdict,
     assert again.verdicts.mean.loc["relation", "verdict"] == verdict
 
 
+def test_a_mean_names_the_task_with_an_unknown_spread(table_of):
+    varying = {"r": [80, 80.4, 79.6], "a": [80.1, 80.3, 79.7]}
+    constant = {"r": [50.0] * 3, "a": [53.0] * 3}
+    found = compare(
+        table_of({"x": varying, "y": constant, "z": varying}), reference="r", margin=9.0
+    )
+    row = found.context.verdicts.mean.loc["a"]
+    assert (row["verdict"], row["reason"]) == (
+        "inconclusive", "scores on y do not vary over seeds"
+    )  # fmt: skip
+
+
 def test_failures_withhold_a_mean_also_where_a_method_has_no_score(table_of, tmp_path):
     """x failed with all seeds of C, y with one: C is not in the mean."""
     level = {"ref": 50, "x": 90, "y": 90}

@@ -178,14 +178,19 @@ def test_skipped_lines_are_counted(tmp_path):
 
 @pytest.mark.parametrize(
     "malformed",
-    [b'"He said "no", then\nleft",pos\n', b'"caf\xe9 nice\nmusic",pos\n', b'"a\0\nb",pos\n'],
+    [
+        b'"He said "no", then\nleft",pos\n',
+        b'"He said "no", then\nturned\nleft",pos\n',
+        b'"caf\xe9 nice\nmusic",pos\n',
+        b'"a\0\nb",pos\n',
+    ],
 )
 def test_no_part_of_a_skipped_row_is_a_row(tmp_path, malformed):
     skipped = []
     content = b"text,label\nfine,pos\n" + malformed + b'"he said ""yes""",neg\n5" pipe,neg\n'
     table = read(tmp_path, content, None, skipped)
     assert table.columns["text"] == ["fine", 'he said "yes"', '5" pipe']
-    assert 1 <= len(skipped) <= 2
+    assert 1 <= len(skipped) <= 3
 
 
 def test_a_blank_first_line_is_named(tmp_path):

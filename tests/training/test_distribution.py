@@ -124,6 +124,9 @@ def test_penalties_of_a_batch_are_refused_with_a_strategy(suite):
     check_requirements(suite(), [config], options)
     with pytest.raises(SuiteError, match=r"^key 'sharing': must not be 'adversarial' with"):
         check_requirements(suite(), [changed], options)
+    transferred = config.model_copy(update={"sharing": "single-channel"})
+    with pytest.raises(SuiteError, match=r"^key 'sharing': must not be 'single-channel' with"):
+        check_requirements(suite(), [transferred], options)
 
 
 class Drawing(keras.layers.Layer):

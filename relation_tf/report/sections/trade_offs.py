@@ -140,7 +140,7 @@ def _sources(costs: pd.DataFrame) -> Iterator[str]:
         on = in_words([*dict.fromkeys(own["processor"])])
         yield f"Costs: suite {suite}, {count(int(runs), 'run')}, on {on}."
         if own["slowed"].any():
-            yield "Other programs used the processor during these runs: speeds may be wrong."
+            yield "Other programs or runs shared the processor: speeds may be wrong."
 
 
 def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
@@ -157,7 +157,7 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
     for _, of_measure in costs.groupby("measure", sort=False):
         label = str(of_measure["label"].iloc[0])
         if of_measure["slowed"].any() and of_measure["more_is_better"].all():
-            lines.append(f"{label}: not compared, other programs slowed runs down")
+            lines.append(f"{label}: not compared, other programs or runs slowed them down")
             continue
         found = {
             f"{tokens:,} tokens": _named(own, verdicts.mean, verdicts.reference, good)
@@ -185,11 +185,12 @@ def _pictures(
     """Yield a figure per measure, with panels for the shortest and the longest text."""
     for measure, of_measure in costs.groupby("measure", sort=False):
         label = str(of_measure["label"].iloc[0])
+        wrong = of_measure["slowed"].any() and of_measure["more_is_better"].all()
         panels = [
             score_panel(
                 f"{title}; {tokens:,} tokens" if len(scores) > 1 else f"{tokens:,} tokens",
                 _points(own, by_method),
-                _better(context, title),
+                set() if wrong else _better(context, title),
                 label,
                 _unit(context, title),
                 context.styles,

@@ -70,8 +70,8 @@ class Tuning(Section):
         return [
             Paragraph(
                 f"Before the runs, a sweep tuned the settings: {described(suite.sweep)}. "
-                "The settings with the best mean validation score were used for the runs, which "
-                "have other seeds."
+                "The runs, which have other seeds, use the settings with the best mean validation "
+                "score when they began."
             ),
             *([] if picture is None else [Figure(picture, picture.legend)]),
             Table("Table: sweep", _columns(suite.sweep), rows),
