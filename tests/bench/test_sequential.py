@@ -276,7 +276,7 @@ def test_report_before_the_first_look(tmp_path, instant, suite):
         run_suite(suite(), tmp_path, **UNTIL)
     report = make_report(tmp_path)
     assert "No verdict yet: the first look is not complete." in report.context.answer
-    assert report.context.headline == ""
+    assert report.context.headline == "attention has the highest mean on RTE; no verdict yet."
     assert "4 of 18 runs are done" in str(report)
     assert "the next look needs these seeds: attention 3" in read_looks(tmp_path).sentence()
 
