@@ -96,26 +96,22 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def is_of_user(self, name: str) -> bool:
         """Return True for an entry from outside of the package. Loads nothing."""
-        origin = self._origins.get(name)
-        return origin is not None and not origin.startswith("relation_tf.")
+        return not self._origins.get(name, "relation_tf.").startswith("relation_tf.")
 
     def origins(self) -> set[str]:
         """Return the modules with registered entries."""
         return {*self._origins.values()}
 
     def __getitem__(self, name: str) -> T:
-        self._load()
-        return self._entries[name]
+        return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._load()
-        return iter(self._entries)
+        return iter(self._load())
 
     def __len__(self) -> int:
-        self._load()
-        return len(self._entries)
+        return len(self._load())
 
-    def _load(self) -> None:
+    def _load(self) -> dict[str, T]:
         while self._builtin:
             module = self._builtin.pop(0)
             try:
@@ -123,6 +119,7 @@ class Registry(Mapping[str, T], Generic[T]):
             except BaseException:  # an interrupt: the next look-up imports it again
                 self._builtin.insert(0, module)
                 raise
+        return self._entries
 
 
 def _decorator(registry: Registry[T], name: str, make: Callable[[Any], T]) -> Callable[[Any], Any]:
@@ -261,9 +258,7 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
         >>> METRICS.remove("doc-error").worst
         1.0
     """
-    return _decorator(
-        METRICS, name, lambda function: Metric(function, label or name, **declaration)
-    )
+    return _decorator(METRICS, name, lambda of: Metric(of, label or name, **declaration))
 
 
 @dataclass(frozen=True)

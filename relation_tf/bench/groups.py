@@ -362,7 +362,7 @@ def _run(
         notify({"event": "note", "run": config.key, "note": line})
 
     trainer.warn = warn
-    # Only one of several hosts has the checkpoint. Other runs start again.
+    # Other runs start again. Only one of several hosts has the checkpoint.
     resumable = config.has_state_only_in_variables and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
 

@@ -120,7 +120,7 @@ def _is_checked(config: RunConfig) -> bool:
 
 
 def _layer(config: RunConfig) -> str:
-    options = config.model_dump(mode="json")["options"]  # dates as text
+    options = config.model_dump(mode="json", include={"options"})["options"]  # dates as text
     return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
 
 

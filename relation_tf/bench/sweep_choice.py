@@ -162,7 +162,7 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     score, or if a number is the smallest or largest of three or more and the next one is worse by
     more than two standard errors, or with one seed by any difference. A perfect score and the
     smallest possible number, 0 or the integer 1, are no reason. Settings that are not the best ones
-    of the sweep are none: see `is_best`.
+    of the sweep are no reason either: see `is_best`.
 
     Args:
         suite: The suite with the sweep.

@@ -113,7 +113,7 @@ class ReportContext:
     @cached_property
     def sections(self) -> dict[str, Section]:
         """All sections by name, in order."""
-        order = [name for name in SECTIONS if SECTIONS.origin(name).startswith("relation_tf.")]
+        order = [name for name in SECTIONS if not SECTIONS.is_of_user(name)]
         for name in SECTIONS:
             after = SECTIONS[name].after
             if name not in order:

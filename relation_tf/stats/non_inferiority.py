@@ -119,8 +119,8 @@ def non_inferiority(
     On one task the interval is Welch's (normal scores, unequal SD). Over tasks it is that of the
     mean of the tasks' differences, each task weighing the same: variances add up over tasks, and
     the degrees of freedom follow Satterthwaite. It is infinite if on a task the scores of both
-    methods differ and do not vary. This is a statement about these tasks, not about
-    new ones. Choose the reference and the margin before the runs. For intervals of a shift between
+    methods differ and do not vary. This is a statement about these tasks, not about new ones.
+    Choose the reference and the margin before the runs. For intervals of a shift between
     distributions of equal shape, use `confidence_interval` of `steel`.
 
     Args:

@@ -208,7 +208,7 @@ def load_task(
     digests = found.digests(skip_bad_lines)
     digest = joined_digest(digests)
     shares = _shares(task, validation_split, split_seed)
-    settings: dict[str, Any] = {
+    settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
         "task": repr(task),
@@ -219,13 +219,10 @@ def load_task(
         "validation_split": shares if task.members else shares[0],
         "vocabulary_size": vocabulary_size,
         "max_length": max_length,
-        "skip_bad_lines": skip_bad_lines,
+        "skip_bad_lines": skip_bad_lines and _without_folders(found.undigested(), found),
         **({} if given is None else {"vocabulary": given.to_json()}),
         **({} if split_seed is None else {"split_seed": split_seed}),
     }
-    if skip_bad_lines and any(each.layout.by_rows for each in found.members or [found]):
-        # Digests do not cover skipped rows.
-        settings["skipped"] = _without_folders(found.read(skip_bad_lines).skipped, found)
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
 
     def make(folder: Path) -> None:
@@ -235,17 +232,10 @@ def load_task(
         text = replace(text, notes=notes, skipped=_without_folders(text.skipped, found))
         own = given
         if own is None and tokens != "text":
-            if text.spaced is None and tokens == "word":
-                raise DataError(
-                    f"group {task.name}: its tasks share a vocabulary of words, but only some are "
-                    "already split into words. Group only tasks that are, or only tasks that are "
-                    "not, or use other tokens"
-                )
             train = [splits[task.split_of(each, "train")] for each in task.each()]
             texts = Chained(iter, [column for split in train for column in split.texts])
-            own = Vocabulary.train(
-                texts, vocabulary_size, tokens, start_token=start_token, spaced=bool(text.spaced)
-            )
+            own = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
+                                   spaced=text.is_spaced(tokens))  # fmt: skip
         _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)

@@ -84,6 +84,11 @@ class TaskSource:
         of_path = functools.cache(digest_of_path)
         return {split: of_path(path).hex() for split, path in self.files.items()}
 
+    def undigested(self) -> tuple[str, ...]:
+        """Return the messages on malformed rows, if the digests are those of the other rows."""
+        by_rows = any(source.layout.by_rows for source in self.members or [self])
+        return self.read(skip_bad_lines=True).skipped if by_rows else ()
+
     def row_digests(self, skip_bad_lines: bool = True) -> dict[str, str]:
         """Return the SHA-256 of the texts and labels of each split.
 

@@ -189,6 +189,20 @@ class TaskText:
     notes: tuple[str, ...] = ()
     spaced: bool | None = False
 
+    def is_spaced(self, tokens: str) -> bool:
+        """Return True if a vocabulary of these tokens gets words divided by spaces.
+
+        Raises:
+            DataError: If the tasks of a group differ in it, and the vocabulary is one of words.
+        """
+        if self.spaced is None and tokens == "word":
+            raise DataError(
+                f"group {self.task.name}: its tasks share a vocabulary of words, but only some are "
+                "already split into words. Group only tasks that are, or only tasks that are not, "
+                "or use other tokens"
+            )
+        return bool(self.spaced)
+
 
 @dataclass(frozen=True)
 class FileLayout:

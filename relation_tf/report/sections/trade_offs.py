@@ -156,7 +156,7 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
     good = {name for name in favorable(verdicts.mean) if name in {*costs["method"]}}
     for _, of_measure in costs.groupby("measure", sort=False):
         label = str(of_measure["label"].iloc[0])
-        if of_measure["slowed"].any() and of_measure["more_is_better"].all():
+        if _is_disturbed(of_measure):
             lines.append(f"{label}: not compared, other programs or runs slowed them down")
             continue
         found = {
@@ -167,6 +167,11 @@ def _answer(context: ReportContext, costs: pd.DataFrame) -> Iterator[Block]:
         each = "; ".join(f"{length}: {names}" for length, names in found.items())
         lines.append(f"{label}: {next(iter(found.values())) if same else each}")
     yield Bullets(lines)
+
+
+def _is_disturbed(costs: pd.DataFrame) -> bool:
+    """Return True for speeds of runs that shared the processor."""
+    return bool(costs["slowed"].any() and costs["more_is_better"].all())
 
 
 def _named(costs: pd.DataFrame, table: pd.DataFrame, reference: str, good: set[str]) -> str:
@@ -185,12 +190,11 @@ def _pictures(
     """Yield a figure per measure, with panels for the shortest and the longest text."""
     for measure, of_measure in costs.groupby("measure", sort=False):
         label = str(of_measure["label"].iloc[0])
-        wrong = of_measure["slowed"].any() and of_measure["more_is_better"].all()
         panels = [
             score_panel(
                 f"{title}; {tokens:,} tokens" if len(scores) > 1 else f"{tokens:,} tokens",
                 _points(own, by_method),
-                set() if wrong else _better(context, title),
+                set() if _is_disturbed(of_measure) else _better(context, title),
                 label,
                 _unit(context, title),
                 context.styles,
