@@ -274,7 +274,11 @@ def test_the_suites_are_all_listed():
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("### Settings of training", Suite), ("### Keys of `[[method]]` and `[overrides]`", Method)],
+    [
+        ("### Keys of the suite", Suite),
+        ("### Settings of training", Suite),
+        ("### Keys of `[[method]]` and `[overrides]`", Method),
+    ],
 )
 def test_keys_have_their_defaults(heading: str, model: type[BaseModel]) -> None:
     page = (DOCS / "suites.md").read_text(encoding="utf-8")
@@ -286,6 +290,12 @@ def test_keys_have_their_defaults(heading: str, model: type[BaseModel]) -> None:
         field = model.model_fields[key]
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         assert shown[key] == default
+
+
+def test_all_keys_of_suites_are_described():
+    page = (DOCS / "suites.md").read_text(encoding="utf-8")
+    text = page.partition("\n### Keys of the suite\n")[2].partition("\n### Keys of `[[method]]`")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == sorted(Suite.model_fields)
 
 
 def test_the_tasks_are_counted():

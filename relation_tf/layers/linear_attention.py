@@ -78,19 +78,6 @@ class LinearAttention(CausalMixer):
     float32 or wider, of shapes `(batch, num_heads, features, width)` and
     `(batch, num_heads, 1, features)`.
 
-    Questions about the interface of such a layer that are open in keras-team/keras #23555, and the
-    choices here:
-
-    - how it is computed: `algorithm`; the default is a choice by the numbers of tokens and queries;
-    - output shape: always `units`, without an argument. A `Dense` after the layer changes it;
-    - own feature maps: a registered function of a tensor;
-    - default feature map: `elu(x) + 1`;
-    - type of the state: float32 or wider, without an argument;
-    - name of the dropout: `dropout`, one rate for both places;
-    - `causal`: an argument of the layer, not of a call, because the state of `step` depends on it;
-    - `initial_state` needs a built layer;
-    - cross-attention: `query` and `value` have separate lengths and masks.
-
     Args:
         units: Width of queries, keys, values and output.
         variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
