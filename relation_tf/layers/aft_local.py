@@ -122,7 +122,8 @@ class AFTLocal(CausalMixer):
         """
         self.add_query_key_value(query_width, value_width)
         num_distances = self.window if self.causal else 2 * self.window - 1
-        self.position_bias = self.add_bias("position_bias", num_distances)
+        # An exponent: in half precision its rounding changes weights by several percent.
+        self.position_bias = self.add_bias("position_bias", num_distances, autocast=False)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the means of the values, gated by the queries."""

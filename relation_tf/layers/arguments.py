@@ -32,7 +32,9 @@ def seed_or_none(name: str, value: Any) -> int | None:
     """Return `value`, or raise if it is neither None nor an integer that all backends accept."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or value not in range(2**31):
+    # `value in range(...)` searches linearly for integers of NumPy.
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or not 0 <= value < 2**31:
         raise ValueError(
             f"`{name}` must be an integer from 0 to 2**31 - 1, or None. Received: {name}={value!r}"
         )
@@ -98,3 +100,19 @@ def width_of(name: str, shape: tuple[int | None, ...]) -> int:
             f"Received: {name}.shape={tuple(shape)}"
         )
     return shape[-1]
+
+
+def check_width(name: str, shape: Any, width: int) -> None:
+    """Raise a ValueError for shapes other than `(batch, tokens, width)`; None is any width."""
+    if len(shape) == 3 and shape[-1] is None:
+        return
+    if width_of(name, shape) != width:
+        raise ValueError(
+            f"`{name}` must have the width {width} with which the layer was built. "
+            f"Received: {name}.shape={tuple(shape)}"
+        )
+
+
+def differ(size: Any, other: Any) -> bool:
+    """Return True if two sizes are known and differ. Sizes of exported graphs have no hash."""
+    return size is not None and other is not None and bool(size != other)

@@ -7,6 +7,9 @@ from typing import Any
 
 import keras
 
+from relation_tf.layers.arguments import check_width
+from relation_tf.layers.masking import as_floats
+
 
 class BaseLayer(keras.layers.Layer):
     """Keras layer with mask support and an automatic `get_config`.
@@ -25,6 +28,20 @@ class BaseLayer(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {**super().get_config(), **constructor_arguments(self)}
+
+    def as_tokens(self, x: Any, name: str = "x") -> Any:
+        """Return an input `(batch, tokens, width)` as floats; raise for another width.
+
+        `build` stores the width in the attribute `width`.
+        """
+        self.checked_shape(x.shape, name)
+        return as_floats(x, self.compute_dtype)
+
+    def checked_shape(self, shape: Any, name: str = "x") -> tuple[int | None, ...]:
+        """Return a shape, or raise if the layer was built for another width."""
+        if self.built:
+            check_width(name, shape, self.width)
+        return tuple(shape)
 
 
 class WeightedLayer(BaseLayer):
@@ -73,11 +90,14 @@ class WeightedLayer(BaseLayer):
             shape=(rows, columns), initializer=initializer, regularizer=regularizer, name=name
         )
 
-    def add_bias(self, name: str, width: int) -> Any:
-        """Add a `(width,)` bias."""
-        initializer, regularizer = cloned(self.bias_initializer), self.bias_regularizer
+    def add_bias(self, name: str, width: int, autocast: bool = True) -> Any:
+        """Add a `(width,)` bias, for `autocast=False` in the dtype of variables."""
         return self.add_weight(
-            shape=(width,), initializer=initializer, regularizer=regularizer, name=name
+            shape=(width,),
+            initializer=cloned(self.bias_initializer),
+            regularizer=self.bias_regularizer,
+            name=name,
+            autocast=autocast,
         )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import true_or_false, width_of
+from relation_tf.layers.arguments import check_width, differ, true_or_false, width_of
 from relation_tf.layers.masking import float32_or_wider, softmax_over, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, Variant, check_width, differ
+from relation_tf.layers.token_mixer import TokenMixer, Variant
 
 
 class CausalMixer(TokenMixer):

@@ -62,13 +62,20 @@ def chunked_attention(
         hidden = None if mask is None else next(given)
         seeds = None if rate == 0 else next(given)
         step = _Step(keys, values, hidden, first, chunks.size, rate, seeds)
-        parts, last = chunks.split(queries), chunks.count - 1
-        # Causal attention makes several calls, and each would store the weights of a chunk.
-        weighed = step.weigh(last, parts[last]) if first is None else None
-        # Outputs overwrite their queries in the buffer, which forces sequential chunks.
-        outputs = step.forward(last, ops.fori_loop(0, last, step.forward, parts), weighed)
+        last = chunks.count - 1
+
+        def compute() -> tuple[Any, Any, Any]:
+            parts = chunks.split(queries)
+            # Causal attention makes several calls, and each would store the weights of a chunk.
+            weighed = step.weigh(last, parts[last]) if first is None else None
+            # Outputs overwrite their queries in the buffer, which forces sequential chunks.
+            outputs = step.forward(last, ops.fori_loop(0, last, step.forward, parts), weighed)
+            return parts, weighed, outputs
+
+        computed = compute()
 
         def gradient(*arguments: Any, upstream: Any = None) -> Any:
+            parts, weighed, outputs = compute() if _records_gradient() else computed
             upstream = chunks.split(arguments[0] if upstream is None else upstream)
             # Gradient of softmax: subtract the sum over tokens of weights * for_weights.
             offsets = ops.sum(to_float32(upstream) * to_float32(outputs), axis=-1, keepdims=True)
@@ -84,7 +91,7 @@ def chunked_attention(
                 *(None for _ in others),
             )
 
-        return chunks.joined(outputs), gradient
+        return chunks.joined(computed[2]), gradient
 
     # All tensors are arguments: JAX cannot vmap a custom gradient that captures tensors.
     others = []
@@ -249,6 +256,15 @@ def _dropout_mask(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     halves = [ops.right_shift(both, 16), ops.right_shift(ops.left_shift(both, 16), 16)]
     least = int(rate * 2**16) - 2**15
     return ops.concatenate([half >= least for half in halves], axis=-1)[..., :tokens]
+
+
+def _records_gradient() -> bool:
+    """Return True if PyTorch will differentiate a gradient, whose forward pass had no graph."""
+    if keras.backend.backend() != "torch":
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
 
 
 def _after(i: Any, *tensors: Any) -> Any:

@@ -126,7 +126,7 @@ class Contextualizer(WeightedLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the weights: one 2-D variable for each matrix, in the order of the equations."""
-        width = width_of("x", x_shape)
+        self.width = width = width_of("x", x_shape)
         if self.initial_context == "learned":
             self.context = self._add_vector("context", width, "ones")
         self.steps = [self._add_step(k, width) for k in range(1, self.num_steps + 1)]
@@ -148,6 +148,7 @@ class Contextualizer(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Return the refined context."""
+        x = self.as_tokens(x)
         x = zero_masked(x, boolean(mask, x))
         start, length = self._start(x), x.shape[1]
         if self.algorithm != "auto":
@@ -207,7 +208,7 @@ class Contextualizer(WeightedLayer):
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return `(batch, width)`."""
-        return (x_shape[0], x_shape[-1])
+        return (self.checked_shape(x_shape)[0], x_shape[-1])
 
 
 def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:

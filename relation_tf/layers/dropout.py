@@ -71,8 +71,8 @@ def dropout_mask(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
         rate: Rate in (0, 1).
         seed: A `keras.random.SeedGenerator`.
     """
-    if rate != 0.5:
-        return keras.random.uniform(shape, seed=seed) >= rate
+    if rate != 0.5:  # half precision has too few numbers near 0
+        return keras.random.uniform(shape, dtype="float32", seed=seed) >= rate
     *outer, size = shape
     words = (size + 31) // 32
     drawn = keras.random.randint((*outer, words, 1), -(2**31), 2**31 - 1, "int32", seed=seed)

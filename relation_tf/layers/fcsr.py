@@ -81,13 +81,14 @@ class FCSR(WeightedLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create a matrix and a bias for each cell."""
-        width = width_of("x", x_shape)
-        self.integration_kernel, self.integration_bias = self._add_cell("integration", width)
-        self.analysis_kernel, self.analysis_bias = self._add_cell("analysis", width)
+        self.width = width_of("x", x_shape)
+        self.integration_kernel, self.integration_bias = self._add_cell("integration", self.width)
+        self.analysis_kernel, self.analysis_bias = self._add_cell("analysis", self.width)
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Apply the two cells."""
+        x = self.as_tokens(x)
         mask = boolean(mask, x)
         x = zero_masked(x, mask)
         left, right = contexts(x, mask, self.decay, self.window)
@@ -97,7 +98,7 @@ class FCSR(WeightedLayer):
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return `(batch, tokens, 4 width)`."""
-        return (*x_shape[:-1], 4 * width_of("x", x_shape))
+        return (*self.checked_shape(x_shape)[:-1], 4 * width_of("x", x_shape))
 
     def _add_cell(self, name: str, width: int) -> tuple[Any, Any]:
         kernel = self.add_kernel(f"{name}_kernel", 3 * width, 4 * width)

@@ -69,14 +69,15 @@ class FeatureAttention(WeightedLayer):
 
     def build(self, r_shape: tuple[int | None, ...]) -> None:
         """Create W_q, W_k and W_f."""
-        width = width_of("r", r_shape)
-        self.query_kernel = self.add_kernel("query_kernel", width, self.units)
-        self.key_kernel = self.add_kernel("key_kernel", width, self.units)
+        self.width = width_of("r", r_shape)
+        self.query_kernel = self.add_kernel("query_kernel", self.width, self.units)
+        self.key_kernel = self.add_kernel("key_kernel", self.width, self.units)
         self.feature_kernel = self.add_kernel("feature_kernel", self.units, 1)
         self.built = True
 
     def call(self, r: Any, mask: Any = None) -> Any:
         """Compute equation 9."""
+        r = self.as_tokens(r, "r")
         r = zero_masked(r, boolean(mask, r))
         q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
         k = to_float32(ops.matmul(r, self.key_kernel))
@@ -90,4 +91,4 @@ class FeatureAttention(WeightedLayer):
 
     def compute_output_shape(self, r_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return `(batch, units)`."""
-        return (r_shape[0], self.units)
+        return (self.checked_shape(r_shape, "r")[0], self.units)

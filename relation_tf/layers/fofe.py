@@ -13,7 +13,14 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer_or_none, rate, width_of
 from relation_tf.layers.base import BaseLayer
-from relation_tf.layers.masking import boolean, close_up, spread_out, to_float32, zero_masked
+from relation_tf.layers.masking import (
+    as_floats,
+    boolean,
+    close_up,
+    spread_out,
+    to_float32,
+    zero_masked,
+)
 
 _Linear = Callable[[Any], Any]
 
@@ -74,6 +81,7 @@ class FOFE(BaseLayer):
 
     def call(self, x: Any, mask: Any = None) -> tuple[Any, Any]:
         """Return the left and right contexts."""
+        x = as_floats(x, self.compute_dtype)
         mask = boolean(mask, x)
         return contexts(x, mask, self.decay, self.window)
 

@@ -50,19 +50,21 @@ class LearnedPositionEncoding(BaseLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the vectors `P`."""
+        self.width = width_of("x", x_shape)
         self.vectors = self.add_weight(
             name="positions",
-            shape=(self.max_length, width_of("x", x_shape)),
+            shape=(self.max_length, self.width),
             initializer=cloned(self.initializer),
         )
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Add the vectors of the positions."""
+        x = self.as_tokens(x)
         place = ops.minimum(ops.arange(ops.shape(x)[1], dtype="int32"), self.max_length - 1)
         x = x + ops.take(ops.cast(self.vectors, x.dtype), place, axis=0)
         return zero_masked(x, boolean(mask, x))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
-        return x_shape
+        return self.checked_shape(x_shape)

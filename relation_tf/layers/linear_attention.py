@@ -283,7 +283,7 @@ class LinearAttention(CausalMixer):
         q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
         if self.causal:
             weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-            algorithm = self._choose_causal(query.shape[1], self.units)
+            algorithm = self._choose_causal(query.shape[1], self.units, keys.shape[-1])
             attend = causal_scores if algorithm == "scores" else causal_linear_attention
             output = attend(q, keys, values)
         else:
@@ -311,7 +311,7 @@ class LinearAttention(CausalMixer):
     def _mix_causal(self, query: Any, value: Any, q: Any, keys: Any) -> Any:
         """Compute equations 5-6 with sums up to each query."""
         weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-        algorithm = self._choose_causal(query.shape[1], value.shape[2])
+        algorithm = self._choose_causal(query.shape[1], value.shape[2], keys.shape[-1])
         if algorithm == "direct":
             values = ops.matmul(value, self.value_kernel)
             output = causal_linear_attention(q, keys, to_float32(values))
@@ -353,9 +353,9 @@ class LinearAttention(CausalMixer):
             return "scores"
         return "factored" if num_tokens is not None and num_tokens >= width else "direct"
 
-    def _choose_causal(self, num_tokens: int | None, width: int) -> str:
+    def _choose_causal(self, num_tokens: int | None, width: int, features: int) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        if num_tokens is not None and num_tokens <= chunk_of(self.units // self.num_heads):
+        if num_tokens is not None and num_tokens <= chunk_of(features):
             return "scores"
         return "factored" if width < self.units else "direct"

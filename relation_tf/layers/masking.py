@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from relation_tf.layers.arguments import differ
 from relation_tf.layers.slicing import tokens_at
 
 LOWEST = float(np.float32(-1e30))
@@ -25,6 +26,12 @@ def to_float32(x: Any) -> Any:
     return ops.cast(x, float32_or_wider(x.dtype))
 
 
+def as_floats(x: Any, dtype: Any) -> Any:
+    """Cast integers and booleans to `dtype`; Keras passes them to layers unchanged."""
+    is_float = keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
+    return x if is_float else ops.cast(x, dtype)
+
+
 def softmax(x: Any) -> Any:
     """Compute softmax over the last axis."""
     # Keras warns about softmax over one entry; here that is a sequence of one token.
@@ -40,10 +47,9 @@ def boolean(mask: Any, x: Any, name: str = "mask") -> Any:
     if mask is None:
         return None
     mask = ops.cast(mask, "bool")
-    tokens = x.shape[1]
-    if len(mask.shape) != 2 or (None not in (tokens, mask.shape[1]) and mask.shape[1] != tokens):
+    if len(mask.shape) != 2 or any(map(differ, mask.shape, x.shape[:2])):
         raise ValueError(
-            f"`{name}` must have shape (batch, tokens={tokens}). "
+            f"`{name}` must have shape (batch={x.shape[0]}, tokens={x.shape[1]}). "
             f"Received: {name}.shape={tuple(mask.shape)}"
         )
     return mask

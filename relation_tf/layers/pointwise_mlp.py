@@ -42,9 +42,9 @@ class PointwiseMLP(TokenMixer):
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
-        value: Ignored; accepted for compatibility with the other mechanisms.
+        value: Checked, but without effect; accepted for compatibility with the other mechanisms.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
-        value_mask: Ignored.
+        value_mask: Checked, but without effect.
 
     Returns:
         Tensor of shape `(batch, queries, units)`.

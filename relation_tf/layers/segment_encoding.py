@@ -48,9 +48,10 @@ class SegmentEncoding(BaseLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the vectors `S`."""
+        self.width = width_of("x", x_shape)
         self.vectors = self.add_weight(
             name="segments",
-            shape=(2, width_of("x", x_shape)),
+            shape=(2, self.width),
             initializer=cloned(self.initializer),
         )
         self.built = True
@@ -59,9 +60,10 @@ class SegmentEncoding(BaseLayer):
         """Add the vector of the segment."""
         if segment not in (0, 1):
             raise ValueError(f"`segment` must be 0 or 1. Received: segment={segment!r}")
+        x = self.as_tokens(x)
         x = x + ops.cast(self.vectors, x.dtype)[segment]
         return zero_masked(x, boolean(mask, x))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
-        return x_shape
+        return self.checked_shape(x_shape)

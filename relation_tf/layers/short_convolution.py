@@ -7,12 +7,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer, true_or_false, width_of
+from relation_tf.layers.arguments import check_width, positive_integer, true_or_false, width_of
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.causal import check_built, check_state, one_token
 from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
 from relation_tf.layers.slicing import part
-from relation_tf.layers.token_mixer import check_width
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -89,16 +88,14 @@ class ShortConvolution(WeightedLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Compute the convolution."""
-        check_width("x", x.shape, self.width)
+        x = self.as_tokens(x)
         mask = boolean(mask, x)
         y = short_convolution(zero_masked(x, mask), self.kernel, self.bias, mask)
         return zero_masked(self.activation(y), mask)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
-        if self.built:
-            check_width("x", x_shape, self.width)
-        return tuple(x_shape)
+        return self.checked_shape(x_shape)
 
     def initial_state(self, batch_size: int) -> Any:
         """Return the state before the first token: `filter_width - 1` inputs that are zero.

@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import width_of
 from relation_tf.layers.base import BaseLayer
-from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.masking import as_floats, boolean, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -49,6 +49,7 @@ class SinePositionEncoding(BaseLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Add the position encodings."""
+        x = as_floats(x, self.compute_dtype)
         feature = np.arange(x.shape[-1])
         rate = ops.convert_to_tensor(10000.0 ** -(feature // 2 * 2 / x.shape[-1]), "float32")
         phase = ops.convert_to_tensor(feature % 2 * np.pi / 2, "float32")  # both (width,)

@@ -50,9 +50,10 @@ class SoftmaxPositionEncoding(BaseLayer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the slopes `s`."""
+        self.width = width_of("x", x_shape)
         self.slope = self.add_weight(
             name="slope",
-            shape=(width_of("x", x_shape),),
+            shape=(self.width,),
             initializer=cloned(self.initializer),
             # The slope is multiplied by positions: in half precision exponents have errors above 1.
             autocast=False,
@@ -61,6 +62,7 @@ class SoftmaxPositionEncoding(BaseLayer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Return the weighted tokens."""
+        x = self.as_tokens(x)
         if mask is None:
             kept = ops.ones((1, ops.shape(x)[1]), "bool")
         else:
@@ -70,7 +72,7 @@ class SoftmaxPositionEncoding(BaseLayer):
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
-        return x_shape
+        return self.checked_shape(x_shape)
 
 
 def _weights(slope: Any, kept: Any) -> Any:

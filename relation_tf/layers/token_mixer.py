@@ -9,6 +9,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import (
+    check_width,
+    differ,
     one_of,
     positive_integer,
     rate,
@@ -18,7 +20,7 @@ from relation_tf.layers.arguments import (
 )
 from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.dropout import dropout
-from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.masking import as_floats, boolean, zero_masked
 
 Variant = Literal["equations", "released_code"]
 
@@ -177,7 +179,9 @@ class TokenMixer(WeightedLayer):
         # __call__ passes an explicit query_mask as `mask`; query_mask is then the attached mask.
         query_mask = boolean(query_mask if mask is None else mask, query, "query_mask")
         shared = value is None and value_mask is None
-        value = query if value is None else value
+        is_query = value is None or value is query
+        query = as_floats(query, self.compute_dtype)
+        value = query if is_query else as_floats(value, self.compute_dtype)
         value_mask = query_mask if shared else boolean(value_mask, value, "value_mask")
         value = zero_masked(value, value_mask)
         query = value if shared else zero_masked(query, query_mask)
@@ -235,22 +239,6 @@ class TokenMixer(WeightedLayer):
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
-
-
-def check_width(name: str, shape: Any, width: int) -> None:
-    """Raise a ValueError for shapes other than `(batch, tokens, width)`; None is any width."""
-    if len(shape) == 3 and shape[-1] is None:
-        return
-    if width_of(name, shape) != width:
-        raise ValueError(
-            f"`{name}` must have the width {width} with which the layer was built. "
-            f"Received: {name}.shape={tuple(shape)}"
-        )
-
-
-def differ(size: Any, other: Any) -> bool:
-    """Return True if two sizes are known and differ. Sizes of exported graphs have no hash."""
-    return size is not None and other is not None and bool(size != other)
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

@@ -96,6 +96,8 @@ class TwoDirections(TokenMixer):
         for each in (self.layer, self.backward):
             if not each.built:  # a loaded layer is
                 each.build((None, None, query_width), (None, None, value_width))
+            if not (self.trainable and each.trainable):
+                each.trainable = False  # also its weights, which a model would train
 
     def mix_masked(
         self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool

@@ -121,6 +121,14 @@ def test_booleans_and_numbers_of_numpy() -> None:
     assert Relation.from_config(layer.get_config()).get_config() == layer.get_config()
 
 
+def test_a_seed_of_numpy_is_checked_at_once() -> None:
+    """A linear search of its range took minutes."""
+    assert Relation(4, seed=np.int64(2**31 - 1)).seed == 2**31 - 1
+    for seed in (np.int64(-1), np.int64(2**31), True):
+        with pytest.raises(ValueError, match="`seed` must be an integer from 0"):
+            Relation(4, seed=seed)
+
+
 @pytest.mark.parametrize(
     ("layer_class", "algorithm"),
     [

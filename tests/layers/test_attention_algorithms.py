@@ -439,3 +439,17 @@ def test_rate_near_one_drops_almost_all_weights() -> None:
 def test_auto_threshold_is_the_size_of_a_chunk() -> None:
     """`auto` does not select "chunked" if one chunk is enough."""
     assert attention._FEW == chunked_attention._CHUNK
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="PyTorch records no graph in a custom gradient")
+@all_forms
+def test_second_derivatives_on_pytorch(form: dict[str, Any], chunks_of_four: None) -> None:
+    import torch
+
+    def penalty(algorithm: str) -> torch.Tensor:
+        x = torch.tensor(tokens(0, 2, 6, WIDTH), requires_grad=True)
+        output = (built(algorithm, **form)(x) ** 2).sum()
+        (slope,) = torch.autograd.grad(output, x, create_graph=True)
+        return torch.autograd.grad((slope**2).sum(), x)[0]
+
+    torch.testing.assert_close(penalty("chunked"), penalty("direct"), rtol=1e-4, atol=1e-4)

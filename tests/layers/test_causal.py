@@ -196,8 +196,8 @@ def test_empty_inputs(case: Case, algorithm: str, shape: tuple[int, int]) -> Non
 def test_auto_selects_chunks_if_there_are_several(
     length: int | None, width: int, algorithm: str
 ) -> None:
-    assert LinearAttention(6, causal=True)._choose_causal(length, width) == algorithm
-    assert LinearAttention(200, causal=True)._choose_causal(200, width) == "scores"
+    assert LinearAttention(6, causal=True)._choose_causal(length, width, 6) == algorithm
+    assert LinearAttention(200, causal=True)._choose_causal(200, width, 200) == "scores"
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import keras
+import numpy as np
 import pytest
 
 from relation_tf.layers import (
     FCSR,
+    FOFE,
     Contextualizer,
     FeatureAttention,
+    LearnedPositionEncoding,
     Mamba2,
     Relation,
+    SegmentEncoding,
     ShortConvolution,
+    SinePositionEncoding,
     SoftmaxPositionEncoding,
     TwoDirections,
 )
-from tests.backends import BACKEND
+from tests.backends import BACKEND, array, close
 from tests.layers import contract
 from tests.layers.cases import PLAIN, UNITS, VARIANTS
 from tests.layers.contract import *  # noqa: F403
-from tests.layers.contract import Case
+from tests.layers.contract import WIDTH, Case, built
 
 
 def two_directions(layer_class: type) -> Callable[..., TwoDirections]:
@@ -82,3 +89,41 @@ def test_keras_contract(case: Case) -> None:
 @others
 def test_compiled(case: Case) -> None:
     contract.test_compiled(case)
+
+
+INTEGERS = np.arange(2 * 3 * WIDTH).reshape(2, 3, WIDTH) % 5
+
+
+def test_integers_are_computed_as_floats(case: Case) -> None:
+    layer = built(case)
+    close(array(layer(INTEGERS)), array(layer(INTEGERS.astype("float32"))))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [FOFE, SinePositionEncoding, SegmentEncoding, functools.partial(LearnedPositionEncoding, 2)],
+)
+def test_encodings_of_integers_are_floats(make: Callable[[], Any]) -> None:
+    layer = make()
+    for mine, wanted in zip(layer(INTEGERS), layer(INTEGERS.astype("float32")), strict=True):
+        close(array(mine), array(wanted))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        SegmentEncoding,
+        SoftmaxPositionEncoding,
+        FCSR,
+        functools.partial(LearnedPositionEncoding, 2),
+        functools.partial(FeatureAttention, 3),
+        functools.partial(Contextualizer, 3),
+        ShortConvolution,
+    ],
+)
+def test_another_width_than_in_build_is_refused(make: Callable[[], Any]) -> None:
+    layer = make()
+    layer(np.zeros((1, 3, 4), "float32"))
+    for x in (np.zeros((1, 3, 1), "float32"), keras.Input((None, 1))):
+        with pytest.raises(ValueError, match="must have the width 4 with which the layer was"):
+            layer(x)

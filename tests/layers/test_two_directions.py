@@ -126,3 +126,11 @@ def test_other_layers_are_refused() -> None:
             TwoDirections(layer)
     with pytest.raises(ValueError, match="merge"):
         TwoDirections(Relation(4, causal=True), "mean")  # type: ignore[arg-type]
+
+
+def test_frozen_weights_are_not_trained() -> None:
+    inputs = keras.Input((None, 3))
+    layer = TwoDirections(MinGRU(4, causal=True), trainable=False)
+    assert keras.Model(inputs, layer(inputs)).trainable_variables == []
+    layer = TwoDirections(MinGRU(4, causal=True, trainable=False))
+    assert len(keras.Model(inputs, layer(inputs)).trainable_variables) == 0
