@@ -1,4 +1,4 @@
-# Each target installs what it needs; a new machine needs only make and Python 3.11 or later.
+# Each target installs what it needs; a new machine needs only make and Python 3.11 to 3.13.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +21,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "relation_tf needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; try make PYTHON=python3.13")'
 	@echo 'Installing relation_tf and its dependencies into $(VENV); this takes a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(EDITABLE) '.[tensorflow]'
@@ -33,7 +33,8 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 
 $(VENV)/all.stamp: $(VENV)/test.stamp
 	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs,vectors,datasets,tensorboard,wandb,mlflow,trackio,onnx,safetensors,hub,harness,examples,release]'
-	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
+	@command -v chromium || command -v chromium-browser \
+	|| (apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium) \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import subprocess
 import time
@@ -63,10 +64,20 @@ def main(
 
 
 def _commit() -> str:
-    """Return the commit of this checkout, marked if there are uncommitted changes."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    return answer.stdout.strip() or "unknown"
+    """Return the commit of this checkout, with a digest of uncommitted changes of the code.
+
+    Results, which this command writes, do not count.
+    """
+    commit = _git("rev-parse", "--short=12", "HEAD").strip() or "unknown"
+    changes = _git("diff", "HEAD", "--", ".", "../relation_tf", ":!results")
+    digest = hashlib.sha256(changes.encode()).hexdigest()[:8]
+    return f"{commit}-dirty-{digest}" if changes else commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    folder = Path(__file__).parent
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ Accelerator: None
 """
 
 """shell
-pip install relation-tf
+pip install "relation-tf[tensorflow]"
 """
 
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 import typer
@@ -75,6 +76,26 @@ def test_results_are_kept(measured, monkeypatch, tmp_path):
     assert run("--out", tmp_path, "--only", "relation-layer").exit_code == 0
     assert len(measured) == 5
     assert len(json.loads((tmp_path / "results.json").read_text())) == 3
+
+
+def test_written_results_are_no_change_of_the_code(monkeypatch, tmp_path):
+    for name in ("benchmarks/results/results.json", "relation_tf/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init"], ["add", "."], ["commit", "-m", "first"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "benchmarks" / "__main__.py"))
+    commit = command._commit()
+    assert len(commit) == 12
+    (tmp_path / "benchmarks/results/results.json").write_text("2")
+    assert command._commit() == commit
+    found = []
+    for text in "23":
+        (tmp_path / "relation_tf/a.py").write_text(text)
+        found.append(command._commit())
+    assert all(each.startswith(f"{commit}-dirty-") for each in found)
+    assert found[0] != found[1]
 
 
 def test_missing_modules_are_skipped(measured, monkeypatch, tmp_path):
