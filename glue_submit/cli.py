@@ -13,9 +13,7 @@ import typer
 from glue_submit.checking import check as check_archive
 from glue_submit.command_line import (
     Json,
-    UsageError,
     add_command,
-    describe_usage_error,
     echo_json,
     make_app,
     run,
@@ -135,22 +133,18 @@ def score(
 
 def main() -> None:
     """Run the command; exit with code 2 after an error, on one line, and 130 after Ctrl-C."""
-    try:
-        code = run(app, "glue-submit")
-        if code == _INTERRUPTED:
-            typer.echo("Interrupted.", err=True)
-    except SubmissionError as error:
-        typer.echo(f"glue-submit: {with_period(str(error))}", err=True)
-        code = 2
-    except OSError as error:  # such as a path without permission, or with too long a name
-        if error.filename is None:
-            raise
-        typer.echo(f"glue-submit: {error.filename}: {error.strerror}", err=True)
-        code = 2
-    except UsageError as error:
-        typer.echo(f"glue-submit: {describe_usage_error(error)}", err=True)
-        code = 2
+    code = run(app, "glue-submit", _describe, _complain)
+    if code == _INTERRUPTED:
+        typer.echo("Interrupted.", err=True)
     sys.exit(code)
+
+
+def _describe(error: Exception) -> str | None:
+    return str(error) if isinstance(error, SubmissionError) else None
+
+
+def _complain(message: str) -> None:
+    typer.echo(f"glue-submit: {with_period(message)}", err=True)
 
 
 if __name__ == "__main__":

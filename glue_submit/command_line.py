@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import inspect
 import io
 import itertools
@@ -143,7 +144,42 @@ def add_command(
     return add
 
 
-def run(app: typer.Typer, name: str) -> Any:
+def run(
+    app: typer.Typer,
+    name: str,
+    describe: Callable[[Exception], str | None],
+    complain: Callable[[str], object],
+) -> int:
+    """Run an application; print bad input and errors of the system on one line.
+
+    Args:
+        app: The application.
+        name: Name of the program.
+        describe: Returns the line for an error of the program, None for other errors, which are
+            raised.
+        complain: Prints this line.
+
+    Returns:
+        The exit code: 2 after an error, 141 if the output was closed, as by `head`.
+    """
+    try:
+        return _run(app, name) or 0
+    except BrokenPipeError:
+        _discard_output()
+        return 141
+    except Exception as error:
+        message = describe(error) or _described(error)
+        if message is None:
+            raise
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
+        complain(message)
+        return 2
+
+
+def _run(app: typer.Typer, name: str) -> Any:
     """Run an application and return its exit code; its errors are raised."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
@@ -151,7 +187,27 @@ def run(app: typer.Typer, name: str) -> Any:
     if f"_{name.replace('-', '_').upper()}_COMPLETE" in os.environ:
         # typer wraps descriptions at this width, and fish offers each line as a word.
         os.environ["COLUMNS"] = "1000"
-    return app(prog_name=name, standalone_mode=False)
+    try:
+        return app(prog_name=name, standalone_mode=False)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer's exit code of it is 1
+            raise end.__context__ from None
+        raise
+
+
+def _described(error: Exception) -> str | None:
+    """Describe wrong usage, and errors such as a path without permission or a full disk."""
+    if isinstance(error, UsageError):
+        return describe_usage_error(error)
+    if not isinstance(error, OSError) or error.errno == errno.ENOMEM:
+        return None
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
+
+
+def _discard_output() -> None:
+    """Discard what is left in the buffer of stdout: Python would print an error at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def echo_json(make: Callable[[], object]) -> None:

@@ -54,11 +54,16 @@ def refuse_device(path: Path) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` at the end of the block, unless the block fails.
 
+    If `path` is a link, the file that it points to is replaced.
+
     The temporary file is locked. Those that killed processes left for the same path, which are not
     locked any more, are removed.
 
     Args:
         path: The path; its folder must exist.
+
+    Raises:
+        OSError: If there is something else than a file at the path, such as a device.
 
     Example:
         >>> import tempfile
@@ -68,8 +73,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         >>> path.read_text()
         '1'
     """
+    path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "must be a file, not a device or a pipe", str(path))
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:

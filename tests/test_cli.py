@@ -194,7 +194,7 @@ def test_output_that_is_closed_ends_the_command(work):
     process.stdout.close()
     with process.stderr:
         errors = process.stderr.read()
-    assert process.wait() != 0
+    assert process.wait() == 141
     assert "Traceback" not in errors
 
 
@@ -500,6 +500,9 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "diagnostics-small", "--data", "."],
          "has only generated tasks, which read no folder of files. Received: --data ."),
         (["run", "glue", "--set", 'source="files"', "--tfds", "."], "'files', which reads no TFDS"),
+        (["run", "demo", "--skip-bad-lines"],
+         "suite demo has source = 'miniglue', which reads no files. Received: --skip-bad-lines"),
+        (["tasks", "CoLA", "--suite", "demo", "--data", "."], "'miniglue', which reads no folder"),
         (["run", "diagnostics-small", "--tasks", "count", "--fill-missing"],
          "none of the requested tasks is one of the GLUE leaderboard. Received: count"),
         (["run", "demo", "--plugin", "sys"], "plugin 'sys': is a folder without __init__.py"),
@@ -756,6 +759,14 @@ class Mine(keras.layers.Layer):
     def call(self, x, mask=None):
         return self.scale * self.dense(x)
 """
+
+
+def test_a_deleted_working_folder_is_named(tmp_path, monkeypatch, call):
+    (tmp_path / "deleted").mkdir()
+    monkeypatch.chdir(tmp_path / "deleted")
+    (tmp_path / "deleted").rmdir()
+    code, _, err = call("check-layer", "mine:Mine")
+    assert (code, err) == (2, "relation-tf: the current folder no longer exists.\n")
 
 
 def test_check_layer(tmp_path, monkeypatch, call):

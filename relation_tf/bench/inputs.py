@@ -60,8 +60,13 @@ def check_test_sets(
         )
 
 
-def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path | None) -> None:
-    """Check that the data source of a suite reads the given folders.
+def check_folders(
+    suite: Suite,
+    data: str | Path | None,
+    tfds_folder: str | Path | None,
+    skip_bad_lines: bool = False,
+) -> None:
+    """Check that the data source of a suite reads the given folders, and files to skip lines of.
 
     Raises:
         SuiteError: If it does not read one of them, or all tasks are generated.
@@ -75,6 +80,8 @@ def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path
     ):
         if folder is not None and name not in reads:
             raise SuiteError(f"suite {suite.name} has {has} no {what}. Received: --{name} {folder}")
+    if skip_bad_lines and "data" not in reads:
+        raise SuiteError(f"suite {suite.name} has {has} no files. Received: --skip-bad-lines")
 
 
 def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:

@@ -22,6 +22,7 @@ from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import expand_home, write_json
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
+from relation_tf.steps import advance
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.official import is_labelled
@@ -101,6 +102,7 @@ def predict_missing(
                 f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
                 "leaderboard"
             )
+        done = 0
         for _, group in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
             pending = []
             for run in group:
@@ -112,9 +114,14 @@ def predict_missing(
                 names, reason = run.find_pending(known[key])
                 if names:
                     pending.append((run, names))
+                else:
+                    done += 1
                 if reason:
                     lacking.setdefault(reason, []).append(str(run.config))
-            added |= _predict_group(folder, pending, data, tfds_folder)
+            for name, names in _predict_group(folder, pending, data, tfds_folder):
+                added[name] = names
+                done += 1
+                advance("runs", done, len(runs))
     return Predictions(added, lacking)
 
 
@@ -178,9 +185,8 @@ def _predict_group(
     pending: Sequence[tuple[_FinishedRun, Sequence[str]]],
     data: str | Path | None,
     tfds_folder: str | Path | None,
-) -> dict[str, list[str]]:
-    """Predict runs of one task and one method; return the names by run."""
-    added: dict[str, list[str]] = {}
+) -> Iterator[tuple[str, list[str]]]:
+    """Predict runs of one task and one method; yield each run and the predicted names."""
     trainer: TaskTrainer | None = None
     for run, names in pending:
         if trainer is None or not trainer.reusable:
@@ -208,8 +214,7 @@ def _predict_group(
             }
             write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
             write_result(run.folder, result)
-        added[str(run.config)] = [*names]
-    return added
+        yield str(run.config), [*names]
 
 
 def _make_trainer(

@@ -422,7 +422,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks, options.in_processes)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
-    check_folders(suite, options.data, options.tfds_folder)
+    check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
     keys = {config.key for config in whole.runs}
     vectors = vectors_digest(suite, whole.runs, options.glove)
     sources = {

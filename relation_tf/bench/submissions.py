@@ -12,6 +12,7 @@ from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file, writing
 from relation_tf.files import write_json
+from relation_tf.steps import advance
 from relation_tf.tasks.official import leaderboard_file
 
 _MOST_WARNINGS = 3  # more are counted, not listed
@@ -94,7 +95,8 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
                     f"{leaderboard_file(name)} had {rows:,} rows, not {TASKS[name].test_rows:,}"
                 )
     packed, refused = [], []
-    for key, files in predictions.items():
+    for number, (key, files) in enumerate(predictions.items()):
+        advance("zips", number, len(predictions))
         method, seed = key
         path = results.folder / "submissions" / method / f"seed-{seed}.zip"
         wrong = {

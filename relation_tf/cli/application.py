@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import functools
-import os
 import shlex
 import shutil
 import sys
@@ -14,15 +12,7 @@ from typing import Annotated
 
 import typer
 
-from glue_submit.command_line import (
-    UsageError,
-    add_command,
-    describe_usage_error,
-    make_app,
-    run,
-    show_examples,
-    with_period,
-)
+from glue_submit.command_line import add_command, make_app, run, show_examples, with_period
 from relation_tf import __version__
 from relation_tf.errors import OptionError, RelationError
 from relation_tf.system import require_address_space
@@ -97,30 +87,12 @@ def typed(program: str) -> str:
 
 def run_app() -> None:
     """Run the command; print bad input on one line and exit with code 2."""
+    sys.exit(run(app, "relation-tf", _describe, complain))
+
+
+def _describe(error: Exception) -> str | None:
     from glue_submit import SubmissionError
 
-    try:
-        sys.exit(run(app, "relation-tf"))
-    except UsageError as error:
-        sys.exit(complain(describe_usage_error(error)))
-    except BrokenPipeError:  # `head` closed the output
-        _discard_output()
-        sys.exit(141)
-    except OptionError as error:
-        sys.exit(complain(error.on_command_line()))
-    except (RelationError, SubmissionError) as error:
-        sys.exit(complain(str(error)))
-    except OSError as error:  # such as a path without permission, or with too long a name
-        if error.filename is None and error.errno != errno.ENOSPC:
-            raise
-        try:
-            sys.stdout.flush()
-        except OSError:
-            _discard_output()
-        place = f"{error.filename}: " if error.filename else ""
-        sys.exit(complain(f"{place}{error.strerror}"))
-
-
-def _discard_output() -> None:
-    """Discard what is left in the buffer of stdout: Python would print an error at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, OptionError):
+        return error.on_command_line()
+    return str(error) if isinstance(error, RelationError | SubmissionError) else None

@@ -243,6 +243,14 @@ def check_importable(layer: str) -> None:
 
 
 def import_from_here(suite: str = "") -> None:
-    """Make modules in the working folder and the suite's folder importable."""
+    """Make modules in the working folder and the suite's folder importable.
+
+    Raises:
+        SuiteError: If the working folder was deleted.
+    """
     folders = [os.path.dirname(os.path.realpath(suite))] if suite.endswith(".toml") else []  # noqa: PTH120 - Path.resolve raises for links in a circle
-    sys.path[:0] = [str(Path.cwd()), *folders]
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise SuiteError("the current folder no longer exists") from None
+    sys.path[:0] = [str(here), *folders]

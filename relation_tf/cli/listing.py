@@ -80,6 +80,7 @@ def tasks(
 
     A task is encoded only once; later commands read it from the cache.
     """
+    from relation_tf.bench.inputs import check_folders
     from relation_tf.config import load_suite
     from relation_tf.config.plugins import load_plugins
     from relation_tf.registry import TASKS
@@ -93,6 +94,7 @@ def tasks(
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
             loaded = load_suite(suite, parse_settings(settings), made.plugins)
+            check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())

@@ -29,7 +29,11 @@ def export(
     format: Annotated[Format, typer.Option(help="Format of the model.")] = "keras",
     task: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Task to export, for a model of a group of tasks."),
+        typer.Option(
+            metavar="NAME",
+            help="Task to export, for a model of a group of tasks. The format keras keeps all of "
+            "them; its model card is about this one.",
+        ),
     ] = None,
     unsafe: Annotated[
         bool,

@@ -206,7 +206,8 @@ def predict(folder: Folder, **options: Any) -> None:
     from relation_tf.bench import predict_missing
 
     import_from_here()  # custom layers
-    made = predict_missing(folder, **options)
+    with progress_shown():
+        made = predict_missing(folder, **options)
     if made.lacking and not made.added:
         raise typer.Exit(complain("; ".join(str(made).splitlines())))
     typer.echo(str(made))
@@ -223,7 +224,9 @@ def submit(
     allow_missing: Annotated[
         bool,
         typer.Option(
-            "--allow-missing", help="Exit with 0 also if failed or damaged runs are left out."
+            "--allow-missing",
+            help="Exit with 0 also if failed or damaged runs are left out. A zip that lacks their "
+            "tasks also needs --fill-missing.",
         ),
     ] = False,
     **options: Any,
@@ -249,7 +252,9 @@ def submit(
         )
     if any(options.values()):
         import_from_here()
-        typer.echo(str(predict_missing(folder, **options)))
+        with progress_shown():
+            made = predict_missing(folder, **options)
+        typer.echo(str(made))
         results = read_results(folder)
     submissions = write_zips(results, fill_missing)
     if submissions.refused and not submissions.packed:
@@ -290,7 +295,8 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
     """Write the submissions of a suite and list the written and the refused ones."""
     from relation_tf.bench import write_submissions
 
-    submissions = write_submissions(results, fill_missing=fill_missing)
+    with progress_shown():
+        submissions = write_submissions(results, fill_missing=fill_missing)
     if submissions.refused and not submissions.packed:
         complain("; ".join(str(submissions).splitlines()))
     if submissions.packed:

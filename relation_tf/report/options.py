@@ -71,7 +71,9 @@ def with_families(
 
 
 def _by_key(key: str, names: Sequence[str], known: Mapping[str, Method]) -> dict[str, list[str]]:
-    lists = f"must list the methods of each family, such as {quote_words(_halves(names))}"
+    lists = "must list the methods of each family"
+    if len(names) >= 4:
+        lists += f", such as {quote_words(_halves(names))}"
     lacking = [name for name in names if name not in known]
     if lacking:
         raise OptionError(
@@ -91,9 +93,8 @@ def _by_key(key: str, names: Sequence[str], known: Mapping[str, Method]) -> dict
 
 
 def _halves(names: Sequence[str]) -> str:
-    """Return an example of two families."""
-    half = max(1, min(2, len(names) // 2))
-    return f"{','.join(names[:half])};{','.join(names[half : 2 * half])}"
+    """Return an example of two families of four methods or more."""
+    return f"{','.join(names[:2])};{','.join(names[2:4])}"
 
 
 def drop_lost_control(scores: Scores) -> Scores:

@@ -61,8 +61,9 @@ class TableOptions:
                 )
         if self.failed_as is not None and self.drop_failed:
             raise OptionError("failed_as", "cannot be used with --drop-failed. Remove one of them")
-        if self.failed_as is not None and not math.isfinite(self.failed_as):
-            raise OptionError("failed_as", f"must be a finite number. Received: {self.failed_as}")
+        if self.failed_as is not None and not abs(self.failed_as) <= _LARGEST:
+            allowed = f"must be a number of at most {_LARGEST:g} in size"
+            raise OptionError("failed_as", f"{allowed}. Received: {self.failed_as}")
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _of_api(table: pd.DataFrame, rows: Sequence[str]) -> pd.DataFrame:
 def _dictionary(value: Any, name: str, row: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    with suppress(SyntaxError, ValueError):
+    with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         found = ast.literal_eval(re.sub(r"\bnan\b", "None", str(value)))
         if isinstance(found, dict):
             return found

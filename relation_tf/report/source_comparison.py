@@ -152,7 +152,7 @@ def compare(
     )  # fmt: skip
     options = TableOptions(columns or {}, drop_failed, failed_as)
     read = _read(sources, labels, options)
-    _check_used(options, read)
+    _check_used(options, read, merge)
     lower, higher = tasks_named(lower, read), tasks_named(higher, read)
     scores, read = join(
         read, merge=merge, lower_is_better=lower, higher_is_better=higher, alpha=alpha
@@ -205,8 +205,8 @@ def _other_runs(
     return runs[kept]
 
 
-def _check_used(options: TableOptions, read: Sequence[LoadedScores]) -> None:
-    """Check that at least one source is a table if an option is for tables."""
+def _check_used(options: TableOptions, read: Sequence[LoadedScores], merge: bool) -> None:
+    """Check that an option for tables or for several sources has an effect."""
     given = {
         "columns": bool(options.columns),
         "drop_failed": options.drop_failed,
@@ -215,6 +215,8 @@ def _check_used(options: TableOptions, read: Sequence[LoadedScores]) -> None:
     for name, is_given in given.items():
         if is_given and all(source.results is not None for source in read):
             raise OptionError(name, "applies to tables of scores, but all sources are suites")
+    if merge and len(read) == 1:
+        raise OptionError("merge", "needs two or more sources. Received: one")
 
 
 def _read(

@@ -100,11 +100,14 @@ def train_vectors(
         raise OptionError("out", f"must not be a file of the training text. Received: {out}")
     if not files and not tasks:
         raise OptionError("tasks", "must name one or more tasks if no files are given")
+    reading = {"data": data, "tfds_folder": tfds_folder, "skip_bad_lines": skip_bad_lines}
+    for name in () if tasks else [name for name, given in reading.items() if given]:
+        flag = "--tfds" if name == "tfds_folder" else None
+        raise OptionError(name, "applies to tasks, but only files are given", flag)
     make_model = _model_class(settings.model)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text"
         rows = _rows_of_files([expand_home(file) for file in files])
-        reading = {"data": data, "tfds_folder": tfds_folder, "skip_bad_lines": skip_bad_lines}
         tokens = _write_words(text, [rows, *(_rows_of_task(name, reading) for name in tasks)])
         # gensim advises several threads, with which a seed gives other vectors.
         with _progress(settings.epochs * tokens, quiet) as advance, errors_only("gensim"):

@@ -19,7 +19,7 @@ from lm_eval.utils import simple_parse_args_string
 from tqdm import tqdm
 
 from relation_tf.config.plugins import load_plugins
-from relation_tf.errors import OptionError, SuiteError, UnknownNameError
+from relation_tf.errors import OptionError, SuiteError, UnknownNameError, without_breaks
 from relation_tf.files import expand_home
 from relation_tf.training.generation import choose_token, read_encoder, spaced, special_ids
 from relation_tf.training.generation_settings import GenerationSettings
@@ -193,7 +193,7 @@ def run_lm_eval(arguments: Sequence[str]) -> None:
         arguments: The arguments of `lm_eval`.
 
     Raises:
-        SuiteError: If the model cannot be used.
+        SuiteError: If the model cannot be used, or lm_eval refuses the arguments.
     """
     if NAME not in model_registry:
         model_registry.register(NAME, target=PretrainedLM)
@@ -203,6 +203,8 @@ def run_lm_eval(arguments: Sequence[str]) -> None:
         cli_evaluate()
     except OptionError as error:  # its flag would be one of relation-tf
         raise SuiteError(str(error)) from error
+    except ValueError as error:  # such as an unknown task
+        raise SuiteError(f"lm_eval: {without_breaks(error)}") from error
     finally:
         sys.argv = before
 

@@ -71,13 +71,16 @@ def test_a_missing_test_file_is_named_before_training(folder, capsys):
     assert (folder / "again" / "runs" / "RTE" / "baseline-8" / "seed-1" / "weights.npz").exists()
 
 
-def test_an_added_test_file_is_predicted(folder, small_glue):
+def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
+    steps = []
+    monkeypatch.setattr(predicting, "advance", lambda *step: steps.append(step))
     add_test_file(folder, small_glue)
     before = [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)]
     run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
     made = predict_missing(folder / "runs", folder / "data")
     assert str(made).startswith("predicted RTE for RTE/baseline-8/seed-1, RTE/baseline-8/seed-2")
+    assert steps[:2] == [("runs", 1, len(runs_of(folder))), ("runs", 2, len(runs_of(folder)))]
     run_suite(
         SUITE, folder / "other", data=folder / "data", quiet=True, settings={"save_models": True}
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +148,24 @@ def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, message):
     assert (code, said, complaint.count("\n")) == (2, "", 1)
     assert complaint.startswith("glue-submit: ")
     assert message in complaint
+
+
+COMMAND = [sys.executable, "-m", "glue_submit.cli", "--version"]
+
+
+def test_output_that_is_closed_is_no_fault_of_a_file():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(COMMAND, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_on_a_full_disk_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "glue-submit: No space left on device.\n")
 
 
 def test_a_folder_without_predictions_is_named(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import zipfile
@@ -215,6 +216,21 @@ def test_files_of_a_killed_process_are_removed(tmp_path):
         assert path.read_bytes() == b"second"
     assert path.read_bytes() == b"first"
     assert {left.name for left in tmp_path.iterdir()} == {"a[1].zip", ".b.zip.0123.tmp"}
+
+
+def test_a_link_stays_and_a_pipe_is_not_replaced(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with replacing(tmp_path / "link") as file:
+        file.write(b"1")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"1"
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        pytest.raises(OSError, match="must be a file, not a device or a pipe"),
+        replacing(tmp_path / "pipe"),
+    ):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_device_is_no_file(tmp_path):

@@ -292,6 +292,13 @@ def test_wrong_families_of_a_comparison_are_named(table, families, message):
     assert str(error.value) == message
 
 
+def test_families_of_few_methods_have_no_example(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("task,method,seed,score\nA,a,1,.5\nA,b,1,.6\n", encoding="utf-8")
+    with pytest.raises(SuiteError, match="must list the methods of each family, because the"):
+        compare(path, families="units")
+
+
 @pytest.mark.parametrize(
     ("options", "suggested"),
     [

@@ -256,7 +256,8 @@ def test_a_method_with_dropped_runs_is_never_better():
     ("options", "message"),
     [
         ({"drop_failed": True, "failed_as": 0.0}, "failed_as: cannot be used with --drop-failed"),
-        ({"failed_as": float("inf")}, "failed_as: must be a finite number"),
+        ({"failed_as": float("inf")}, r"failed_as: must be a number of at most 1e\+100 in size"),
+        ({"failed_as": 1e200}, r"failed_as: must be a number of at most 1e\+100 in size"),
         ({"columns": {"dataset": "task"}}, r"columns: must be one of task, .* Received: 'dataset'"),
     ],
 )
@@ -376,6 +377,9 @@ def test_export_of_the_api_of_wandb():
     assert found.failed.to_numpy().tolist() == [["CoLA", "attention", "1", "failed"]]
     with pytest.raises(DataError, match=r"row 0: config must be a dictionary\. Received: 'x'"):
         read(table.assign(config="x"), columns=columns)
+    for wrong in ("{[1]: 2}", "(" * 10_000):
+        with pytest.raises(DataError, match=r"row 0: config must be a dictionary"):
+            read(table.assign(config=wrong), columns=columns)
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,11 @@ def test_options_of_tables_are_refused_without_a_table(before, csv, option):
         assert compare(before, table, **option)
 
 
+def test_a_single_source_cannot_be_merged(before):
+    with pytest.raises(SuiteError, match="merge: needs two or more sources"):
+        compare(before, merge=True)
+
+
 def test_report_as_source(before):
     write_report(make_report(before), before / "report")
     source = read_source(before / "report")

@@ -185,6 +185,8 @@ def test_refusals(gensim, text, tmp_path):
         settings=VectorSettings(min_count=1000), error=DataError
     )
     assert "tasks: must name one or more tasks" in refused(files=(), error=OptionError)
+    assert "tfds_folder: applies to tasks, but only files are given" in refused(tfds_folder=".")
+    assert "data: applies to tasks" in refused(data=tmp_path, skip_bad_lines=True)
     assert "out: must be a text file or end in .gz" in refused("v.zip")
     assert "cannot be written: " in refused("none/v.txt", error=SuiteError)
     (tmp_path / "folder").mkdir()

@@ -267,6 +267,14 @@ def test_wrong_arguments_are_one_line(folder, arguments, message):
     assert "\n" not in str(raised.value)
 
 
+def test_wrong_arguments_of_lm_eval_are_one_line(folder):
+    arguments = ["--model", "relation_tf", "--model_args", f"pretrained={folder},method=relation"]
+    for more, message in (([], "lm_eval: "), (["--tasks", "no_such"], "no_such")):
+        with pytest.raises(SuiteError, match=message) as raised:
+            run_lm_eval([*arguments, *more])
+        assert "\n" not in str(raised.value)
+
+
 def test_masked_encoders_are_refused(tmp_path):
     write_folder(tmp_path, "relation", objective="masked")
     with pytest.raises(SuiteError) as raised:
