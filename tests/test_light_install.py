@@ -55,6 +55,13 @@ def without(
     return python(hide + program, folder, *arguments, **environment)
 
 
+def test_runs_on_another_backend_are_refused_before_the_first(tmp_path):
+    answer = python(COMMAND, tmp_path, "run", "demo", "--out", "out", KERAS_BACKEND="jax")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("relation-tf: runs need KERAS_BACKEND=tensorflow. Received: ")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "report"),
     [

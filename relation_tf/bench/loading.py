@@ -29,7 +29,7 @@ from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
-from relation_tf.training.session import check_tensorflow
+from relation_tf.training.session import check_backend, check_tensorflow
 
 if TYPE_CHECKING:
     from relation_tf.bench.trained_model import TrainedModel
@@ -74,8 +74,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
         from relation_tf.networks import as_one  # noqa: F401
     with interrupts_delayed():
         from relation_tf.bench.trained_model import TrainedModel
-        from relation_tf.training.trainer import check_backend
-    check_backend()
+    check_backend()  # now also that of keras.json
     config = _config(path)
     check_unchanged(config, f"{path}: method {config.method}")
     whole = find_task(config.entry)

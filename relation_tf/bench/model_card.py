@@ -11,7 +11,7 @@ import numpy as np
 
 from relation_tf.bench.models import MODEL, modules_of
 from relation_tf.bench.results import Results, read_results
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.stats.summary import mean_interval
 from relation_tf.tasks.metrics import find_metric
@@ -46,8 +46,8 @@ def write_card(trained: TrainedModel, folder: Path, format: str, safe_mode: bool
     parts = [
         _HEADER,
         f"# {config.method} on {task.name}\n",
-        f"A network around the token-mixing mechanism `{config.mixer}`, trained on the task "
-        f"{task.name} with seed {config.seed} by "
+        f"A network around the token-mixing mechanism `{config.mixer}`, trained on "
+        f"{_tasks(trained)} with seed {config.seed} by "
         f"relation_tf {trained.manifest['versions']['relation_tf']}.\n",
         "## Task\n",
         _table(("", ""), _task_rows(trained)),
@@ -59,6 +59,15 @@ def write_card(trained: TrainedModel, folder: Path, format: str, safe_mode: bool
         *_loading(trained, format, safe_mode),
     ]
     write_text(folder / "README.md", "\n".join(parts))
+
+
+def _tasks(trained: TrainedModel) -> str:
+    """Return the tasks of the training."""
+    group = trained.config.group
+    if group is None:
+        return f"the task {trained.task.name}"
+    names = [entry if isinstance(entry, str) else entry.name for entry in group.tasks]
+    return f"the tasks {join_names(names)} together"
 
 
 def _table(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> str:
@@ -134,7 +143,15 @@ def _training_rows(trained: TrainedModel) -> Iterator[Sequence[Any]]:
     yield "seed", config.seed
     yield "epochs", f"{result['epochs']}; the weights are those of epoch {result['kept_epoch']}"
     yield "stopped", result["stopped"]
-    yield "parameters", ", ".join(f"{size:,} {part}" for part, size in _sizes(result))
+    of = " of the networks of all tasks" if config.group else ""
+    yield f"parameters{of}", ", ".join(f"{size:,} {part}" for part, size in _sizes(result))
+    if manifest["glove"]:
+        yield (
+            "initial word vectors",
+            f"{manifest['glove']['found']}; SHA-256 `{manifest['glove']['digest']}`",
+        )
+    if manifest["pretrained"]:
+        yield "initial encoder", f"SHA-256 `{manifest['pretrained']['digest']}`"
     command = manifest["command"]
     yield "command", f"`{command if isinstance(command, str) else ' '.join(command)}`"
     data = manifest["data"]
@@ -152,10 +169,10 @@ def _sizes(result: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _loading(trained: TrainedModel, format: str, safe_mode: bool) -> Iterator[str]:
     several = trained.num_texts > 1
+    unsafe = "" if safe_mode else ", safe_mode=False"
     if format == "keras":
         text = json.dumps([trained.sample])
         task = f", task={trained.task.name!r}" if trained.config.group else ""
-        unsafe = "" if safe_mode else ", safe_mode=False"
         yield _code(
             "import relation_tf",
             "",
@@ -184,13 +201,15 @@ def _loading(trained: TrainedModel, format: str, safe_mode: bool) -> Iterator[st
         ]
     else:
         lines = [
+            "import json",
             "from pathlib import Path",
             "",
             "import keras",
             *_imports(trained),
             "from safetensors.numpy import load_file",
             "",
-            'model = keras.models.model_from_json(Path("architecture.json").read_text())',
+            'config = json.loads(Path("architecture.json").read_text())',
+            f"model = keras.saving.deserialize_keras_object(config{unsafe})",
             'tensors = load_file("model.safetensors")',
             "for weight, name in zip(model.weights, sorted(tensors)):",
             "    weight.assign(tensors[name])",
@@ -202,7 +221,10 @@ def _loading(trained: TrainedModel, format: str, safe_mode: bool) -> Iterator[st
     if trained.vocabulary is None:
         yield f"{names} are strings `(batch,)`.\n"
     elif not isinstance(trained.vocabulary, Vocabulary):
-        yield f"{names} are ids {shape}: `relation_tf.load` and `encode` make them.\n"
+        yield (
+            f"{names} are ids {shape}: `relation_tf.load` of the run's folder and `encode` make "
+            "them.\n"
+        )
     else:
         yield f"{names} are token ids {shape}:\n"
         yield _code(*_tokenizing(trained))

@@ -121,7 +121,7 @@ def pretrain(
 ) -> Pretraining:
     r"""Pre-train encoders on plain text; finished runs in the folder are kept.
 
-    Safe to interrupt: the same call resumes and gives the same weights.
+    Safe to interrupt: the same call resumes and, on a CPU, gives the same weights.
 
     Args:
         files: Text files to train on, see `read_plain_text`.
@@ -269,9 +269,10 @@ def _check(
             if name in MECHANISMS:
                 model = build_model(name, settings, text.vocabulary.size)
                 reach = getattr(model.encoder.blocks[0].mixer, "max_length", None)
-                if reach is not None and reach < settings.length:
+                most = None if reach is None else reach + (settings.objective == "causal")
+                if most is not None and most < settings.length:
                     raise OptionError(
-                        "length", f"must be at most {reach} for {name}. Received: {settings.length}"
+                        "length", f"must be at most {most} for {name}. Received: {settings.length}"
                     )
             found = []
             if not is_built_in(name, {}):

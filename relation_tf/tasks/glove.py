@@ -30,7 +30,8 @@ class Vectors:
         ids: Ids of the words that were found.
         values: Vectors of these words, shape `(found, width)`, float32.
         vocabulary_size: Number of words in the vocabulary, without padding and other special ids.
-        repeated: Number of lines that were skipped because their word occurred before.
+        repeated: Number of lines that were skipped because their word, one of the vocabulary,
+            occurred before.
     """
 
     ids: np.ndarray
@@ -75,7 +76,8 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
         >>> vectors.ids, vectors.values, str(vectors)
         (array([2]), array([[2., 3.]], dtype=float32), '1 of 2 words found (50.0%)')
     """
-    ids = {word.encode(): number for word, number in words.items()}
+    special = (PADDING, UNKNOWN, START)
+    ids = {word.encode(): number for word, number in words.items() if word not in special}
     values = np.empty((len(ids), width), np.float32)
     found: dict[bytes, int] = {}
     repeated = 0
@@ -85,11 +87,10 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
         elif word in ids:
             values[len(found)] = _vector(place, numbers)
             found[word] = ids[word]
-    special = sum(word in words for word in (PADDING, UNKNOWN, START))
     return Vectors(
         np.array(list(found.values()), np.int64),
         values[: len(found)],
-        len(words) - special,
+        len(ids),
         repeated,
     )
 

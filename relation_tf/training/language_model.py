@@ -24,11 +24,11 @@ from relation_tf.tasks.plain_text import (
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.pretraining_settings import PretrainingSettings
+from relation_tf.training.session import check_backend
 from relation_tf.training.trainer import (
     ProgressCallback,
     Trainer,
     TrainingResult,
-    check_backend,
     trace,
     train_step,
 )
@@ -152,9 +152,10 @@ class LanguageModelTrainer(Trainer):
         with np.errstate(over="ignore"):
             perplexity = float(np.exp(held_out))
         if not np.isfinite([loss, perplexity]).all():
+            finite = np.isfinite([loss, held_out]).all()
             raise SuiteError(
-                f"the loss is not finite at step {step}. Received: {loss:g}, on held-out text "
-                f"{held_out:g}; try a lower learning rate"
+                f"the {'perplexity' if finite else 'loss'} is not finite at step {step}. Received: "
+                f"a loss of {loss:g}, on held-out text {held_out:g}; try a lower learning rate"
             )
         return {
             "step": step,

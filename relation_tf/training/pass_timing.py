@@ -16,13 +16,13 @@ from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import length_of, one_text
 from relation_tf.training.checkpoint import Checkpoint
+from relation_tf.training.session import check_backend
 from relation_tf.training.stopping import Stop
 from relation_tf.training.trainer import (
     Estimate,
     ProgressCallback,
     SuiteTrainer,
     TrainingResult,
-    check_backend,
 )
 
 SECONDS = 1.0

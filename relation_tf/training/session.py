@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,11 +35,28 @@ def check_tensorflow() -> None:
 
     Raises:
         MissingPackageError: If it is not installed.
-        SuiteError: If the address space of this process is too small.
+        SuiteError: If Keras uses another backend, or the address space of this process is too
+            small.
     """
-    check_backend_name()
+    check_backend()
     require_package("training or loading a model", "tensorflow", "tensorflow")
     require_address_space("TensorFlow", _LEAST_ADDRESS_SPACE)
+
+
+def check_backend() -> None:
+    """Check that the backend of Keras is TensorFlow; before Keras is imported, check its variable.
+
+    Raises:
+        SuiteError: For another backend.
+    """
+    check_backend_name()
+    keras = sys.modules.get("keras")
+    backend = keras.backend.backend() if keras else os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if backend != "tensorflow":
+        raise SuiteError(
+            f"runs need KERAS_BACKEND=tensorflow. Received: {backend}. Layers and networks work "
+            "on JAX and PyTorch, too"
+        )
 
 
 def start_tensorflow(
@@ -59,7 +77,8 @@ def start_tensorflow(
         The replicas that train a network.
 
     Raises:
-        SuiteError: If TensorFlow is not installed or the devices are missing.
+        SuiteError: If TensorFlow is not installed or is not the backend of Keras, or the devices
+            are missing.
     """
     check_tensorflow()
     first = "relation_tf.training.task_trainer" not in sys.modules
@@ -69,6 +88,7 @@ def start_tensorflow(
         with interrupts_delayed():
             import relation_tf.training.task_trainer  # noqa: F401
 
+        check_backend()  # now also that of keras.json
         # Exclude half a million permanent objects from garbage collection, which would take 0.3 s
         # per deleted network.
         gc.collect()

@@ -32,7 +32,7 @@ from relation_tf.training.classification import TaskSteps
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.sequence import SequenceSteps
-from relation_tf.training.session import op_determinism
+from relation_tf.training.session import check_backend, op_determinism
 from relation_tf.training.stopping import Stop, make_rule, records_accuracy
 from relation_tf.training.token_classification import TokenClassificationSteps
 from relation_tf.training.trainer import (
@@ -41,7 +41,6 @@ from relation_tf.training.trainer import (
     ProgressCallback,
     SuiteTrainer,
     TrainingResult,
-    check_backend,
     trace,
 )
 

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError
 from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -281,20 +280,6 @@ def train_step(
     gradients = tape.gradient(loss, [variable.value for variable in variables])
     optimizer.apply(gradients, variables)
     return loss, more
-
-
-def check_backend() -> None:
-    """Check that the backend is TensorFlow.
-
-    Raises:
-        SuiteError: For another backend.
-    """
-    backend = keras.backend.backend()
-    if backend != "tensorflow":
-        raise SuiteError(
-            f"runs need KERAS_BACKEND=tensorflow. Received: {backend}. Layers and networks work "
-            "on JAX and PyTorch, too"
-        )
 
 
 def _copies(variables: Sequence[Any]) -> list[np.ndarray]:

@@ -27,6 +27,7 @@ from relation_tf.training.checkpoint import (
 )
 from relation_tf.training.classification import score_outputs
 from relation_tf.training.replicas import Replicas
+from relation_tf.training.session import check_backend
 from relation_tf.training.stopping import Stop
 from relation_tf.training.task_trainer import TaskTrainer
 from relation_tf.training.trainer import (
@@ -34,7 +35,6 @@ from relation_tf.training.trainer import (
     ProgressCallback,
     SuiteTrainer,
     TrainingResult,
-    check_backend,
 )
 
 
@@ -165,7 +165,8 @@ class TransferTrainer(SuiteTrainer):
 
         def progress(epoch: int, row: Any) -> None:
             if on_progress is not None:
-                on_progress(len(ended.history) + epoch, row)
+                total = len(ended.history) + epoch
+                on_progress(total, {**row, "epoch": total})
 
         own = None if checkpoint is None else TrainingCheckpoint(checkpoint, number, ended)
         trained = trainer.run(seed, progress, own)

@@ -195,6 +195,29 @@ def test_the_card(runs, tmp_path):
     assert f"| --- | --- | --- |\n| RTE | acc. | {values[0]:.2f} |\n" in text
 
 
+def test_the_card_of_a_group_names_its_tasks(small_glue, tmp_path):
+    values = {
+        "name": "small", "tasks": ["both"], "seeds": [1], "epochs": 1, "save_models": True,
+        "group": [{"name": "both", "tasks": ["CoLA", "RTE"]}],
+        "method": [{"mechanism": "baseline", "units": 4}],
+    }  # fmt: skip
+    results = run_suite(make_suite("small", values), tmp_path / "out", data=small_glue, quiet=True)
+    folder = results.runs[0]["folder"]
+    text = (export_model(folder, tmp_path / "model", task="RTE") / "README.md").read_text()
+    assert "trained on the tasks CoLA, RTE together with seed 1" in text
+    assert "| parameters of the networks of all tasks |" in text
+
+
+def test_the_code_of_an_unsafe_card_runs(runs, tmp_path, monkeypatch):
+    has("safetensors")
+    out = export_model(runs["CoLA"], tmp_path / "out", "safetensors", safe_mode=False)
+    loading, encoding = code_of(out / "README.md")
+    assert "safe_mode=False" in loading
+    (tmp_path / "program.py").write_text(encoding + loading)
+    monkeypatch.chdir(out)
+    assert len(runpy.run_path(str(tmp_path / "program.py"))["outputs"]) == 1
+
+
 def test_what_cannot_be_exported_is_refused(runs, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="unknown format 'pickle'"):
         export_model(runs["CoLA"], tmp_path / "out", "pickle")

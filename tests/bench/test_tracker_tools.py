@@ -17,6 +17,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.bench.trackers import Trackers, process, track_report
+from relation_tf.bench.trackers.tool import Tool
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json
 
@@ -239,6 +240,77 @@ def test_runs_are_tracked_and_continued(tool, tmp_path, suite):
     assert now[str(second)]["status"] == "failed"
     losses = [(1, 0.5), (2, 0.25), (3, 0.125)]
     assert now[str(first)] == before | {"status": "finished", "loss": losses, "score": 0.25}
+
+
+def errors_in(tool: str, folder: Path) -> list[str]:
+    """Return the reasons of failures that a tool shows."""
+    if tool == "mlflow":
+        database = sqlite3.connect(folder / "mlflow.db")
+        rows = database.execute("SELECT value FROM tags WHERE key = 'error'").fetchall()
+        database.close()
+        return [value for (value,) in rows]
+    if tool == "tensorboard":
+        return ["ValueError: no memory"] * len([*folder.rglob("*.error")])
+    updates = [
+        json.loads(each.value_json)
+        for path in sorted(folder.rglob("*.wandb"), key=lambda path: path.stat().st_mtime_ns)
+        for record in _records(path)
+        for each in record.summary.update
+        if each.key == "error"
+    ]
+    return [updates[-1]] if updates and updates[-1] else []
+
+
+@pytest.mark.parametrize(
+    "tool", ["tensorboard", "wandb", pytest.param("mlflow", marks=pytest.mark.slow)]
+)
+def test_a_run_that_finishes_later_has_no_error(tool, tmp_path, suite):
+    pytest.importorskip(tool)
+    small = suite(tasks=["CoLA"], seeds=[1], epochs=3)
+    run, _ = small.runs()
+    (tmp_path / "suite.toml").write_text(small.to_toml())
+    assert events_of(tool, tmp_path, [run], (run, "start"), (run, "failed")) == []
+    folder = tmp_path / "tracking" / tool
+    assert errors_in(tool, folder) == ["ValueError: no memory"]
+    assert events_of(tool, tmp_path, [run], (run, "start"), (run, "epoch", 1), (run, "done")) == []
+    assert errors_in(tool, folder) == []
+
+
+def test_another_version_is_another_tracked_run(tmp_path, suite, monkeypatch):
+    pytest.importorskip("tensorboard")
+    small = suite(tasks=["CoLA"], seeds=[1], epochs=3)
+    run, _ = small.runs()
+    (tmp_path / "suite.toml").write_text(small.to_toml())
+    for version in ("1", "2"):
+        monkeypatch.setattr(process, "software", lambda version=version: {"versions": version})
+        assert events_of("tensorboard", tmp_path, [run], (run, "start"), (run, "epoch", 1)) == []
+    (path,) = (tmp_path / "tracking" / "tensorboard").rglob("events*")
+    assert path.exists()  # the folder of the other version was replaced
+
+
+def test_an_error_at_the_end_of_a_run_leaves_no_other_open(tmp_path):
+    ended = []
+
+    class Failing(Tool):
+        def open_run(self, name, config, known):
+            return name, name
+
+        def log(self, run, values, epoch):
+            pass
+
+        def log_report(self, run, report):
+            pass
+
+        def end_run(self, run, status, values, reason):
+            ended.append(run)
+            raise ConnectionError(run)
+
+    tool = Failing(tmp_path, "small")
+    for name in "abc":
+        tool.start(name, {})
+    with pytest.raises(ConnectionError, match="c"):
+        tool.close()
+    assert ended == ["c", "b", "a"]
 
 
 def test_another_configuration_is_another_tracked_run(tmp_path, suite):

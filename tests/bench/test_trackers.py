@@ -89,3 +89,9 @@ def test_losses_that_are_not_finite_are_null(tmp_path):
     JsonLines(tmp_path).on_epoch(config, 1, {"loss": math.nan, "val_loss": math.inf, "f1": 0.5})
     (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
     assert json.loads(line, parse_constant=pytest.fail)["loss"] is None
+
+
+def test_an_epoch_is_that_of_the_whole_run(tmp_path):
+    JsonLines(tmp_path).on_epoch(load_suite("demo").runs()[0], 12, {"epoch": 2, "loss": 0.5})
+    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert json.loads(line)["epoch"] == 12

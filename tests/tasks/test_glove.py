@@ -60,6 +60,13 @@ def test_takes_the_words_of_the_vocabulary(tmp_path, header, pack):
     assert str(vectors) == "2 of 3 words found (66.7%), 1 repeated lines skipped"
 
 
+def test_special_tokens_are_no_words(tmp_path):
+    path = write(tmp_path, "[UNK] 1 2\nthe 1 2\ncat 3 4\nzyx 5 6\n")
+    vectors = read_glove(path, WORDS, width=2)
+    assert vectors.ids.tolist() == [2, 3, 4]
+    assert str(vectors) == "3 of 3 words found (100.0%)"
+
+
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
 SPELLED = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \n\r"), min_size=1)
 

@@ -157,6 +157,7 @@ def test_a_run_is_the_same_after_interruptions(make, tmp_path):
 
     def interrupted_at(last):
         def on_progress(epoch, row):
+            assert row["epoch"] == epoch
             if epoch == last:
                 raise KeyboardInterrupt
 

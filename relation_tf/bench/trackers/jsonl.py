@@ -27,7 +27,7 @@ class JsonLines(Tracker):
 
     def on_epoch(self, config: RunConfig, epoch: int, row: Mapping[str, float]) -> None:
         """Append the epoch's row."""
-        self._append("epoch", config, {"epoch": epoch, **row})
+        self._append("epoch", config, {**row, "epoch": epoch})
 
     def on_run_end(self, config: RunConfig, result: Mapping[str, Any]) -> None:
         """Append the result."""

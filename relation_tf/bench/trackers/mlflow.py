@@ -38,6 +38,8 @@ class MLflow(Tool):
         """Create a run with its parameters, or continue it."""
         if known is not None:
             self._client.update_run(known, status="RUNNING")
+            if "error" in self._client.get_run(known).data.tags:  # of an earlier failure
+                self._client.delete_tag(known, "error")
             return known, known
         tags = {key: str(config[key]) for key in ("task", "method", "seed") if key in config}
         run = self._client.create_run(

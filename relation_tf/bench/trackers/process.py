@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.bench.provenance import software
 from relation_tf.bench.trackers.base import Tracker
 from relation_tf.errors import require_package
 
@@ -65,8 +66,8 @@ class ToolProcess(Tracker):
         self._errors: SimpleQueue[str] = SimpleQueue()
 
     def on_run_start(self, config: RunConfig) -> None:
-        """Send the configuration."""
-        self._send("start", str(config), config.model_dump(mode="json"))
+        """Send the configuration, and the versions with which it gives the same values."""
+        self._send("start", str(config), config.model_dump(mode="json"), software())
 
     def on_epoch(self, config: RunConfig, epoch: int, row: Mapping[str, float]) -> None:
         """Send the epoch's row."""

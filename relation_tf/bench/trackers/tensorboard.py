@@ -58,7 +58,8 @@ class TensorBoard(Tool):
         folder = self.folder / name
         if known is None:  # TensorBoard would join the curves of another configuration
             shutil.rmtree(folder, ignore_errors=True)
-        for ended in folder.glob("*.status"):  # TensorBoard shows only the first status
+        # TensorBoard shows only the first status, and errors of earlier failures.
+        for ended in (*folder.glob("*.status"), *folder.glob("*.error")):
             ended.unlink()
         file = EventFile(folder)
         if known is None and config:
@@ -75,9 +76,9 @@ class TensorBoard(Tool):
     ) -> None:
         """Write the final values and the status, unless the run was interrupted."""
         self.log(run, values, int(values.get("epochs", 0)))
-        if reason:
-            run.write(Event(summary=text_pb("error", reason)))
         run.close()
+        if reason:
+            _write(run.folder, ".error", text_pb("error", reason))
         if status == "interrupted":
             return
         ended = plugin_data_pb2.SessionEndInfo(status=_STATUS[status], end_time_secs=time.time())
@@ -87,14 +88,19 @@ class TensorBoard(Tool):
             metadata=metadata.create_summary_metadata(data),
             tensor=metadata.NULL_TENSOR,
         )
-        file = EventFile(run.folder, ".status")
-        file.write(Event(summary=Summary(value=[value])))
-        file.close()
+        _write(run.folder, ".status", Summary(value=[value]))
 
     def log_report(self, run: EventFile, report: Path) -> None:
         """Write the report in Markdown as text: TensorBoard has no artifacts."""
         text = (report / "report.md").read_text("utf-8")
         run.write(Event(summary=text_pb("report", text)))
+
+
+def _write(folder: Path, ending: str, summary: Summary) -> None:
+    """Write a file with one event."""
+    file = EventFile(folder, ending)
+    file.write(Event(summary=summary))
+    file.close()
 
 
 make = TensorBoard

@@ -39,9 +39,9 @@ class _Tracked:
 class Tool(ABC):
     """A tracker of another package, which runs in a separate process, see `ToolProcess`.
 
-    A run that starts again with the same configuration continues its tracked run. Epochs that are
-    tracked already are skipped: they have the same values. With another configuration, there is a
-    new tracked run.
+    A run that starts again with the same configuration and software continues its tracked run.
+    Epochs that are tracked already are skipped: they have the same values. With another
+    configuration, version or commit, there is a new tracked run.
 
     Args:
         folder: The folder of the tracker, `OUT/tracking/<name>`.
@@ -84,11 +84,14 @@ class Tool(ABC):
     def log_report(self, run: Any, report: Path) -> None:
         """Log the files of a report."""
 
-    def start(self, name: str, config: Mapping[str, Any]) -> None:
+    def start(
+        self, name: str, config: Mapping[str, Any], software: Mapping[str, Any] | None = None
+    ) -> None:
         """Start or continue the tracking of a run."""
         if name in self._open:  # its worker died, and the run is tried again
             return
-        digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+        same_values = json.dumps([config, software], sort_keys=True)
+        digest = hashlib.sha256(same_values.encode()).hexdigest()
         record = self._record(name)
         before = read_json(record) if record.exists() else {}
         same = before.get("config") == digest
@@ -121,9 +124,15 @@ class Tool(ABC):
 
     def close(self) -> None:
         """End the runs that are open: the command was interrupted or has died."""
+        errors = []
         while self._open:
             _, tracked = self._open.popitem()
-            self.end_run(tracked.run, "interrupted", {}, "")
+            try:
+                self.end_run(tracked.run, "interrupted", {}, "")
+            except Exception as error:  # of a server, for example: end the other runs
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _keep(self, name: str, tracked: _Tracked) -> None:
         self._open[name] = tracked

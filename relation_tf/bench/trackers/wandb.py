@@ -18,6 +18,10 @@ _EXIT_CODES = {"finished": 0, "failed": 1, "interrupted": 255}
 class WandB(Tool):
     """A run per run, in the group of the suite. A run that continues has the same id."""
 
+    def __init__(self, folder: Path, suite: str) -> None:
+        super().__init__(folder, suite)
+        self._continued: set[str] = set()
+
     def open_run(
         self, name: str, config: Mapping[str, Any], known: str | None
     ) -> tuple[wandb.Run, str]:
@@ -35,6 +39,8 @@ class WandB(Tool):
             # The output and the load of this process are not those of the run.
             settings=wandb.Settings(console="off", silent=True, x_disable_stats=True),
         )
+        if known:
+            self._continued.add(run.id)
         return run, run.id
 
     def log(self, run: wandb.Run, values: Mapping[str, float], epoch: int) -> None:
@@ -45,7 +51,9 @@ class WandB(Tool):
         self, run: wandb.Run, status: Status, values: Mapping[str, float], reason: str
     ) -> None:
         """Set the summary, and the exit code, which marks failed runs."""
-        run.summary.update({**values, **({"error": reason} if reason else {})})
+        # None replaces the reason of an earlier failure.
+        failed = {"error": reason or None} if reason or run.id in self._continued else {}
+        run.summary.update({**values, **failed})
         run.finish(exit_code=_EXIT_CODES[status])
 
     def log_report(self, run: wandb.Run, report: Path) -> None:
