@@ -68,14 +68,15 @@ def test_runs_on_another_backend_are_refused_before_the_first(tmp_path):
         (("compare", "scores.csv", "--out", "compared"), "compared"),
         (("compare", "scores.csv", "--reference", "CNN", "--margin", "0.1"), "comparison"),
         (("report", "runs"), "runs/report"),
+        (("status", "runs"), None),
     ],
-    ids=["compare", "compare with a reference", "report"],
+    ids=["compare", "compare with a reference", "report", "status"],
 )
 def test_reports_need_no_keras(scored_folder, arguments, report):
     hidden = OF_RUNS | {"keras", "jax", "torch"}
     answer = without(hidden, scored_folder, COMMAND, *arguments)
     assert (answer.returncode, answer.stderr) == (0, "")
-    for name in ("report.html", "report.md", "report.tex", "scores.csv"):
+    for name in ("report.html", "report.md", "report.tex", "scores.csv") if report else ():
         assert (scored_folder / report / name).is_file()
 
 

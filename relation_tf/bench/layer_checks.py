@@ -94,7 +94,8 @@ def find_faults(
     methods = {config.method: config for config in configs if _is_checked(config)}
     # Widths of one layer are checked once.
     layers = {_layer(config): config for config in reversed(methods.values())}
-    known = {layer: _cached(config) for layer, config in layers.items()}
+    deterministic = options.deterministic
+    known = {layer: _cached(config, deterministic) for layer, config in layers.items()}
     faults = {layer: found for layer, found in known.items() if found is not None}
     new = [layer for layer in layers if layer not in faults]
     if new:
@@ -103,7 +104,7 @@ def find_faults(
         for layer, found in zip(new, checked, strict=True):
             faults[layer] = found
             if all(fault.check != _ENDED for fault in found):
-                _cache(layers[layer], found)
+                _cache(layers[layer], found, deterministic)
     classifies = {config.method for config in configs if not find_task(config.entry).generated}
     return {
         name: [
@@ -148,20 +149,21 @@ def _in_words(found: Sequence[Fault]) -> str:
     return " ".join(f"{fault.check}: {fault.message}" for fault in found)
 
 
-def _cache_file(config: RunConfig) -> Path | None:
+def _cache_file(config: RunConfig, deterministic: bool) -> Path | None:
     """Return the file of the cached faults; None if the source of the layer is unknown."""
     if config.mechanism_digest is None and config.plugins_digest is None:
         return None
     identity: dict[str, Any] = config.model_dump(mode="json", include={*_IDENTITY})
     # Unlike the digest of a layer, also covers modules that its module imports.
     identity["sources"] = plugins_digest([each.partition(":")[0] for each in config.custom_layers])
+    identity["deterministic"] = deterministic
     identity["versions"] = [__version__, *map(version_of, ("keras", "tensorflow"))]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return cache_folder() / f"layer-faults-{digest[:24]}.json"
 
 
-def _cached(config: RunConfig) -> list[Fault] | None:
-    path = _cache_file(config)
+def _cached(config: RunConfig, deterministic: bool) -> list[Fault] | None:
+    path = _cache_file(config, deterministic)
     try:
         if path is None or not path.is_file():
             return None
@@ -170,8 +172,8 @@ def _cached(config: RunConfig) -> list[Fault] | None:
         return None
 
 
-def _cache(config: RunConfig, found: Sequence[Fault]) -> None:
-    if path := _cache_file(config):
+def _cache(config: RunConfig, found: Sequence[Fault], deterministic: bool) -> None:
+    if path := _cache_file(config, deterministic):
         with contextlib.suppress(OSError):  # such as a full disk: the next command checks again
             write_json(path, {"faults": found})
 
@@ -211,6 +213,7 @@ def _in_a_process(
             "log": str(log),
             "answer": str(answer),
             "path": sys.path,
+            "deterministic": options.deterministic,
         }
         command = [sys.executable, "-m", "relation_tf.bench.layer_checks"]
         # In a separate session, so that Ctrl-C ends it without a traceback.
@@ -240,8 +243,9 @@ def _serve(request: Mapping[str, Any]) -> None:
     try:
         load_plugins({name for each in request["configs"] for name in each["plugins"]})
         configs = [RunConfig.model_validate(each) for each in request["configs"]]
-        start_tensorflow(Path(request["log"]), configs[0].threads)
-        answer = {"faults": _faults(configs, Path(request["log"]))}
+        log, deterministic = Path(request["log"]), request["deterministic"]
+        start_tensorflow(log, configs[0].threads, deterministic=deterministic)
+        answer = {"faults": _faults(configs, log)}
     except SuiteError as error:
         answer = {"error": str(error)}
     write_json(Path(request["answer"]), answer)

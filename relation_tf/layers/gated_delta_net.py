@@ -9,8 +9,12 @@ import keras
 from keras import ops
 
 from relation_tf.layers.delta_net import DeltaNet
-from relation_tf.layers.mamba2 import initial_a_log, initial_dt_offset
-from relation_tf.layers.masking import to_float32
+from relation_tf.layers.mamba2 import (
+    decays_of_steps,
+    initial_a_log,
+    initial_dt_offset,
+    step_sizes,
+)
 from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
@@ -73,9 +77,7 @@ class GatedDeltaNet(DeltaNet):
 
     def log_decays(self, value: Any) -> Any:
         """Return A dt."""
-        dt = to_float32(ops.matmul(value, self.dt_kernel))
-        dt = ops.softplus(dt + ops.cast(self.dt_offset, dt.dtype))
-        return -ops.exp(ops.cast(self.a_log, dt.dtype)) * dt
+        return decays_of_steps(step_sizes(value, self.dt_kernel, self.dt_offset), self.a_log)
 
     def gated(self, y: Any, query: Any) -> Any:
         """Apply the gate."""

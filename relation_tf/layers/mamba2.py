@@ -165,9 +165,8 @@ class Mamba2(MatrixStateMixer):
         xb = zero_masked(ops.silu(xb), value_mask)
         x, b = ops.split(xb, [self.expansion * self.units], axis=-1)
         x, b = self.heads(x), to_float32(b)
-        dt = to_float32(ops.matmul(value, self.dt_kernel))
-        dt = ops.softplus(dt + ops.cast(self.dt_offset, dt.dtype))
-        log_decays = zero_masked(-ops.exp(ops.cast(self.a_log, dt.dtype)) * dt, value_mask)
+        dt = step_sizes(value, self.dt_kernel, self.dt_offset)
+        log_decays = zero_masked(decays_of_steps(dt, self.a_log), value_mask)
         skip = ops.cast(self.d, x.dtype)[:, None] * x
         return Terms(b[:, :, None], dt[..., None] * x, log_decays, skip)
 
@@ -199,6 +198,17 @@ class Mamba2(MatrixStateMixer):
         queries = to_float32(ops.silu(c))[:, :, None]
         output, state = recurrence_step(queries, terms.keys, terms.values, terms.log_decays, state)
         return self.finish(output + terms.skip, x, training=False), (state, for_xb, for_c)
+
+
+def step_sizes(value: Any, kernel: Any, offset: Any) -> Any:
+    """Return dt, the softplus of a projection and an offset, in float32 or wider."""
+    dt = to_float32(ops.matmul(value, kernel))
+    return ops.softplus(dt + ops.cast(offset, dt.dtype))
+
+
+def decays_of_steps(dt: Any, a_log: Any) -> Any:
+    """Return the logarithms A dt of decays, with `A = -exp(a_log)`."""
+    return -ops.exp(ops.cast(a_log, dt.dtype)) * dt
 
 
 def initial_dt_offset(shape: tuple[int, ...], dtype: Any = None) -> Any:

@@ -4,7 +4,7 @@ from .config import NetworkConfig, Sharing
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
-from .feature_projection import output_layers, training_branches
+from .feature_projection import training_branches
 from .language_model import language_model
 from .layer_check.check import check_layer
 from .layer_check.report import LayerCheck, LayerReport
@@ -37,7 +37,6 @@ __all__ = [
     "make_layer",
     "match_parameters",
     "multi_task_networks",
-    "output_layers",
     "pair_classifier",
     "pair_regressor",
     "probe_layer",

@@ -200,11 +200,3 @@ def training_branches(model: keras.Model) -> keras.Model | None:
         if isinstance(layer, MainBranch):
             return keras.Model(model.input, layer.input)
     return None
-
-
-def output_layers(model: keras.Model) -> list[Any]:
-    """Return the last layer of a network, or of both branches of a network with projection."""
-    branches = training_branches(model)
-    if branches is None:
-        return [model.layers[-1]]
-    return [output._keras_history.operation for output in branches.outputs]

@@ -388,7 +388,7 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
 
 def _first(pairs: list[str]) -> str:
     more = len(pairs) - _MOST_PAIRS
-    return ", ".join([*pairs[:_MOST_PAIRS], *([f"{more} more pairs"] if more > 0 else [])])
+    return ", ".join([*pairs[:_MOST_PAIRS], *([count(more, "more pair")] if more > 0 else [])])
 
 
 def _any_of(tasks: Sequence[str], scores: Scores, word: str = "any") -> str:

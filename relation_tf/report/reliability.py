@@ -15,6 +15,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.predicted_rows import PredictedRows
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
+from relation_tf.stats.presentation import count
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.tasks.metrics import find_metric
 
@@ -139,7 +140,7 @@ def spread_warnings(
         against = "" if control is None else f" --control {shlex.quote(control)}"
         named = found[:_MOST_NAMED]
         if len(found) > _MOST_NAMED:
-            named.append(f"{len(found) - _MOST_NAMED} more tasks")
+            named.append(count(len(found) - _MOST_NAMED, "more task"))
         yield (
             f"SDs over seeds differ by more than 3:1 on {', '.join(named)}. {test.title} assumes "
             "equal spread, so its error rate can exceed alpha there. Check with "

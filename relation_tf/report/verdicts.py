@@ -167,7 +167,7 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
             return f"No verdict against {reference}, except on diagnostic sets."
         parts = [_counted(name, verdicts) for name in counted[:_MOST_NAMES]]
         more = len(counted) - _MOST_NAMES
-        parts += [f"{more} more methods in the table"] if more > 0 else []
+        parts += [f"{count(more, 'more method')} in the table"] if more > 0 else []
         within = f"margin: {margin_in_words(scores.margin, scores)}" if scores.margin else ""
         margins = _notes(within, own_margins(scores, verdicts).removeprefix("; "))
         return f"Verdicts against {reference} by task{margins}: {'; '.join(parts)}."

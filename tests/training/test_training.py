@@ -259,7 +259,6 @@ def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
     )
     used = {tuple(width for _, width in shape) for shape in shapes if shape[0][0] == 4}
     assert used == made._shapes
-    assert trained.seconds["total"] < made.compile_seconds
     costs = [[row["val_loss"] for row in run.history] for run in (trained, expected)]
     assert costs[0] == pytest.approx(costs[1], rel=1e-4)
 
