@@ -33,6 +33,7 @@ def grow(subject: str, lengths: list[int]) -> list[Point]:
     points = []
     for length in lengths:
         step = _step(build(), length)
+        step()  # compiles it
         memory = added_memory(step)
         points.append(Point(length, spread(in_turn({"step": step}, seconds=3.0)["step"]), memory))
     return points

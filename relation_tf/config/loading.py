@@ -218,9 +218,9 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
         found = without_alternatives(error.errors())
         faults = [*dict.fromkeys(shortened(fault_line(fault, Suite)) for fault in found)]
         more = len(faults) - _FAULTS_SHOWN
-        shown = faults[:_FAULTS_SHOWN] + (
-            [f"and {more:,} more fault{'s' * (more > 1)}"] if more > 0 else []
-        )
+        shown = faults[:_FAULTS_SHOWN]
+        if more > 0:
+            shown.append(f"and {more:,} more fault{'s' * (more > 1)}")
         raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error
 
 
