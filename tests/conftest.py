@@ -124,6 +124,17 @@ def label_diagnostic():
 
 
 @pytest.fixture
+def isolated(monkeypatch):
+    """Return a function that restores a registry after the test."""
+
+    def isolate(registry):
+        monkeypatch.setattr(registry, "_entries", dict(registry))  # loads the built-in parts
+        monkeypatch.setattr(registry, "_origins", dict(registry._origins))
+
+    return isolate
+
+
+@pytest.fixture
 def unchecked_layers(monkeypatch):
     """Leave out the checks of custom layers, which train networks."""
     monkeypatch.setattr("relation_tf.bench.runner.check_layers", lambda *_: [])

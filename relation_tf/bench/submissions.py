@@ -11,6 +11,7 @@ from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file, writing
+from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.steps import advance
 from relation_tf.tasks.official import leaderboard_file
@@ -65,6 +66,25 @@ class Submissions:
             yield f"left out: {run}: {reason}"
 
 
+def check_submittable(results: Results) -> None:
+    """Check that there are finished runs on tasks of the GLUE leaderboard.
+
+    Raises:
+        SuiteError: If there are none, or the suite has no such task.
+    """
+    suite, folder = results.suite, results.folder
+    if not any(suite.find_task(name).answered for name in suite.tasks):
+        raise SuiteError(
+            f"{folder}: suite {suite.name} has no task of the GLUE leaderboard. Its tasks: "
+            f"{', '.join(suite.tasks)}"
+        )
+    if not any(suite.find_task(run["task"]).answered for run in results.runs):
+        raise SuiteError(
+            f"{folder}: nothing to submit: there are no finished runs on tasks of the GLUE "
+            "leaderboard"
+        )
+
+
 def write_submissions(results: Results, *, fill_missing: bool = False) -> Submissions:
     """Write and check a zip for each method and seed: `OUT/submissions/<method>/seed-<s>.zip`.
 
@@ -77,7 +97,11 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
 
     Returns:
         The written submissions, and the refused ones: with missing tasks or invalid predictions.
+
+    Raises:
+        SuiteError: If no run on a task of the leaderboard is finished.
     """
+    check_submittable(results)
     predictions: dict[tuple[str, int], dict[str, Path]] = defaultdict(dict)
     faults: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
     for run in results.runs:

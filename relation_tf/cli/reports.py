@@ -25,7 +25,6 @@ from relation_tf.cli.arguments import (
     with_options,
 )
 from relation_tf.cli.completion import complete_source
-from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.option_fields import option
@@ -237,19 +236,11 @@ def submit(
     or damaged runs are left out, the exit code is 1.
     """
     from relation_tf.bench import predict_missing, read_results
+    from relation_tf.bench.submissions import check_submittable
 
     fill_missing = options.pop("fill_missing")
     results = read_results(folder)
-    if not any(results.suite.find_task(name).answered for name in results.suite.tasks):
-        raise SuiteError(
-            f"{folder}: suite {results.suite.name} has no task of the GLUE leaderboard. Its tasks: "
-            f"{', '.join(results.suite.tasks)}"
-        )
-    if not any(results.suite.find_task(run["task"]).answered for run in results.runs):
-        raise SuiteError(
-            f"{folder}: nothing to submit: there are no finished runs on tasks of the GLUE "
-            "leaderboard"
-        )
+    check_submittable(results)
     if any(options.values()):
         import_from_here()
         with progress_shown():

@@ -233,7 +233,7 @@ DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
     ],
 )  # fmt: skip
 def test_layers_inside_networks_are_checked(
-    suite, leaky, monkeypatch, mechanism, options, expected
+    suite, leaky, monkeypatch, isolated, mechanism, options, expected
 ):
     from relation_tf import networks
     from relation_tf.training.building import layer_faults
@@ -244,7 +244,7 @@ def test_layers_inside_networks_are_checked(
 
     checked = []
     monkeypatch.setattr(networks, "check_layer", check)
-    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+    isolated(MECHANISMS)
     monkeypatch.setitem(MECHANISMS._origins, "own-network", "a_plugin")
     MECHANISMS._entries["own-network"] = Mechanism("a_plugin:Own", output_type="sequence")
     method = Method(mechanism=mechanism, units=8, options=options)
@@ -259,10 +259,12 @@ def test_layers_inside_networks_are_checked(
 
 
 @pytest.mark.tensorflow
-def test_any_error_of_a_registered_mechanism_is_one_line(tmp_path, small_glue, suite, monkeypatch):
+def test_any_error_of_a_registered_mechanism_is_one_line(
+    tmp_path, small_glue, suite, monkeypatch, isolated
+):
     (tmp_path / "my_broken.py").write_text("def broken(units, name=None):\n    return {}['rank']\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+    isolated(MECHANISMS)
     monkeypatch.setitem(MECHANISMS._origins, "broken", "my_broken")
     MECHANISMS._entries["broken"] = Mechanism("my_broken:broken")
     asked = suite(tasks=["CoLA"], seeds=[1], method=[Method(mechanism="broken", units=8)])

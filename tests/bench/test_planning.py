@@ -214,8 +214,8 @@ def test_one_seed_on_several_tasks_can_be_tested():
     assert "No difference can be significant" not in str(plan)
 
 
-def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch, tmp_path):
-    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+def test_what_can_be_shown_uses_the_test_of_the_suite(isolated, tmp_path):
+    isolated(PROCEDURES)
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
     costs = {("RTE", name): Cost(1.0, 1.0, measured=True) for name in ("a", "b")}

@@ -433,8 +433,8 @@ def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss, w
         network.run(1)
 
 
-def test_the_optimizer_is_checked_before_the_first_run(text_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(OPTIMIZERS, "_entries", dict(OPTIMIZERS))
+def test_the_optimizer_is_checked_before_the_first_run(text_file, tmp_path, isolated):
+    isolated(OPTIMIZERS)
 
     @register_optimizer("slow")
     def slow(learning_rate):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from glue_submit import check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config import Method, Suite
+from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
@@ -131,6 +134,13 @@ def test_a_missing_regression_task_is_filled_with_the_mean_score(folder):
     )
     filled = str(write_submissions(results, fill_missing=True))
     assert "STS-B: filled with the mean score of the training set in " in filled
+
+
+def test_results_without_runs_of_the_leaderboard_are_refused(folder):
+    path = folder(["CoLA"], seeds=(1,), predictions=True)
+    shutil.rmtree(path / "runs" / "CoLA")
+    with pytest.raises(SuiteError, match="nothing to submit: there are no finished runs on tasks"):
+        write_submissions(read_results(path))
 
 
 def test_an_unfinished_run_stops_no_other_submission(folder):

@@ -929,8 +929,8 @@ class NoSteps(Writer):
         (NoSteps, ["construction"]),
     ],
 )
-def test_encoder_decoders_of_plugins_are_checked(monkeypatch, network, faults):
-    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+def test_encoder_decoders_of_plugins_are_checked(monkeypatch, isolated, network, faults):
+    isolated(MECHANISMS)
     MECHANISMS._entries["own"] = Mechanism(network, output_type="sequence")
     if faults:  # to save time
         fast = [each for each in check.SEQUENCE_CHECKS if each.name != "training"]

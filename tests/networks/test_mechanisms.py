@@ -151,8 +151,8 @@ def test_quoted_text_in_messages_is_shortened_and_escaped(refused: Callable[[], 
     assert str(error.value).isprintable()
 
 
-def test_a_registered_layer_runs_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MECHANISMS, "_entries", dict(MECHANISMS))
+def test_a_registered_layer_runs_by_name(isolated: Callable[..., None]) -> None:
+    isolated(MECHANISMS)
 
     @register_mechanism("mine", options={"activation": "tanh"}, positions=None)
     class Mine(keras.layers.Dense):

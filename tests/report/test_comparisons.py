@@ -306,8 +306,8 @@ def test_the_default_test_was_not_declared(suite_of, fabricate):
     assert "The test was fixed" not in compare_sources(folder, test="welch").markdown()
 
 
-def test_a_test_at_another_level_is_refused(table_of, monkeypatch):
-    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+def test_a_test_at_another_level_is_refused(table_of, isolated):
+    isolated(PROCEDURES)
 
     @register_procedure("at-one-percent", compares="all-pairs", title="T", symbol="W")
     def at_one_percent(samples, alpha=0.05, **options):

@@ -175,9 +175,9 @@ def test_a_task_without_all_methods_is_left_out(suite_of, fabricate):
     assert "Left out, because a method has no scores: RTE." in report.markdown()
 
 
-def test_a_plugins_test_over_tasks(monkeypatch, noisy_table):
+def test_a_plugins_test_over_tasks(isolated, noisy_table):
     """Only `pvalue` is needed; scores are turned so that higher is better."""
-    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+    isolated(PROCEDURES)
     seen = {}
 
     @register_procedure("own", compares="over-tasks", title="Own test", symbol="t")
@@ -269,8 +269,8 @@ def test_units_are_remarked_once(table_of):
     assert page.count("the ranks of differences depend on the units") == 1
 
 
-def test_a_test_over_tasks_at_another_level_is_refused(noisy_table, monkeypatch):
-    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+def test_a_test_over_tasks_at_another_level_is_refused(noisy_table, isolated):
+    isolated(PROCEDURES)
 
     @register_procedure("half", compares="over-tasks", title="T", symbol="W")
     def half(samples, alpha=0.05):

@@ -29,12 +29,10 @@ TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def registered(isolated):
     """Restore the registries after each test."""
     for registry in (METRICS, PROCEDURES, SECTIONS):
-        len(registry)
-        monkeypatch.setattr(registry, "_entries", {**registry._entries})
-        monkeypatch.setattr(registry, "_origins", {**registry._origins})
+        isolated(registry)
 
 
 @pytest.fixture

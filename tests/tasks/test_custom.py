@@ -251,12 +251,10 @@ SUITE = {"name": "x", "seeds": 1, "method": [{"name": "a", "mechanism": "relatio
 
 
 @pytest.fixture
-def registry(monkeypatch):
+def registry(isolated):
     """Remove tasks and sources that a test registers."""
-    assert "CoLA" in TASKS
-    for each in (TASKS, SOURCES):
-        monkeypatch.setattr(each, "_entries", dict(each._entries))
-        monkeypatch.setattr(each, "_origins", dict(each._origins))
+    isolated(TASKS)
+    isolated(SOURCES)
 
 
 FIELDS = {

@@ -441,12 +441,14 @@ def test_lost_host_stops_the_others_with_one_line(tmp_path, small_glue, suite):
 
 
 @pytest.mark.tensorflow
-def test_a_registered_optimizer_must_not_clip_on_several_devices(small_glue, suite, monkeypatch):
+def test_a_registered_optimizer_must_not_clip_on_several_devices(
+    small_glue, suite, monkeypatch, isolated
+):
     """The keys of the suite do not show it."""
     from relation_tf.training.replicas import Replicas
     from relation_tf.training.task_trainer import TaskTrainer
 
-    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    isolated(OPTIMIZERS)
     monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
     register_optimizer("clipped")(
         lambda learning_rate: keras.optimizers.Adam(learning_rate, clipnorm=1.0)
@@ -457,9 +459,9 @@ def test_a_registered_optimizer_must_not_clip_on_several_devices(small_glue, sui
         TaskTrainer(config, load_task("CoLA", data=small_glue))
 
 
-def test_networks_with_optimizers_of_users_are_made_for_each_seed(suite, monkeypatch):
+def test_networks_with_optimizers_of_users_are_made_for_each_seed(suite, monkeypatch, isolated):
     """Such an optimizer can have state outside of the variables."""
-    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    isolated(OPTIMIZERS)
     monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
     register_optimizer("own")(keras.optimizers.SGD)
     (config,) = suite(**EXACT, tasks=["CoLA"], method=[RELATION]).runs()

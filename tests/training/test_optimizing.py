@@ -46,10 +46,10 @@ def test_every_optimizer_sums_the_slices_of_a_token(name, options):
 @pytest.mark.parametrize(
     "factory", [keras.optimizers.RMSprop, lambda **x: make_optimizer("SGD", **x)]
 )
-def test_registered_optimizers_sum_the_slices_of_a_token(factory, monkeypatch):
+def test_registered_optimizers_sum_the_slices_of_a_token(factory, isolated):
     import tensorflow as tf
 
-    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+    isolated(OPTIMIZERS)
     register_optimizer("own")(factory)
     ones = tf.IndexedSlices(tf.ones((3, 1)), tf.constant([1, 1, 1]), tf.constant([2, 1]))
     steps = []
@@ -60,8 +60,8 @@ def test_registered_optimizers_sum_the_slices_of_a_token(factory, monkeypatch):
     np.testing.assert_allclose(*steps, rtol=1e-6)
 
 
-def test_a_factory_that_returns_no_optimizer_is_named(monkeypatch):
-    monkeypatch.setattr(OPTIMIZERS, "_entries", {**OPTIMIZERS})
+def test_a_factory_that_returns_no_optimizer_is_named(isolated):
+    isolated(OPTIMIZERS)
     register_optimizer("own")(lambda learning_rate: 3)
     with pytest.raises(RelationError, match=r"optimizer 'own': must return an .* Received: int"):
         make_optimizer("own", 0.1)

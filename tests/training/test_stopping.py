@@ -87,8 +87,8 @@ def test_a_metric_is_better_when_higher():
     [("running_accuracy", True), ("accuracy", True), ("val_f1", True), ("val_loss", False),
      ("loss", False)],
 )  # fmt: skip
-def test_the_direction_of_a_registered_rule(monkeypatch, column, higher):
-    monkeypatch.setattr(STOPPING_RULES, "_entries", dict(STOPPING_RULES))
+def test_the_direction_of_a_registered_rule(isolated, column, higher):
+    isolated(STOPPING_RULES)
     register_stopping_rule("mine", column=column, metrics=("accuracy",))(EarlyStopping)
     rule, _ = make_rule(SimpleNamespace(stopping="mine", stopping_options={}))
     assert play(rule, [0.1, 0.9, 0.5])[0].epoch == (2 if higher else 1)
