@@ -217,7 +217,7 @@ def test_the_notebook_is_that_of_the_script(tmp_path):
 def test_the_notebook_has_the_code_and_the_text_of_the_script():
     notebook = json.loads(TUTORIAL.with_suffix(".ipynb").read_text("utf-8"))
     first, title, *cells = notebook["cells"]
-    assert "".join(first["source"]) == "%pip install relation-tf"
+    assert "".join(first["source"]) == '%pip install "relation-tf[tensorflow]"'
     assert first["cell_type"] == "code"
     assert "".join(title["source"]).startswith("# Replace attention with a linear mechanism")
     text = TUTORIAL.read_text("utf-8")
@@ -225,7 +225,9 @@ def test_the_notebook_has_the_code_and_the_text_of_the_script():
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] for cell in code)
     lines = {line.strip() for cell in cells for line in cell["source"]}
-    body = text.split('"""\n', 2)[2].replace('"""shell\npip install relation-tf\n"""\n', "")
+    body = text.split('"""\n', 2)[2].replace(
+        '"""shell\npip install "relation-tf[tensorflow]"\n"""\n', ""
+    )
     missing = {line.strip() for line in body.splitlines()} - lines - {"", '"""'}
     assert missing == set()
 

@@ -183,26 +183,26 @@ def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, 
     own = Method(mechanism="with_helper:Own", units=8)
     (config,) = suite(tasks=["CoLA"], seeds=[1], method=[own]).runs()
     config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
-    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")])
-    assert layer_checks._cached(config) == [("Own", "padding", "It leaks.")]
+    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")], deterministic=False)
+    assert layer_checks._cached(config, deterministic=False) == [("Own", "padding", "It leaks.")]
     helper.write_text("SCALE = 20\n", encoding="utf-8")
     importlib.reload(sys.modules["leaky_helper"])
-    assert layer_checks._cached(config) is None
+    assert layer_checks._cached(config, deterministic=False) is None
 
 
 def test_a_cache_that_cannot_be_used_is_not(tmp_path, monkeypatch, suite, leaky):
     monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
     (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
     config = config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
-    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")])
+    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")], deterministic=False)
     (file,) = tmp_path.glob("layer-faults-*.json")
     for content in ("{", "[]", "{}", '{"faults": 3}', '{"faults": [[1]]}'):
         file.write_text(content)
-        assert layer_checks._cached(config) is None
+        assert layer_checks._cached(config, deterministic=False) is None
     file.unlink()
     file.mkdir()
-    layer_checks._cache(config, [])
-    assert layer_checks._cached(config) is None
+    layer_checks._cache(config, [], deterministic=False)
+    assert layer_checks._cached(config, deterministic=False) is None
 
 
 def test_the_end_of_a_process_is_not_cached(tmp_path, monkeypatch, suite, leaky):

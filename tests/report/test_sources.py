@@ -649,7 +649,7 @@ def test_report_names_its_sources(csv, before):
     assert digest in report.markdown()
     again = compare(write_report(report, path.parent / "report"))
     assert again.context.made["sources"][0].startswith(f"{path.parent}/report/scores.csv")
-    table = compare(pd.read_csv(path), merge=True).context.made
+    table = compare(pd.read_csv(path)).context.made
     assert table["sources"] == ["table 1, in memory"]
     assert "compare command" not in table
     options = {"reference": "a", "margin": 0.51234567, "margins": {"CoLA": 0.1}, "out": "my page"}
