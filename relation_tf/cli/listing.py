@@ -80,7 +80,6 @@ def tasks(
 
     A task is encoded only once; later commands read it from the cache.
     """
-    from relation_tf.bench.inputs import check_folders
     from relation_tf.config import load_suite
     from relation_tf.config.plugins import load_plugins
     from relation_tf.registry import TASKS
@@ -93,6 +92,8 @@ def tasks(
         load_plugins(made.plugins if suite is None else ())
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
+            from relation_tf.bench.inputs import check_folders
+
             loaded = load_suite(suite, parse_settings(settings), made.plugins)
             check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
