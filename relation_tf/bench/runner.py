@@ -32,7 +32,7 @@ from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks
 from relation_tf.bench.sweeping import (
     already_tuned,
     check_no_untuned_runs,
-    check_sweep,
+    check_sweep_options,
     described,
     tune,
     tuning_suite,
@@ -130,7 +130,7 @@ def _check_before_sweep(
     seeds: int | Iterable[int] | None,
 ) -> None:
     """Check what the runs after a sweep need, so that no error comes after hours of tuning."""
-    check_sweep(options)
+    check_sweep_options(options)
     find_executor(options)
     check_trackers(options.track)
     looks, folder = plan_looks(suite, options), RunFolder(path)
@@ -234,7 +234,7 @@ def plan_suite(
     made = make_options(options, OF_PLANS)
     suite = _load(suite, settings, replace_methods, made.plugins)
     if suite.sweep is not None:
-        check_sweep(made)
+        check_sweep_options(made)
         suite = already_tuned(suite, _folder(suite, out))
     looks = plan_looks(suite, made)
     asked, runs = _select(suite, looks, tasks, methods, seeds)

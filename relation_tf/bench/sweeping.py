@@ -210,7 +210,7 @@ def _said_doubts(suite: Suite, tuned: Sequence[Tuned], table: pd.DataFrame) -> I
         )
 
 
-def check_sweep(options: RunOptions) -> None:
+def check_sweep_options(options: RunOptions) -> None:
     """Check that options allow a sweep.
 
     Raises:

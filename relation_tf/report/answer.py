@@ -64,7 +64,7 @@ def on_tests(
 
     Args:
         scores: The scores.
-        comparisons: The test of each task, from `compare`.
+        comparisons: The test of each task, from `compare_methods`.
         several: Test over tasks, if there is one.
     """
     yield from _averages(scores)
@@ -137,7 +137,7 @@ def tested_among(
 
     Args:
         scores: The scores.
-        comparisons: The test of each task, from `compare`.
+        comparisons: The test of each task, from `compare_methods`.
         declared: Number of methods of the suite, or of the family.
     """
     tested = [len(test.samples) for test in comparisons.values()]
@@ -160,7 +160,7 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
 
     Args:
         scores: The scores.
-        comparisons: The test of each task, from `compare`.
+        comparisons: The test of each task, from `compare_methods`.
     """
     if not comparisons:
         return

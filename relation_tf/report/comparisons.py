@@ -86,7 +86,7 @@ def _all_columns(result: PairwiseResult) -> dict[str, Sequence[Any]]:
     return {name: columns[name] for name in _PAIR_COLUMNS}
 
 
-def compare(scores: Scores) -> dict[str, PairwiseResult]:
+def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
     """Return the test of each task where at least two methods have at least two seeds.
 
     With a control, tasks without its scores are left out.
@@ -243,7 +243,7 @@ def all_pvalues(
     positive statistic, difference or effect size means that b is worse).
 
     Args:
-        comparisons: The test of each task, from `compare`.
+        comparisons: The test of each task, from `compare_methods`.
         factor: Function from a task to the factor of its differences, 100 for points.
     """
     if not comparisons:

@@ -24,7 +24,7 @@ from relation_tf.report.cells import mean_cells
 from relation_tf.report.comparisons import (
     SCORE,
     all_pvalues,
-    compare,
+    compare_methods,
     letters_of,
     procedure_label,
     summarize,
@@ -301,7 +301,7 @@ class ReportContext:
     def comparisons(self) -> dict[str, PairwiseResult]:
         """Test of each task; empty with families, and for sequential seeds."""
         single = not self.scores.families and self.looks is None
-        return compare(self.scores) if single else {}
+        return compare_methods(self.scores) if single else {}
 
     @property
     def tested(self) -> bool:

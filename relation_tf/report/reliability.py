@@ -126,7 +126,7 @@ def spread_warnings(
     """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
 
     Args:
-        comparisons: The test of each task, from `compare`.
+        comparisons: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
     found = []

@@ -6,10 +6,9 @@ import itertools
 
 import pytest
 
-from relation_tf.report import compare as compare_sources
-from relation_tf.report import make_report
+from relation_tf.report import compare, make_report
 from relation_tf.report.answer import design_sentence, first_sentences, on_tests
-from relation_tf.report.comparisons import compare
+from relation_tf.report.comparisons import compare_methods
 from relation_tf.report.scores import Scores
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
@@ -39,7 +38,7 @@ def answer_of(table_of):
         table = table_of(samples)
         seeds = int(table["seed"].max()) + 1
         scores = Scores(table, [*table["method"].unique()], [*levels], seeds)
-        comparisons = compare(scores)
+        comparisons = compare_methods(scores)
         return [*on_tests(scores, comparisons)], design_sentence(scores, comparisons)
 
     return answer_to
@@ -115,15 +114,15 @@ def test_ties_can_lower_p_below_the_attainable_one(answer):
 def test_significantly_better_with_worse_mean_is_reported(table_of):
     samples = {"a": [0.90 + i / 1000 for i in range(9)] + [0.05], "b": [0.85] * 9 + [0.86]}
     table = table_of({"A": samples})
-    said = " ".join(compare_sources(table).context.answer)
+    said = " ".join(compare(table).context.answer)
     assert "a is better than b on A (p < .05)" in said
     by_ranks = "Significantly better by ranks but with the worse mean, because of outliers: "
     assert f"{by_ranks}a over b on A." in said
     table["score"] = -table["score"]
-    said = " ".join(compare_sources(table, lower_is_better="A").context.answer)
+    said = " ".join(compare(table, lower_is_better="A").context.answer)
     assert by_ranks in said
     table.loc[9, "score"] = -0.91
-    said = " ".join(compare_sources(table, lower_is_better="A").context.answer)
+    said = " ".join(compare(table, lower_is_better="A").context.answer)
     assert by_ranks not in said
 
 
@@ -180,7 +179,7 @@ def test_design_sentence_needs_all_methods_on_each_task(answer_of):
 def test_with_a_control_other_pairs_are_not_mentioned(table_of):
     """Without a control, b and c would differ significantly."""
     scores = {"base": [4, 5, 5.5, 6, 6.5], "b": [5.1, 6.1, 7, 8, 9], "c": [1, 2, 3, 4.5, 4.9]}
-    said = compare_sources(table_of({"T": scores}), control="base").context.answer
+    said = compare(table_of({"T": scores}), control="base").context.answer
     assert "No method differs significantly from base with 5 seeds on T." in said
     assert not any("two methods" in sentence for sentence in said)
 
@@ -188,7 +187,7 @@ def test_with_a_control_other_pairs_are_not_mentioned(table_of):
 def test_significant_pairs_over_all_tasks_are_named(table_of):
     samples = {f"m{i}": [i / 100 + seed / 1000 for seed in range(5)] for i in range(9)}
     table = table_of(dict.fromkeys(("t0", "t1", "t2"), samples))
-    report = compare_sources(table)
+    report = compare(table)
     assert "from m8, the method with the best mean, positive: better" in report.markdown()
     assert "differ only in location, by the same shift on every task." in report.markdown()
     first, second, *_ = report.context.answer
@@ -198,7 +197,7 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
     assert second.startswith(
         "With 5 seeds and 9 methods, no difference can be significant on any task "
     )
-    against = compare_sources(table, control="m0").context.answer[0]
+    against = compare(table, control="m0").context.answer[0]
     assert against.startswith("Over the 3 tasks together (Stratified Steel, p < .05): m1 better")
 
 
@@ -268,7 +267,7 @@ def test_answer_with_too_few_runs(answer, suite, there, expected):
     ],
 )
 def test_one_seed_on_several_tasks_has_a_test_over_tasks(table_of, tasks, found):
-    report = compare_sources(table_of({f"T{i}": {"a": [0.1], "b": [0.2]} for i in range(tasks)}))
+    report = compare(table_of({f"T{i}": {"a": [0.1], "b": [0.2]} for i in range(tasks)}))
     assert report.context.answer[0] == (
         f"Over the {tasks} tasks together (Stratified Steel-Dwass{found}."
     )
@@ -332,7 +331,7 @@ def test_names_of_tasks_are_not_changed(table_of):
     }
     scores = Scores(table_of({"company": samples}), [*"abcde"], ["company"], 9)
     assert "10 of 10 pairs of methods differ significantly on company." in [
-        *on_tests(scores, compare(scores))
+        *on_tests(scores, compare_methods(scores))
     ]
 
 

@@ -9,11 +9,10 @@ import pytest
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.report import compare as compare_sources
-from relation_tf.report import make_report
+from relation_tf.report import compare, make_report
 from relation_tf.report.comparisons import (
     all_pvalues,
-    compare,
+    compare_methods,
     letters_of,
     summarize,
     wins,
@@ -47,7 +46,7 @@ def test_summary_has_the_score_and_each_metric(suite_of, fabricate):
 
 def test_pvalues_equal_steel_dwass_of_the_samples(suite_of, fabricate):
     results = read_results(fabricate(suite_of(), noisy))
-    comparisons = compare(Scores.of(results))
+    comparisons = compare_methods(Scores.of(results))
     assert list(comparisons) == ["CoLA", "MRPC", MEAN_OF_TASKS]
     table = all_pvalues(comparisons)
     for task in comparisons:
@@ -136,7 +135,7 @@ def test_letters_need_a_significant_pair(suite_of, fabricate):
     def score(config, task, metric):
         return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
 
-    comparisons = compare(Scores.of(read_results(fabricate(suite_of(method=TWO), score))))
+    comparisons = compare_methods(Scores.of(read_results(fabricate(suite_of(method=TWO), score))))
     cola = letters_of([comparisons["CoLA"]])
     assert set(cola) == {"baseline", "relation"}
     assert cola["baseline"] != cola["relation"]
@@ -147,7 +146,7 @@ def test_letters_need_a_significant_pair(suite_of, fabricate):
 
 def test_more_groups_than_letters_have_none(table_of):
     levels = {f"m{number}": [number + seed / 100 for seed in range(3)] for number in range(54)}
-    report = compare_sources(table_of({"T": levels}), test="welch")
+    report = compare(table_of({"T": levels}), test="welch")
     assert report.context.too_many_groups == ["T"]
     page = report.markdown()
     assert "No letters: more groups of methods than letters (T: pvalues.csv)." in page
@@ -159,7 +158,7 @@ def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
         return noisy(config, *args) if config.method != "linear" or config.seed == 1 else None
 
     results = read_results(fabricate(suite_of(tasks=["CoLA"]), score))
-    comparison = compare(Scores.of(results))["CoLA"]
+    comparison = compare_methods(Scores.of(results))["CoLA"]
     assert {name: len(values) for name, values in comparison.samples.items()} == {
         "attention": 5, "linear": 1, "relation": 5, "baseline": 5
     }  # fmt: skip
@@ -203,14 +202,14 @@ def test_mnli_counts_as_one_task(suite_of, fabricate):
 
     tasks = ["CoLA", "MNLI", "RTE"]
     scores = Scores.of(read_results(fabricate(suite_of(tasks=tasks), score)))
-    comparisons = compare(scores)
+    comparisons = compare_methods(scores)
     counted = wins(scores, comparisons)
     # Wins use the test of the matched set, where all methods differ.
     assert (counted[["wins", "ties", "losses"]].sum(axis=1) == 3).all()
     assert comparisons["MNLI-m"].pairs()["significant"].all()
     assert (counted[["wins", "losses"]].sum(axis=1) >= 1).all()
     alone = Scores.of(read_results(fabricate(suite_of(tasks=["MNLI"]), score, name="alone")))
-    assert wins(alone, compare(alone)) is None
+    assert wins(alone, compare_methods(alone)) is None
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_columns_are_dev_sets_and_the_average(suite_of, fabricate, tasks, column
 def test_a_warning_names_tasks_with_unequal_spread(table_of, test, warned):
     even, wide = [0.1, 0.2, 0.3, 0.4], [0.0, 0.2, 0.4, 0.6]
     rows = {"RTE": {"a": even, "b": [x / 4 for x in even]}, "MRPC": {"a": even, "b": wide}}
-    found = compare_sources(table_of(rows), test=test).context.warnings
+    found = compare(table_of(rows), test=test).context.warnings
     assert (
         found
         == [
@@ -243,7 +242,7 @@ def test_a_warning_names_tasks_with_unequal_spread(table_of, test, warned):
 
 def test_marks_have_the_sign_of_the_difference(table_of):
     scores = {"a": [1.0, 2, 3, 4, 5], "b": [11.0, 12, 13, 14, 15]}
-    report = compare_sources(table_of({"acc": scores, "loss": scores}), lower_is_better="loss")
+    report = compare(table_of({"acc": scores, "loss": scores}), lower_is_better="loss")
     (row,) = (line for line in report.markdown().splitlines() if line.startswith("| a | b | ▲"))
     assert row.count("▲ **.008** (+10") == 2
     assert ": lower (better for loss)." in report.latex()
@@ -294,16 +293,16 @@ def test_differences_are_scaled_by_task():
 def test_only_a_declared_test_was_fixed_before_the_runs(suite_of, fabricate):
     fixed = "The test was fixed before the runs: "
     folder = fabricate(suite_of(test="welch"), separated)
-    for report in (make_report(folder), compare_sources(folder)):
+    for report in (make_report(folder), compare(folder)):
         assert f"{fixed}Welch's test with Holm" in report.markdown()
     for option in ({"alpha": 0.01}, {"test": "steel-dwass"}, {"control": "baseline"}):
-        assert fixed not in compare_sources(folder, **option).markdown()
+        assert fixed not in compare(folder, **option).markdown()
 
 
 def test_the_default_test_was_not_declared(suite_of, fabricate):
     folder = fabricate(suite_of(), separated)
     assert "The test was fixed" not in make_report(folder).markdown()
-    assert "The test was fixed" not in compare_sources(folder, test="welch").markdown()
+    assert "The test was fixed" not in compare(folder, test="welch").markdown()
 
 
 def test_a_test_at_another_level_is_refused(table_of, isolated):
@@ -315,12 +314,12 @@ def test_a_test_at_another_level_is_refused(table_of, isolated):
 
     table = table_of({"MR": {"a": [0.1, 0.2, 0.3], "b": [0.4, 0.5, 0.6]}})
     with pytest.raises(SuiteError, match=r"must return a result at the level alpha = 0\.05"):
-        compare_sources(table, test="at-one-percent").markdown()
+        compare(table, test="at-one-percent").markdown()
 
 
 def test_a_control_can_be_a_number(table_of):
     table = table_of({"MR": {"64": [0.1, 0.2, 0.3], "128": [0.4, 0.5, 0.6]}})
-    report = compare_sources(table.assign(method=table["method"].astype(int)), control=64)
+    report = compare(table.assign(method=table["method"].astype(int)), control=64)
     assert report.context.scores.control == "64"
     for chosen in ([64], np.array(["64"]), pd.Index([64])):
-        assert compare_sources(table, control=chosen).context.scores.control == "64"
+        assert compare(table, control=chosen).context.scores.control == "64"

@@ -7,7 +7,7 @@ import pytest
 
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Paragraph, Table
-from relation_tf.report.comparisons import compare as compare_tasks
+from relation_tf.report.comparisons import compare_methods
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import leading, standings
 
@@ -144,7 +144,7 @@ def test_a_network_is_ranked_where_lower_is_better(table_of):
 def test_methods_without_scores_are_not_counted(table_of):
     table = table_of({"x": {"a": LOW, "b": MIDDLE, "c": HIGH}})
     scores = Scores(table, ["a", "b", "c", "d"], ["x"], 5)
-    assert "better than both other methods" in leading(scores, None, compare_tasks(scores))
+    assert "better than both other methods" in leading(scores, None, compare_methods(scores))
 
 
 def test_means_that_differ_by_rounding_share_a_rank():

@@ -26,7 +26,7 @@ from relation_tf.report.blocks import (
     spread,
     table_by_task,
 )
-from relation_tf.report.comparisons import all_pvalues, compare, rows_of
+from relation_tf.report.comparisons import all_pvalues, compare_methods, rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.runs import cost_conditions
 from relation_tf.report.scores import Scores
@@ -229,7 +229,7 @@ def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]
         lower_is_better=frozenset(there),
         alpha=suite.alpha,
     )
-    return compare(scores)
+    return compare_methods(scores)
 
 
 def _sentences(means: pd.DataFrame, results: Results) -> Iterator[str]:
