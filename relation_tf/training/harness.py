@@ -5,6 +5,7 @@ Imports lm_eval, which is in the extra `harness`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -162,8 +163,7 @@ class _Continuation:
         for name in given:
             if name not in _GENERATION:
                 raise UnknownNameError("generation option", name, _GENERATION)
-        # Generated text is in lower case.
-        self._stops = [str(stop).lower() for stop in given["until"] if stop]
+        self._stops = [_stop_pattern(str(stop)) for stop in given["until"] if stop]
         drawn = {name: given[name] for name in ("temperature", "top_k", "top_p")
                  if given["do_sample"] and name in given}  # fmt: skip
         self._settings = GenerationSettings(
@@ -178,10 +178,19 @@ class _Continuation:
         self.ids.append(token)
         self._generated += 1
         self.text += spaced(words[token])
-        found = [self.text.find(stop) for stop in self._stops if stop in self.text]
+        found = [match.start() for stop in self._stops if (match := stop.search(self.text))]
         if found:
             self.text = self.text[: min(found)]
         self.is_complete = bool(found) or self._generated == self._settings.tokens
+
+
+def _stop_pattern(stop: str) -> re.Pattern[str]:
+    """Return a pattern of a stop sequence in generated text.
+
+    That text is in lower case, with spaces next to most punctuation marks.
+    """
+    parts = re.findall(r"[^\W_]+|\s+|[^\s]", stop.lower())
+    return re.compile(" ?".join(map(re.escape, parts)))
 
 
 def run_lm_eval(arguments: Sequence[str]) -> None:

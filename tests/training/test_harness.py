@@ -29,7 +29,7 @@ from relation_tf.training import (
     load_pretrained,
 )
 from relation_tf.training.generation import make_language_model
-from relation_tf.training.harness import PretrainedLM, run_lm_eval
+from relation_tf.training.harness import PretrainedLM, _stop_pattern, run_lm_eval
 from relation_tf.training.scoring import windows
 from tests.training.test_generation import LENGTH, MECHANISMS, PROMPT, write_folder
 from tests.training.test_scoring import log_softmax, naive_score
@@ -227,6 +227,26 @@ def test_text_ends_before_the_first_stop_sequence(folder):
     # Generated text is in lower case.
     options = {"max_gen_toks": 8, "until": ["?x?", stop.upper()]}
     assert lm.generate_until(asked((PROMPT, options))) == [before]
+
+
+@pytest.mark.parametrize(
+    ("stop", "text", "found"),
+    [
+        ("###", " a # # # b", 3),
+        ("Q:", " a? q : b", 4),
+        ("</s>", " a < / s > b", 3),
+        (" other", " another other", 8),
+        ("...", " a...", 2),
+        ("it's", " it ' s", 1),
+        ("end_of", " end _ of", 1),
+        ("\n\n", " a b", None),
+        ("\nQ:", " a q : b", None),
+        ("##", " a # b #", None),
+    ],
+)
+def test_a_stop_sequence_matches_generated_text(stop, text, found):
+    match = _stop_pattern(stop).search(text)
+    assert (match and match.start()) == found
 
 
 def test_drawn_text_depends_on_the_request_only(folder):
