@@ -24,7 +24,7 @@ from matplotlib.ticker import (
 from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
 
 _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.7, 0.45  # of a panel, in inches
 _MANY_METHODS, _TALL = 12, 3.7  # height of a panel in which the points of many methods lie close
 _NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most names that fit
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,15 @@ def test_a_range_of_scores_is_dotted():
     )
     lines = axes_of(trade_offs.score_picture("score", "Scores.", [panel], look)).lines
     assert [[*line.get_ydata()] for line in lines if line.get_linestyle() == ":"] == [[2.0, 9.5]]
+
+
+def test_the_label_next_to_wide_numbers_is_whole():
+    points = [Point("a", [3.0], 99.6, 0.9), Point("b", [2.0], 100.0, 0.0)]
+    panel = score_panel("CoLA", points, (), "KiB", "points", styles(["a", "b"]))
+    (svg,) = trade_offs.score_picture("score", "Scores.", [panel], styles(["a", "b"])).inline
+    assert re.search(r">\d{2,3}\.\d+<", svg)
+    (middle,) = re.findall(r'font-size:9px[^>]* x="([\d.]+)"[^>]*>points<', svg)
+    assert float(middle) > 9 / 2  # of a rotated line of 9 points
 
 
 def test_cost_has_its_range_over_runs():
