@@ -21,6 +21,7 @@ def means(study: str) -> pd.DataFrame:
 
 diagnostic, documents = means("diagnostics-small"), means("modern-documents")
 tasks = pd.read_csv(RESULTS / "diagnostics-small" / "capabilities.csv")["task"].unique()
+# The baseline does not read the text of a document.
 methods = [m for m in diagnostic.index.intersection(documents.index) if m != "baseline"]
 tasks = [task for task in tasks if 100 * np.ptp(diagnostic.loc[methods, task]) >= LEAST_RANGE]
 rows = [
