@@ -143,7 +143,8 @@ class TokenMixer(WeightedLayer):
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the equation: `(batch, queries, units)` from `query` and `value`.
 
-        Masked tokens of `query` and `value` are already zero.
+        Masked tokens of `query` and `value` are already zero. A layer that overrides `mix_masked`
+        does not need this method.
         """
         raise NotImplementedError
 
