@@ -182,6 +182,24 @@ class Vocabulary:
         """Id of each word."""
         return self._tokenizer.get_vocab()
 
+    def split(self, text: str) -> list[str]:
+        """Return the words and punctuation marks of a text, normalized, before words become pieces.
+
+        Example:
+            >>> Vocabulary.train(["a"], tokens="wordpiece").split("É: ##")
+            ['e', ':', '#', '#']
+
+        Raises:
+            ValueError: If the vocabulary is of bytes.
+        """
+        if self.kind == "byte":
+            raise ValueError("a vocabulary of bytes has no words")
+        normalizer, split = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
+        normalized = text if normalizer is None else normalizer.normalize_str(text)
+        if split is None:
+            return [normalized]
+        return [part for part, _ in split.pre_tokenize_str(normalized)]
+
     def encode(self, texts: Iterable[str], max_length: int | None = None) -> Ragged:
         """Encode texts.
 

@@ -22,6 +22,7 @@ from tqdm import tqdm
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, UnknownNameError, without_breaks
 from relation_tf.files import expand_home
+from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training.generation import choose_token, read_encoder, spaced, special_ids
 from relation_tf.training.generation_settings import GenerationSettings
 from relation_tf.training.scoring import Scorer
@@ -119,7 +120,7 @@ class PretrainedLM(LM):
             SuiteError: If a generation option of the task is not supported.
         """
         texts = [
-            _Continuation(self._encode(context), options, number)
+            _Continuation(self._encode(context), options, self._vocabulary, number)
             for number, (context, options) in enumerate(request.args for request in requests)
         ]
         size = self._scorer.batch_size
@@ -155,15 +156,18 @@ class _Continuation:
     Args:
         ids: Ids of the context.
         options: Generation options of the task.
+        vocabulary: The vocabulary of the ids.
         number: Number of the request; each has its own random draws.
     """
 
-    def __init__(self, ids: list[int], options: Mapping[str, Any], number: int) -> None:
+    def __init__(
+        self, ids: list[int], options: Mapping[str, Any], vocabulary: Vocabulary, number: int
+    ) -> None:
         given = normalize_gen_kwargs(dict(options), _TOKENS)
         for name in given:
             if name not in _GENERATION:
                 raise UnknownNameError("generation option", name, _GENERATION)
-        self._stops = [_stop_pattern(str(stop)) for stop in given["until"] if stop]
+        self._stops = [_stop_pattern(str(stop), vocabulary) for stop in given["until"] if stop]
         drawn = {name: given[name] for name in ("temperature", "top_k", "top_p")
                  if given["do_sample"] and name in given}  # fmt: skip
         self._settings = GenerationSettings(
@@ -184,12 +188,14 @@ class _Continuation:
         self.is_complete = bool(found) or self._generated == self._settings.tokens
 
 
-def _stop_pattern(stop: str) -> re.Pattern[str]:
+def _stop_pattern(stop: str, vocabulary: Vocabulary) -> re.Pattern[str]:
     """Return a pattern of a stop sequence in generated text.
 
-    That text is in lower case, with spaces next to most punctuation marks.
+    That text is normalized, with spaces next to most punctuation marks.
     """
-    parts = re.findall(r"[^\W_]+|\s+|[^\s]", stop.lower())
+    parts: list[str] = []
+    for part in re.findall(r"\s+|\S+", stop):
+        parts += [part] if part.isspace() else vocabulary.split(part)
     return re.compile(" ?".join(map(re.escape, parts)))
 
 

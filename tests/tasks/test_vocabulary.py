@@ -306,3 +306,11 @@ def test_other_vocabularies_are_refused(tmp_path, change, said):
     with pytest.raises(DataError) as error:
         Vocabulary.read(path)
     assert str(error.value) == f"{path}: expected a vocabulary: {said}"
+
+
+def test_split_gives_the_normalized_words():
+    pieces = Vocabulary.train(["a"], tokens="wordpiece")
+    assert pieces.split(" It's É_x ") == ["it", "'", "s", "e", "_", "x"]
+    assert Vocabulary.train(["a"], spaced=True).split("It's É") == ["it's", "é"]
+    with pytest.raises(ValueError, match="a vocabulary of bytes has no words"):
+        Vocabulary.train([], tokens="byte").split("a")

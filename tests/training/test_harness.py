@@ -22,6 +22,7 @@ from lm_eval.utils import get_rolling_token_windows
 from relation_tf.bench import pretrain
 from relation_tf.errors import OptionError, RelationError, SuiteError
 from relation_tf.tasks.plain_text import read_plain_text
+from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training import (
     GenerationSettings,
     PretrainingSettings,
@@ -239,13 +240,15 @@ def test_text_ends_before_the_first_stop_sequence(folder):
         ("...", " a...", 2),
         ("it's", " it ' s", 1),
         ("end_of", " end _ of", 1),
+        ("É:", " a e :", 3),
         ("\n\n", " a b", None),
         ("\nQ:", " a q : b", None),
         ("##", " a # b #", None),
     ],
 )
 def test_a_stop_sequence_matches_generated_text(stop, text, found):
-    match = _stop_pattern(stop).search(text)
+    vocabulary = Vocabulary.train(["a b"], tokens="wordpiece")
+    match = _stop_pattern(stop, vocabulary).search(text)
     assert (match and match.start()) == found
 
 
