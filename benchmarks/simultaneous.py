@@ -1,125 +1,151 @@
-"""`python -m benchmarks.simultaneous`: error and coverage of the rank tests, by simulation."""
+"""`python -m benchmarks.simultaneous`: error rates of all tests and verdicts, by simulation.
+
+All methods have equal means, so each significant pair, and each verdict *better* or *worse*, is an
+error. A test of the table of errors starts with 2,000 simulated comparisons; where more than .05
+plus two standard errors are wrong, it continues to 10,000.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple, TypeAlias
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from relation_tf.files import align
-from relation_tf.stats import steel, steel_dwass
+from relation_tf.registry import PROCEDURES
+from relation_tf.stats import non_inferiority
 
-Scores: TypeAlias = NDArray[np.float64]
-Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, int]], Scores]
+Scores: TypeAlias = NDArray[np.float64]  # (tasks, methods, seeds)
+Samples: TypeAlias = dict[int, dict[int, Scores]]
+Generator: TypeAlias = np.random.Generator
 
-PERMUTATIONS = 20_000  # samples with ties need their own ones
-
-
-def _normal(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return generator.normal(size=shape)
-
-
-def _log_normal(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return np.exp(generator.normal(size=shape))
+LEVEL = 0.05
+SIMULATIONS = (2_000, 10_000)
+PERMUTATIONS = 2_000  # samples with ties need their own ones
+TASKS, METHODS, SEEDS = (1, 3, 8), (2, 4, 8), (3, 5, 10)
 
 
-def _of_rows(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return generator.binomial(71, 0.7, shape).astype(float)
+def _normal(generator: Generator, shape: tuple[int, ...], first: float = 1.0) -> Scores:
+    """Return normal scores; `first` is the SD of the first method, the control."""
+    scale = np.where(np.arange(shape[1]) == 0, first, 1.0)
+    return generator.normal(size=shape) * scale[:, None]
 
 
-def _rounded(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return generator.normal(size=shape).round()
+DRAWS: Mapping[str, Callable[[Generator, tuple[int, ...]], Scores]] = {
+    "normal": _normal,
+    "t, 2 degrees": lambda generator, shape: generator.standard_t(2, shape),
+    "log-normal": lambda generator, shape: np.exp(generator.normal(size=shape)),
+    "ties (rounded to SD)": lambda generator, shape: generator.normal(size=shape).round(),
+    "first SD x 5": lambda generator, shape: _normal(generator, shape, 5.0),
+    "first SD / 5": lambda generator, shape: _normal(generator, shape, 0.2),
+}
 
 
-def _collapsing(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return np.where(generator.random(shape) < 0.2, -10.0, generator.normal(size=shape))
+def any_verdict(samples: Samples) -> bool:
+    """Return True if any method is better or worse than the first one."""
+    found = non_inferiority(samples, 0, 0.0).table
+    return bool(((found["low"] > 0) | (found["high"] < 0)).any())
 
 
-def _one_wide(generator: np.random.Generator, shape: tuple[int, int]) -> Scores:
-    return generator.normal(size=shape) * np.where(np.arange(shape[0]) == 0, 10, 1)[:, None]
-
-
-CASES: Sequence[tuple[str, Draw, int, int, dict[str, Any]]] = (
-    ("normal", _normal, 4, 5, {}),
-    ("normal, shifted by 0, 1, 2, 3 SD", _normal, 4, 5, {"step": 1.0}),
-    ("normal, against a control", _normal, 4, 5, {"control": 0}),
-    ("normal", _normal, 2, 10, {}),
-    ("log-normal", _log_normal, 4, 5, {}),
-    ("71 rows (ties)", _of_rows, 4, 5, {}),
-    ("rounded to whole SD (ties)", _rounded, 4, 5, {}),
-    ("one run in five collapses", _collapsing, 4, 5, {}),
-    ("one SD ten times the others", _one_wide, 4, 5, {}),
-)
-
-
-class Simulated(NamedTuple):
-    """Shares over the repetitions of a simulation.
-
-    Attributes:
-        error: Share with one or more significant pairs of equal methods.
-        missed: Share with one or more intervals that do not contain the true shift.
-        contradictions: Share with an interval that excludes 0 for a pair that is not significant.
-    """
-
-    error: float
-    missed: float
-    contradictions: float
-
-
-def simulate(
-    draw: Draw,
-    num_methods: int,
-    num_seeds: int,
-    *,
-    step: float = 0.0,
-    control: int | None = None,
-    repetitions: int = 500,
-    seed: int = 0,
-) -> Simulated:
-    """Simulate tests of methods whose scores differ by shifts only.
+def any_significant(name: str, samples: Samples) -> bool:
+    """Return True if a registered procedure finds any difference.
 
     Args:
-        draw: Function of a generator and a shape that returns scores before shifting.
-        num_methods: Number of methods.
-        num_seeds: Number of scores per method.
-        step: Shift of each method from the one before.
-        control: Number of the method that the others are compared with; None for all pairs.
-        repetitions: Number of simulated tests.
+        name: Name of the procedure; one with a control has the first method as control.
+        samples: Scores by task and method.
+    """
+    procedure = PROCEDURES.find(name)
+    options: dict[str, Any] = {"alpha": LEVEL}
+    if procedure.against_control:
+        options["control"] = 0
+    if "permutations" in inspect.signature(procedure.function).parameters:
+        options["permutations"] = PERMUTATIONS
+    found = procedure.function(
+        samples if procedure.compares == "over-tasks" else samples[0], **options
+    )
+    return bool(np.any(np.triu(found.significant, 1) if _is_square(found) else found.significant))
+
+
+def _is_square(found: Any) -> bool:
+    return np.ndim(found.significant) == 2
+
+
+def procedures(num_tasks: int, num_methods: int) -> Iterator[tuple[str, Callable[..., bool]]]:
+    """Yield all tests of a design, and the verdicts."""
+    for name in PROCEDURES:
+        known = PROCEDURES[name]
+        if (known.compares == "over-tasks") == (
+            num_tasks > 1
+        ) and known.least_methods <= num_methods:
+            yield name, lambda samples, name=name: any_significant(name, samples)
+    yield "verdicts", any_verdict
+
+
+def error(
+    test: Callable[[Samples], bool],
+    draw: Callable[[Generator, tuple[int, ...]], Scores],
+    shape: tuple[int, int, int],
+    seed: int = 0,
+) -> tuple[int, float]:
+    """Return the number of simulated comparisons and the share of wrong ones.
+
+    Args:
+        test: Function of scores by task and method that returns True for a wrong result.
+        draw: Function of a generator and a shape that returns scores.
+        shape: Numbers of tasks, methods and seeds.
         seed: Seed of the scores.
     """
-    generator, found = np.random.default_rng(seed), []
-    test = steel_dwass if control is None else functools.partial(steel, control=control)
-    for _ in range(repetitions):
-        scores = draw(generator, (num_methods, num_seeds)) + step * np.arange(num_methods)[:, None]
-        result = test(dict(enumerate(scores)), permutations=PERMUTATIONS)
-        pairs, intervals = result.pairs(), result.confidence_interval()
-        true = step * (pairs["b"] - pairs["a"]).to_numpy(dtype=float)
-        low, high = intervals["low"].to_numpy(), intervals["high"].to_numpy()
-        significant = pairs["significant"].to_numpy()
-        found.append(
-            (
-                (significant & (true == 0)).any(),
-                ((low > true) | (high < true)).any(),
-                (((low > 0) | (high < 0)) & ~significant).any(),
-            )
-        )
-    return Simulated(*np.mean(found, axis=0).tolist())
+    generator, wrong, number = np.random.default_rng(seed), 0, 0
+    for number in SIMULATIONS:
+        done = 0 if number == SIMULATIONS[0] else SIMULATIONS[0]
+        for _ in range(number - done):
+            scores = draw(generator, shape)
+            wrong += test({task: dict(enumerate(own)) for task, own in enumerate(scores)})
+        if not is_above_level(number, wrong / number):
+            break
+    return number, wrong / number
+
+
+def is_above_level(simulations: int, share: float) -> bool:
+    """Return True if a share of errors is above the level plus two standard errors."""
+    return share > LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / simulations)
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the largest error over numbers of methods, `!` where one is above the level."""
+    rows = rows.assign(
+        design=rows["tasks"].map(lambda tasks: "one task" if tasks == 1 else "3 or 8 tasks"),
+        above=[*map(is_above_level, rows["simulations"], rows["error"])],
+    )
+    groups = rows.groupby(["design", "procedure", "scores", "seeds"], sort=False)
+    cells = groups["error"].max().map("{:.3f}".format).str.removeprefix("0")
+    cells += np.where(groups["above"].any(), " !", "")
+    return cells.unstack("scores", sort=False).reset_index()
 
 
 def main(
-    repetitions: Annotated[int, typer.Option(help="Simulated tests per row.")] = 500,
+    out: Annotated[Path, typer.Option(help="CSV of all errors; finished rows are kept.")],
+    tasks: Annotated[int | None, typer.Option(help="Only this number of tasks.")] = None,
 ) -> None:
-    """Print a table of all cases."""
-    lines = [["scores", "methods x seeds", "error", "missed", "contradictions"]]
-    for name, draw, num_methods, num_seeds, options in CASES:
-        each = simulate(draw, num_methods, num_seeds, repetitions=repetitions, **options)
-        shares = [f"{share:.3f}" for share in each]
-        lines.append([name, f"{num_methods} x {num_seeds}", *shares])
-    typer.echo("\n".join(align(lines)))
+    """Simulate all designs, one CSV row each, and print the largest errors."""
+    columns = ["tasks", "methods", "seeds", "scores", "procedure", "simulations", "error"]
+    rows = pd.read_csv(out).to_numpy().tolist() if out.exists() else []
+    done = {tuple(row[:5]) for row in rows}
+    for shape in itertools.product(TASKS if tasks is None else [tasks], METHODS, SEEDS):
+        for (name, test), (scores, draw) in itertools.product(
+            procedures(*shape[:2]), DRAWS.items()
+        ):
+            if (*shape, scores, name) not in done:
+                rows.append([*shape, scores, name, *error(test, draw, shape)])
+                pd.DataFrame(rows, columns=columns).to_csv(out, index=False, float_format="%.4f")
+    typer.echo(summary(pd.DataFrame(rows, columns=columns)).to_string(index=False))
 
 
 if __name__ == "__main__":

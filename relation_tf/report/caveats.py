@@ -14,7 +14,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.reliability import trained_networks
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
-from relation_tf.report.verdicts import NOT_VARYING, Verdicts, by_method
+from relation_tf.report.verdicts import Verdicts, by_method
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.presentation import capital, count, two_digits
 from relation_tf.stats.spread import scaled_residuals, unequal_spread
@@ -32,9 +32,9 @@ def caveats(
 ) -> list[str]:
     """Return up to four sentences that limit the headline.
 
-    The first names verdicts on the mean that the test of pairs does not give. The verdict "no
-    worse" allows for a margin, which the test does not know, and the table of verdicts names
-    withheld ones: both are left out.
+    The first names verdicts on the mean that the test of pairs does not give, and which of the two
+    to quote. The verdict "no worse", which allows for a margin that the test does not know, is left
+    out.
 
     The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
@@ -86,7 +86,7 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
     }
     unlike: dict[str, list[str]] = {}
     for name, row in by_method(verdicts.mean).items():
-        if name in pairs and row.verdict in _COMPARABLE and row.reason in ("", NOT_VARYING):
+        if name in pairs and row.verdict in _COMPARABLE:
             found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
             if found != row.verdict:
                 unlike.setdefault(found, []).append(name)
@@ -104,10 +104,16 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
         found = f"disagrees: {'; '.join(said)}"
         if tests.lacking and tests.pairs["better"].isna().all():
             found = f"cannot confirm this: with so few {tests.lacking}, it cannot be significant"
-        yield (
-            f"The test {where} ({tests.how}) {found}. Quote the verdicts only if you chose "
-            f"{reference} as reference before the runs."
-        )
+        yield (f"The test {where} ({tests.how}) {found}. {_to_quote(reference, scores)}")
+
+
+def _to_quote(reference: str, scores: Scores) -> str:
+    if scores.reference_declared:
+        return f"Quote the verdicts: the suite declared {reference} as reference before the runs."
+    return (
+        f"Quote the verdicts if you chose {reference} as reference before the runs, otherwise the "
+        "test."
+    )
 
 
 def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> Iterator[str]:

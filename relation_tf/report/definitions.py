@@ -21,13 +21,14 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         f"Difference: {_subtraction(scores, verdicts)}{scores.in_unit}{mean}, positive if the "
         "method is better."
     )
-    yield "Its interval gives the verdict. Better: the whole interval is above 0."
+    yield f"Its interval, {_interval(scores.alpha, len(verdicts.methods))}, decides the verdict."
+    yield "Better: the whole interval is above 0."
     if scores.margin:
         margin = margin_in_words(scores.margin, scores)
         own = own_margins(scores, verdicts)
         yield (
-            f"No worse: the whole interval is above −{margin} (the margin{own}), "
-            "even if all of it is below 0."
+            f"No worse: the whole interval is above −{margin} (the margin{own}). If it is also "
+            "below 0, the method is lower, but within the margin."
         )
         yield (
             f"Worse: the whole interval is below 0, and it reaches −{margin} or lower. Worse "
@@ -36,7 +37,6 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     else:
         yield "Worse: the whole interval is below 0."
     yield "Inconclusive: every other case, such as methods with failed runs."
-    yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
     if len(verdicts.tasks) > 1 and not scores.alike:
         differ = "probably differ" if scores.unit_remark else "or directions differ"
         yield f"There is no mean over tasks, because their units {differ}."
@@ -53,16 +53,12 @@ def caption(
         differences: If True, the table shows differences.
         costs: If True, the table shows time and memory.
     """
-    number, tasks = max(1, len(verdicts.methods)), len(verdicts.averaged)
-    corrected = f", Bonferroni correction for {number} methods" if number > 1 else ""
-    interval = (
-        f"{_coverage(scores.alpha, number)} Welch interval (one-sided tests at "
-        f"{_level(scores.alpha)}{corrected})"
-    )
-    what = f"from the {interval} of each difference"
+    tasks = len(verdicts.averaged)
+    interval = _interval(scores.alpha, len(verdicts.methods))
+    what = f"from each difference with its interval ({interval})"
     if differences:
         mean = f", mean of {tasks} tasks" if tasks > 1 else ""
-        what = f"difference{scores.in_unit}{mean} (positive: better) with its {interval}"
+        what = f"difference{scores.in_unit}{mean} (positive: better) with its interval ({interval})"
     no_worse = beyond = ""
     if scores.margin:
         margin = f"−{margin_in_words(scores.margin, scores)}"
@@ -84,20 +80,10 @@ def _subtraction(scores: Scores, verdicts: Verdicts) -> str:
     return f"method minus {verdicts.reference}{opposite}"
 
 
-def _level_and_coverage(alpha: float, number: int) -> str:
-    """Describe the level of the verdicts and the coverage of their intervals."""
-    level, coverage = _level(alpha), _coverage(alpha, number)
-    if number == 1:
-        return f"The test is one-sided at {level}, so its Welch interval has {coverage} coverage."
-    return (
-        f"Bonferroni correction for {number} methods: each is tested one-sided at {level} / "
-        f"{number} = {_level(alpha / number)}, so its Welch interval has {coverage} coverage."
-    )
-
-
-def _level(alpha: float) -> str:
-    return f"{alpha:.3g}".removeprefix("0")
-
-
-def _coverage(alpha: float, number: int) -> str:
-    return f"{100 * (1 - 2 * alpha / number):.1f} %"
+def _interval(alpha: float, methods: int) -> str:
+    """Describe the intervals and their coverage."""
+    together = f"two-sided {100 * (1 - alpha):g} % by Welch"
+    if methods < 2:
+        return together
+    each = f"{100 * (1 - alpha / methods):.1f} %"
+    return f"{together} for all {methods} methods together (Bonferroni: {each} each)"

@@ -150,13 +150,15 @@ def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
     judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
     level, control, test, over_tasks = tests.pop() if len(tests) == 1 else (_LEVEL, *[None] * 3)
-    reference, margin, margins = judged.pop() if len(judged) == 1 else (None, None, ())
+    judged_alike = len(judged) == 1
+    reference, margin, margins = judged.pop() if judged_alike else (None, None, ())
     return {
         "alpha": level,
         "control": control,
         "test": test,
         "test_over_tasks": over_tasks,
         "reference": reference,
+        "reference_declared": judged_alike and len(suites) == len(sources),
         "margin": margin,
         "margins": dict(margins),
     }

@@ -228,7 +228,7 @@ def with_margin(
             "must have a value for the other tasks, too, such as --margin 1 --margin "
             f"{quote_words(f'{next(iter(margins))}=0.5')}",
         )
-    scores = replace(scores, margin=margin, margins=margins)
+    scores = replace(scores, margin=margin, margins=margins, reference_declared=False)
     for given in (margin, *margins.values()):
         if not 0 < given < math.inf:
             raise OptionError("margin", f"must be above 0. Received: {given:g}")
@@ -322,7 +322,7 @@ def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Ch
             )
         families.append(family.judged(mechanisms, **{key: found.pop()}))
     changed: dict[str, Any] = {"families": families, key: in_words(names)}
-    return replace(scores, **changed)
+    return replace(scores, reference_declared=False, **changed)
 
 
 def _listed(chosen: Chosen) -> list[str]:

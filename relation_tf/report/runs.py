@@ -167,8 +167,9 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
         Columns `seconds_epoch` and `memory_mib` (geometric means over tasks of the median and of
         the peak over seeds, see `memory_of`, so that a ratio is the mean ratio),
         `without_embedding` (parameters, median), `of_process` (the memory includes earlier runs of
-        the process), `above_base` (it is that above the process before its first run) and `slowed`
-        (`load_warnings` has a warning), by method; empty without a common task.
+        the process), `above_base` (it is that above the process before its first run) and `alone`
+        (the runs are known to have had the processor for themselves), by method; empty without a
+        common task.
     """
     done = runs[runs["status"] == "done"] if len(runs) else runs
     if done.empty:
@@ -189,7 +190,8 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     own["without_embedding"] = costs["without_embedding"].groupby("method").median()
     own["of_process"] = costs["of_process"].groupby("method").any()
     own["above_base"] = above
-    own["slowed"] = any(load_warnings(runs))
+    known = "seconds_cpu" in done and bool(done["seconds_cpu"].notna().all())
+    own["alone"] = known and not any(load_warnings(runs))
     return own.reindex([name for name in methods if name in own.index])
 
 

@@ -47,6 +47,7 @@ class Scores:
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
         test_over_tasks: Procedure over tasks, by default stratified Steel-Dwass or Steel.
         reference: Method to judge the others against; by default the control.
+        reference_declared: If True, the suites of the runs declare reference and margin.
         margin: Largest acceptable score decrease from it, in the unit of a page.
         margins: Margins of single tasks.
         families: Families of methods that are compared separately; by default all are one family.
@@ -71,6 +72,7 @@ class Scores:
     test: str | None = None
     test_over_tasks: str | None = None
     reference: str | None = None
+    reference_declared: bool = False
     margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
     families: Sequence[Family] = ()
@@ -112,6 +114,7 @@ class Scores:
             test=results.suite.test,
             test_over_tasks=results.suite.test_over_tasks,
             reference=results.suite.reference,
+            reference_declared=True,
             margin=results.suite.margin,
             families=[
                 family for family in families_of(results.suite) if {*family.methods} & {*methods}

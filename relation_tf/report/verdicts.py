@@ -23,6 +23,7 @@ FAVORABLE = ("better", "no worse")
 NOT_VARYING = "scores do not vary over seeds"
 """Reason of a verdict whose interval is infinite."""
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
+_SHOWN = (("better", False), ("no worse", False), ("no worse", True), ("worse", False))
 _MOST_NAMES = 4
 _CONTRARY = {  # verdicts on a task that a sentence on the mean must not hide
     "better": ["worse"],
@@ -143,10 +144,15 @@ def by_method(table: pd.DataFrame) -> dict[str, Any]:
     return {str(row[0]): row for row in table.itertuples()}
 
 
-def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
-    """Return one sentence with the verdicts and the time of the fastest favorable method.
+def is_lower_within_margin(row: Any) -> bool:
+    """Return True if the whole interval of a method is below 0, but above minus the margin."""
+    return bool(row.verdict == "no worse" and row.high < 0)
 
-    Times of runs that other load slowed are left out.
+
+def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
+    """Return one sentence with the verdicts, and the times of few methods.
+
+    Times are left out unless all runs are known to have had the processor for themselves.
 
     Args:
         verdicts: The verdicts.
@@ -175,7 +181,7 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
     number = len(verdicts.averaged)
     where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
     found = _found(verdicts, verdicts.mean, where, scores)
-    return f"{found}{_fastest(verdicts.mean, reference, costs)}."
+    return f"{found}{_times(verdicts.mean, reference, costs)}."
 
 
 def margin_in_words(margin: float, scores: Scores) -> str:
@@ -199,27 +205,33 @@ def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -
     rows, reference = by_method(mean), verdicts.reference
     margin = float(mean["margin"].iloc[0])
     within = f"margin: {margin_in_words(margin, scores)}" if margin else ""
+    lower = "higher" if scores.main_tasks[0] in scores.lower_is_better else "lower"
     if len(rows) == 1:
         ((name, row),) = rows.items()
         by_task = _by_task(name, verdicts, scores)
-        return _one(name, row, reference, where, within, by_task)
-    names = {
-        verdict: [name for name, row in rows.items() if row.verdict == verdict]
-        for verdict in _VERDICTS
-    }
+        return _one(name, row, reference, where, within, by_task, lower)
+    names: dict[tuple[str, bool], list[str]] = {}
+    for name, row in rows.items():
+        names.setdefault((row.verdict, is_lower_within_margin(row)), []).append(name)
     said = [
-        f"{_all(own, verdict, verdicts)} {'is' if len(own) == 1 else 'are'} {verdict}"
-        for verdict in ("better", "no worse", "worse")
-        if (own := names[verdict])
+        f"{_all(own, verdict, verdicts)} {'is' if len(own) == 1 else 'are'} "
+        f"{f'{lower}, but within the margin' if is_lower else verdict}"
+        for verdict, is_lower in _SHOWN
+        if (own := names.get((verdict, is_lower)))
     ]
-    if own := names["inconclusive"]:
+    if own := names.get(("inconclusive", False)):
         said.append(f"the result for {_all(own, 'inconclusive', verdicts)} is inconclusive")
     return f"Compared with {reference} {where}{_notes(within)}: {'; '.join(said)}"
 
 
-def _one(name: str, row: Any, reference: str, where: str, within: str, by_task: str) -> str:
+def _one(
+    name: str, row: Any, reference: str, where: str, within: str, by_task: str, lower: str
+) -> str:
     if row.verdict in ("better", "worse"):
         return f"{name} is {row.verdict} than {reference} {where}{_notes(by_task)}"
+    if is_lower_within_margin(row):
+        notes = _notes(within, by_task)
+        return f"{name} is {lower} than {reference} {where}, but within the margin{notes}"
     why = row.reason
     if row.verdict == "no worse" or row.margin:
         shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
@@ -245,19 +257,17 @@ def _by_task(method: str, verdicts: Verdicts, scores: Scores) -> str:
     return ", ".join(f"{verdict} on {number}" for verdict, number in counts.items()) + of
 
 
-def _fastest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
-    seconds = {name: float(row.seconds_epoch) for name, row in by_method(costs).items()}
-    favorable = [
-        name
-        for name, row in by_method(mean).items()
-        if row.verdict in FAVORABLE and name in seconds
-    ]
-    if reference not in seconds or not favorable or costs["slowed"].any():
+def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
+    """Return the times per epoch of all judged methods, relative to the reference."""
+    names = [*by_method(mean)]
+    known = {reference, *names} <= {*costs.index} and bool(costs["alone"].all())
+    if not known or len(names) > _MOST_NAMES:
         return ""
-    name = min(favorable, key=seconds.__getitem__)
-    ratio = seconds[name] / seconds[reference]
-    share = f"{ratio:.2f} times as long per epoch as {reference}"
-    return f"; {'it' if len(mean) == 1 else name} takes {share}"
+    ratios = costs["seconds_epoch"] / costs["seconds_epoch"][reference]
+    first, *others = names
+    takes = f"{'it' if len(names) == 1 else first} takes {ratios[first]:.2f}"
+    each = in_words([takes, *(f"{name} {ratios[name]:.2f}" for name in others)])
+    return f"; {each} times as long per epoch as {reference}"
 
 
 def _counted(method: str, verdicts: Verdicts) -> str:

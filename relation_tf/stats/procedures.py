@@ -231,7 +231,7 @@ def what_margin_can_be_shown(
         num_seeds: Number of seeds per method.
         margin: Declared margin, in the unit of `sd`.
         sd: Standard deviation over seeds, or one for each task.
-        alpha: One-sided level, for all methods together.
+        alpha: Two-sided level, for all methods together.
         unit: Unit of `sd` and the margin, such as `"points"`.
 
     Returns:
@@ -243,11 +243,11 @@ def what_margin_can_be_shown(
 
     Example:
         >>> print(what_margin_can_be_shown(2, 5, unit="SD"))  # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, the smallest margin that 5 seeds can show is 1.8 SD (power .8 if the
+        Against a reference, the smallest margin that 5 seeds can show is 2.1 SD (power .8 if the
         methods are equal).
         >>> print(what_margin_can_be_shown(4, 5, 1, [0.8] * 8, unit="points"))
         ... # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, the smallest margin that 5 seeds on 8 tasks can show is 0.54 points
+        Against a reference, the smallest margin that 5 seeds on 8 tasks can show is 0.6 points
         (power .8 if the methods are equal). A margin of 1 has power 1.00 and needs 3 seeds for
         power .8.
     """

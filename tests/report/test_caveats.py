@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.caveats import _undertrained, caveats
 from relation_tf.report.reliability import trained_networks
 
 SEEDS = np.array([-0.6, -0.2, 0.1, 0.3, 0.4])
-QUOTE = "Quote the verdicts only if you chose r as reference before the runs."
+QUOTE = "Quote the verdicts if you chose r as reference before the runs, otherwise the test."
 OVER = "The test over tasks (Stratified Steel-Dwass, p < .05) disagrees: "
 
 
@@ -55,6 +56,37 @@ def test_the_test_of_a_single_task_can_disagree(table_of):
         "The test of A (Steel-Dwass, p < .05) disagrees: a does not differ significantly from r "
         f"(p = .151). {QUOTE}"
     )
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_the_result_to_quote_depends_on_the_suite(suite_of, fabricate, failed):
+    """Also where the verdict is withheld because of a failed run."""
+
+    def score(config, *_):
+        if failed and (config.task, config.seed) == ("CoLA", 5) and config.method == "relation":
+            return None
+        higher = {"CoLA": 0.7, "RTE": 0.6 if failed else 0.499}
+        level = higher[config.task] if config.method == "relation" else 0.5
+        return level + config.seed / 1000
+
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    suite = suite_of(
+        tasks=["CoLA", "RTE"], method=methods, reference="attention", margin=1.0, seeds=5
+    )
+    folder = fabricate(suite, score)
+    if failed:
+        run = folder / "runs" / "CoLA" / "relation" / "seed-5"
+        run.mkdir(parents=True)
+        write_json(run / "error.json", {"error": "NaN"})
+    context = make_report(folder).context
+    verdict = context.verdicts.mean.loc["relation", "verdict"]
+    assert verdict == ("inconclusive" if failed else "better")
+    (caveat,) = (each for each in context.caveats if "disagrees" in each)
+    assert caveat.endswith(
+        "Quote the verdicts: the suite declared attention as reference before the runs."
+    )
+    asked = compare(folder, reference="attention").context
+    assert not asked.scores.reference_declared
 
 
 def test_a_test_with_too_few_seeds_or_tasks_cannot_disagree(table_of, judged):

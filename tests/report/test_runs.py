@@ -89,19 +89,25 @@ def test_runs_next_to_other_load_are_named(suite_of, fabricate):
     assert [*load_warnings(runs.assign(seconds_cpu=20.0))] == []  # two threads
 
 
-@pytest.mark.parametrize("slowed", [True, False])
-def test_the_headline_has_no_times_of_slowed_runs(suite_of, fabricate, slowed, monkeypatch):
+@pytest.mark.parametrize(("cpu", "alone"), [(9.5, True), (4.0, False), (None, False)])
+def test_times_are_shown_if_all_runs_had_the_processor(
+    suite_of, fabricate, cpu, alone, monkeypatch
+):
+    """Earlier versions did not record it."""
+
     def change(config, files):
-        files["result"]["seconds"] |= {"cpu": 4.0 if slowed else 9.5, "wall": 10.0}
+        if cpu is not None:
+            files["result"]["seconds"] |= {"cpu": cpu, "wall": 10.0}
         files["result"]["peak_device_memory_mib"] = None
 
     suite = suite_of(method=TWO, seeds=3, reference="baseline")
     level = {"relation": 0.8, "baseline": 0.5}
     score = lambda config, *_: level[config.method] + config.seed / 100  # noqa: E731
     report = make_report(fabricate(suite, score, change))
-    assert ("times as long per epoch" in report.context.headline) is not slowed
+    assert report.context.costs["alone"].tolist() == [alone, alone]
+    assert ("times as long per epoch" in report.context.headline) is alone
     monkeypatch.setenv("COLUMNS", "200")  # wide enough for the costs
-    assert ("Time (per epoch, baseline = 1, slowed by other load)" in str(report)) is slowed
+    assert ("Time (per epoch, baseline = 1)" in str(report)) is alone
 
 
 def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabricate):

@@ -44,7 +44,7 @@ def naive_mean(context, method, k):
         differences.append(np.mean(samples[method]) - np.mean(samples["r"]))
         variances += [np.var(samples[name], ddof=1) / len(samples[name]) for name in (method, "r")]
     degrees = sum(variances) ** 2 / sum(v**2 / 4 for v in variances)
-    half = t.ppf(1 - 0.05 / k, degrees) * np.sqrt(sum(variances)) / len(differences)
+    half = t.ppf(1 - 0.025 / k, degrees) * np.sqrt(sum(variances)) / len(differences)
     mean = np.mean(differences)
     return mean, mean - half, mean + half
 
@@ -79,11 +79,22 @@ def test_verdicts_over_tasks(judged):
             "Inconclusive: the data do not show that a is no worse than r on x (margin: 1).",
         ),
         (80, {"margin": None}, "Neither a nor r is shown to be better on x."),
+        (
+            79.2,
+            {"sd": 0.1},
+            "a is lower than r on x, but within the margin (margin: 1).",
+        ),
+        (
+            80.8,
+            {"sd": 0.1, "lower_is_better": "x"},
+            "a is higher than r on x, but within the margin (margin: 1).",
+        ),
         (70, {"lower_is_better": "x"}, "a is better than r on x."),
     ],
 )
 def test_one_method_on_one_task(judged, mean, options, sentence):
-    assert judged({"x": {"r": 80, "a": mean}}, 0.5, **options).headline == sentence
+    context = judged({"x": {"r": 80, "a": mean}}, **{"sd": 0.5, **options})
+    assert context.headline == sentence
 
 
 def test_without_a_margin_no_method_is_no_worse(judged):
@@ -171,7 +182,7 @@ def test_a_missing_method_does_not_change_the_correction(judged):
     (folded,) = (
         b for b in context.blocks["answer"] if isinstance(b, Folded) and "How" in b.summary
     )
-    assert "Bonferroni correction for 2 methods" in str(folded.blocks[0].text)
+    assert "for all 2 methods together (Bonferroni: 97.5 % each)" in str(folded.blocks[0].text)
 
 
 def test_a_method_with_one_seed_has_no_verdict(table_of):
@@ -381,8 +392,7 @@ def test_committed_results(tmp_path):
     report = compare(folder, reference="attention-64", margin=1.0)
     headline = (
         "Compared with attention-64 on the mean of 8 tasks (margin: 1 point): linear-attention-64 "
-        "and relation-64 (worse on 1 task) are better; baseline-64 (better on 1 task) is worse; "
-        "relation-64 takes 0.77 times as long per epoch as attention-64."
+        "and relation-64 (worse on 1 task) are better; baseline-64 is worse."
     )
     assert report.context.headline == headline
     for text in (report.html(), report.markdown(), report._repr_html_()):
@@ -414,18 +424,19 @@ def mixed(table_of):
 def test_tables_for_papers_define_the_verdicts(mixed):
     latex = compare(mixed, title="Mine", reference="a", margin=0.05).latex()
     interval = (
-        r"95.0 \% Welch interval (one-sided tests at .05, Bonferroni correction for 2 methods)"
+        r"its interval (two-sided 95 \% by Welch for all 2 methods together (Bonferroni: 97.5 \% "
+        "each))"
     )
     meaning = (
         r"Better: interval above 0; no worse: above $-$0.05 (the margin); worse: below 0 but not "
         r"above $-$0.05; inconclusive: every other case.}"
     )
     assert (
-        rf"\caption{{Verdicts against a by number of tasks: from the {interval} of each "
-        rf"difference. {meaning}" in latex
+        rf"\caption{{Verdicts against a by number of tasks: from each difference with {interval}. "
+        rf"{meaning}" in latex
     )
     assert (
-        r"\caption{Verdicts against a by task: difference (positive: better) with its "
+        r"\caption{Verdicts against a by task: difference (positive: better) with "
         f"{interval}. {meaning}" in latex
     )
     assert r"WikiText perplexity $\downarrow$ & " in latex
@@ -446,8 +457,8 @@ def test_signs_are_explained_where_lower_is_better(mixed):
 
 def test_the_result_to_quote_is_named(mixed):
     said = (
-        "The verdicts (Welch intervals against a, one-sided) and the tests of pairs (Steel's test "
-        "against b, two-sided) can disagree. If you chose the reference before "
+        "The verdicts (Welch intervals of means against a) and the tests of pairs (Steel's test "
+        "against b) can disagree. If you chose the reference before "
         "the runs, quote the verdicts. Otherwise, quote the test over tasks or the tests of "
         "single tasks, and name the test."
     )

@@ -41,6 +41,7 @@ from relation_tf.report.verdicts import (
     NOT_VARYING,
     Verdicts,
     by_method,
+    is_lower_within_margin,
 )
 from relation_tf.stats import StratifiedResult
 from relation_tf.stats.comparisons import Estimand
@@ -281,6 +282,8 @@ def _verdict(row: Any) -> Cell:
     reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
         reason = "beyond the margin"
+    if is_lower_within_margin(row):
+        reason = "below 0, within the margin"
     return Cell(
         str(row.verdict),
         significant=row.verdict in FAVORABLE,
@@ -356,11 +359,16 @@ def quoted_test(context: ReportContext) -> Iterator[str]:
         return
     over_tasks = "" if context.several is None else "the test over tasks or "
     against = f" against {verdicts.reference}" if context.whole is None else ""
+    chosen = f"the reference{' and the margin' if scores.margin else ''}"
+    quote = (
+        f"The suite declared {chosen}, so quote the verdicts"
+        if scores.reference_declared
+        else f"If you chose {chosen} before the runs, quote the verdicts. Otherwise, quote "
+        f"{over_tasks}the tests of single tasks, and name the test"
+    )
     yield (
-        f"The verdicts (Welch intervals{against}, one-sided) and the tests of "
-        f"pairs ({context.test}, two-sided) can disagree. If you chose the reference "
-        f"{'and the margin ' if scores.margin else ''}before the runs, quote the verdicts. "
-        f"Otherwise, quote {over_tasks}the tests of single tasks, and name the test."
+        f"The verdicts (Welch intervals of means{against}) and the tests of pairs ({context.test}) "
+        f"can disagree. {quote}."
     )
 
 
@@ -437,7 +445,6 @@ def _cost_columns(
     each = "pass" if context.scores.timed else "epoch"
     of = "of the process" if costs["of_process"].any() else "peak"
     of = "additional peak" if costs["above_base"].all() else of
-    slowed = "slowed by other load" if costs["slowed"].any() else ""
 
     def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
@@ -445,11 +452,10 @@ def _cost_columns(
         return lambda name: number(values[name] / base, digits) if name in values else ""
 
     if reference is None:
-        time = Column(f"s per {each}", "number", note=slowed)
+        time = Column(f"s per {each}", "number")
         memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of)
     else:
-        notes = [f"per {each}, {reference} = 1", *([slowed] if slowed else [])]
-        time = Column("Time", "number", note=", ".join(notes))
+        time = Column("Time", "number", note=f"per {each}, {reference} = 1")
         memory = Column("Memory", "number", note=f"{of}, {reference} = 1")
     columns = {
         time: show("seconds_epoch", 2, reference),
@@ -458,4 +464,6 @@ def _cost_columns(
     }
     if context.scores.timed:  # later runs of a process reuse the memory of earlier ones
         del columns[memory]
+    if not costs["alone"].all():
+        del columns[time]
     return columns
