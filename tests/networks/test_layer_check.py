@@ -20,6 +20,8 @@ from relation_tf.networks import LayerCheck, LayerReport, check_layer
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.layer_check import check, checks
 from relation_tf.networks.layer_check.definition import Check, percent
+from relation_tf.networks.layer_check.subject import KEPT, Subject, vary_constants
+from relation_tf.networks.mixing import entry_of
 from relation_tf.registry import MECHANISMS, Mechanism
 from tests.backends import BACKEND
 
@@ -378,6 +380,125 @@ class WrongSide(OnlyLater):
     causal = True
 
 
+class Biased(Mean):
+    """A trained bias makes masked tokens nonzero again."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return ops.sum(self.dense(zero_masked(x, mask)), axis=1)
+
+
+class BiasedMean(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        count = ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True)
+        return ops.sum(self.dense(zero_masked(x, mask)), axis=1) / ops.maximum(count, 1)
+
+
+class WithWeight(Mean):
+    """Has a weight that starts as a constant; masked tokens are zero."""
+
+    initializer = "zeros"
+    size: tuple[int, ...] = ()
+
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.own = self.add_weight(
+            shape=self.size or (x_shape[-1],), initializer=self.initializer, name="own"
+        )
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return self.dense(self.mixed(zero_masked(x, mask), mask))
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        raise NotImplementedError
+
+
+class Normalized(WithWeight):
+    """LayerNorm's beta makes masked tokens nonzero again."""
+
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.norm = keras.layers.LayerNormalization(dtype=self.dtype_policy)
+        self.norm.build(x_shape)
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        return x * ops.sum(self.norm(x), axis=1, keepdims=True) + self.own
+
+
+class MovingStatistics(WithWeight):
+    """The moving mean makes masked tokens nonzero again, in inference only."""
+
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.norm = keras.layers.BatchNormalization(
+            center=False, scale=False, dtype=self.dtype_policy
+        )
+        self.norm.build(x_shape)
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        return x * ops.sum(self.norm(x), axis=1, keepdims=True) + self.own
+
+
+class PaddingVector(WithWeight):
+    def mixed(self, x: Any, mask: Any) -> Any:
+        padded = ops.where(mask[..., None], x, ops.convert_to_tensor(self.own))
+        return x * ops.sum(padded, axis=1, keepdims=True)
+
+
+class Positions(WithWeight):
+    size = (64, 6)
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        places = ops.cumsum(ops.ones_like(x[..., 0], "int32"), axis=1) - 1
+        return x * ops.sum(x + ops.take(self.own, places, axis=0), axis=1, keepdims=True)
+
+
+class ClosedGate(WithWeight):
+    """Its gate, zero at first, hides a mean over all tokens."""
+
+    size = (1,)
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        return x + self.own * ops.mean(x, axis=1, keepdims=True)
+
+
+class Taps(WithWeight):
+    """Its taps, of which only one is not zero at first, include the next token."""
+
+    causal = True
+    size = (3,)
+    initializer = keras.initializers.Constant(np.array([1.0, 1.0, 0.0], "float32"))
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        padded = ops.pad(x, ((0, 0), (1, 1), (0, 0)))
+        length = ops.shape(x)[1]
+        return sum(self.own[i] * padded[:, i : i + length] for i in range(3))
+
+
+class Root(WithWeight):
+    """The root of a weight that training can make negative."""
+
+    def mixed(self, x: Any, mask: Any) -> Any:
+        return x * ops.sum(x, axis=1, keepdims=True) * ops.sqrt(self.own)
+
+
+class LengthWithoutMask(Mean):
+    def call(self, x: Any) -> Any:
+        return self.dense(x) / ops.cast(ops.shape(x)[1], x.dtype)
+
+
+# Each appears only when training changes constants.
+HIDDEN = [
+    (Biased, "padding"),
+    (BiasedMean, "padding"),
+    (Normalized, "padding"),
+    (MovingStatistics, "padding"),
+    (PaddingVector, "padding"),
+    (Positions, "padding"),
+    (ClosedGate, "padding"),
+    (Taps, "causality"),
+    (Root, "inference"),
+]
+
 FAULTS = [
     (
         Raises,
@@ -394,6 +515,7 @@ FAULTS = [
         r"returns \(None, 6, 9\) but the layer outputs \(None, 6, 8\)",
     ),
     (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
+    (LengthWithoutMask, "padding", "takes no mask, and .*: a difference of 33 %"),
     (NoMask, "padding", "takes no mask, and .* the argument mask=None"),
     (
         LeaksThroughSoftmax,
@@ -509,6 +631,56 @@ def test_a_fault_is_found_by_its_check(
     assert " To fix: " in found.message
     assert "\n" not in found.message
     assert re.search(message, found.message)
+
+
+@pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize(("layer", "name"), HIDDEN)
+def test_constants_at_initialization_hide_no_fault(layer: type, name: str) -> None:
+    found = faults(check_layer(layer, required_only=True))
+    assert name in found
+    assert found[name].endswith(
+        "when training changes weights that start as constants, such as biases."
+    )
+    # Networks see no difference in the first step, so only these values show the fault.
+    subject = Subject(layer, entry_of(layer), 8, 6, {})
+    (checked,) = (one for one in check.CHECKS if one.name == name)
+    assert checked.run(subject)
+
+
+@pytest.mark.usefixtures("without_training")
+def test_a_fault_of_the_initial_weights_is_not_put_down_to_training() -> None:
+    assert "training changes" not in faults(check_layer(LeaksThroughSoftmax))["padding"]
+
+
+def test_constants_are_varied_and_other_weights_are_not() -> None:
+    keras.utils.set_random_seed(0)
+    layer = keras.Sequential(
+        [
+            keras.layers.Dense(4),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dense(4, kernel_initializer="identity", bias_constraint="non_neg"),
+            keras.layers.Dense(4, bias_initializer=keras.initializers.Constant(-2.0)),
+            keras.layers.Dropout(0.5),
+        ]
+    )
+    layer.layers[-2].trainable = False  # training does not change it
+    layer.build((None, 4))
+    before = [weight.numpy() for weight in layer.weights]
+    vary_constants(layer)
+    changed = {weight.path.split("/", 1)[1]: weight.numpy() for weight in layer.weights}
+    kernel, bias, gamma, beta, mean, variance, identity, positive, *kept = changed.values()
+    assert (kernel == before[0]).all()
+    assert all((one == start).all() for one, start in zip(kept, before[8:], strict=True))
+    for zeros in (bias, beta, mean):
+        assert ((np.abs(zeros) >= 0.1) & (np.abs(zeros) <= 0.3)).all()
+    for ones in (gamma, variance, np.diag(identity)):
+        assert ((np.abs(ones - 1) >= 0.09) & (np.abs(ones - 1) <= 0.31)).all()
+    assert positive.min() == 0 < positive.max() <= 0.3
+    others = identity[~np.eye(4, dtype=bool)]
+    assert np.abs(others).min() >= 0.05  # those of a bias, divided by the root of four inputs
+    assert np.abs(others).max() <= 0.15
+    vary_constants(layer)  # nothing is constant any more
+    assert (layer.weights[1].numpy() == bias).all()
 
 
 NOT_ON_TORCH = {"XLA"} if BACKEND == "torch" else set()
@@ -752,12 +924,13 @@ def test_vector_layer_with_mask_support_trains_in_both_networks() -> None:
 
 @pytest.mark.parametrize("added", [1e-7, np.nan])
 def test_rounding_and_nan_are_no_noise(added: float) -> None:
-    """A GPU adds in any order; another check reports NaN."""
-    ones = np.ones((4, 7, 2))
-    outputs = [ones + added, ones + added if np.isnan(added) else ones]
+    """A GPU adds in any order; masked tokens may be NaN."""
+    ones = np.ones((4, 6, 2))
+    masked = np.where(KEPT[..., None], 0, added)  # NaN of unmasked tokens is a fault
+    outputs = [ones + masked, ones + masked if np.isnan(added) else ones + added]
 
     class Fixed:
-        x = np.zeros((4, 7, 2), np.float32)
+        x = np.zeros((4, 6, 2), np.float32)
 
         def model(self) -> Any:
             return lambda *_, **__: outputs.pop()

@@ -41,9 +41,10 @@ def check_layer(
     layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
     Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
     `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
-    outputs. Exceptions of the layer are reported, not raised. If an encoder around a layer fails,
-    the fault of the layer is reported, if it has one. The random seeds of Python, NumPy and Keras
-    are set.
+    outputs. Weights that start as constants, such as biases, get other values, as after training;
+    only the training steps start from the initial weights. Exceptions of the layer are reported,
+    not raised. If an encoder around a layer fails, the fault of the layer is reported, if it has
+    one. The random seeds of Python, NumPy and Keras are set.
 
     Args:
         layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
@@ -95,7 +96,7 @@ def _faults_inside(subject: Subject, precision: str) -> dict[str, LayerCheck]:
     name, options = innermost(subject.mechanism, subject.options)
     if name == subject.mechanism:
         return {}
-    layer = Subject(name, _entry(name), subject.units, subject.units, dict(options))
+    layer = Subject(name, _entry(name), subject.units, subject.units, dict(options), varied=True)
     _refuse_wrong_options(layer)
     outcomes: dict[str, LayerCheck] = {}
     for check in CHECKS_IN_BLOCKS:
@@ -112,8 +113,8 @@ def _subject(
     positive_integer("width", width)
     refuse_options(layer_or_name, options)
     if entry.output_type == "sequence":
-        return WholeNetwork(str(layer_or_name), entry, units, options), SEQUENCE_CHECKS
-    return Subject(layer_or_name, entry, units, width, options), CHECKS
+        return WholeNetwork(str(layer_or_name), entry, units, options, varied=True), SEQUENCE_CHECKS
+    return Subject(layer_or_name, entry, units, width, options, varied=True), CHECKS
 
 
 def _refuse_wrong_options(subject: Subject | WholeNetwork) -> None:

@@ -123,14 +123,17 @@ def _for_any_length(subject: Subject) -> keras.Model:
 def _inference(subject: Subject) -> str:
     model = subject.model()
     calls = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
-    first, again = map(np.nan_to_num, calls)  # the next check reports NaN
+    first, again = calls
+    fix = "look for a division, or a square root or logarithm of a negative value or weight."
+    expect_finite(kept_of(first), "Outputs", fix)
+    first, again = map(np.nan_to_num, (first, again))  # of masked tokens
     what = "Two calls in inference (training=False) give different outputs"
     fix = "add noise and dropout only if training=True."
     expect_same(again, first, what, fix, tolerance=_ROUNDING)
     return "two calls give the same outputs."
 
 
-@check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.")
+@check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.", after=COMPARED)
 def _lengths(subject: Subject) -> str:
     model = _for_any_length(subject)
     for length in _LENGTHS:
@@ -154,27 +157,30 @@ def _lengths(subject: Subject) -> str:
     after=(*COMPARED, "lengths"),
 )
 def _padding(subject: Subject) -> str:
-    names = " and ".join(f"`{name}`" for name in subject.masks)
     expected = kept_of(subject.mixed(subject.x, KEPT))
     other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
-    output = kept_of(subject.mixed(other, KEPT))
+    longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
+    padded = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
+    outputs = {
+        "values of masked tokens": kept_of(subject.mixed(other, KEPT)),
+        "number of padded tokens": kept_of(padded[:, :TOKENS] if padded.ndim == 3 else padded),
+    }
     if not subject.masks:
         missing = "query_mask=None and value_mask" if accepts(subject.mixer, "value") else "mask"
         what = "`call` takes no mask, and padding changes the outputs"
         fix = f"add the argument {missing}=None to `call`, True for real tokens, False for padding."
-        expect_same(output, expected, what, fix)
+        for output in outputs.values():
+            expect_same(output, expected, what, fix)
         return "the layer takes no mask; padding does not change outputs."
-    what = f"Outputs depend on the values of masked tokens ({names})"
+    names = " and ".join(f"`{name}`" for name in subject.masks)
     fix = (
-        f"set masked tokens to zero first: ops.where({subject.masks[-1]}[..., None], x, 0.); "
-        "divide means by the number of real tokens."
+        "leave masked tokens (False in the mask) out wherever tokens are mixed: sum "
+        f"ops.where({subject.masks[-1]}[..., None], value, 0.), masked after the last bias; set "
+        "scores to -1e9 before a softmax; keep the state of a recurrence; divide by the number of "
+        "real tokens."
     )
-    expect_same(output, expected, what, fix)
-    longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
-    output = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
-    kept = kept_of(output[:, :TOKENS] if output.ndim == 3 else output)
-    what = f"Outputs depend on the number of padded tokens ({names})"
-    expect_same(kept, expected, what, "divide by the number of real tokens, not of all tokens.")
+    for cause, output in outputs.items():
+        expect_same(output, expected, f"Outputs depend on the {cause} ({names})", fix)
     return f"{names}: padding does not change outputs."
 
 
@@ -239,8 +245,8 @@ def _nan_padding(subject: Subject) -> str:
     if not subject.masks:
         raise NotApplicableError("`call` takes no mask.")
     fix = (
-        "set masked tokens to zero first, "
-        f"ops.where({subject.masks[-1]}[..., None], x, 0.), because NaN * 0 is NaN."
+        f"set masked tokens to zero first, too: ops.where({subject.masks[-1]}[..., None], x, 0.), "
+        "because NaN * 0 is NaN."
     )
     expected = kept_of(subject.mixed(subject.x, KEPT))
     holding = [np.where(KEPT[..., None], subject.x, np.float32(v)) for v in (np.nan, np.inf)]
@@ -252,7 +258,7 @@ def _nan_padding(subject: Subject) -> str:
     return "NaN and inf at masked tokens do not change outputs and gradients."
 
 
-@check("empty row", "return finite values for a sequence that is all padding.")
+@check("empty row", "return finite values for a sequence that is all padding.", after=COMPARED)
 def _empty_row(subject: Subject) -> str:
     mask = KEPT.copy()
     mask[1] = False

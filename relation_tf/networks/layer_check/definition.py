@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ TOLERANCE = 1e-3
 PRECISIONS = ("float32", "bfloat16")
 # Before checks that compare outputs: random outputs would look like another fault.
 COMPARED = ("construction", "output shape", "inference")
+
+_AFTER_TRAINING = (
+    " This appears only when training changes weights that start as constants, such as biases."
+)
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,20 @@ class Check:
         except NotApplicableError as reason:
             return LayerCheck(self.name, "not applicable", str(reason))
         except FaultError as fault:
-            return LayerCheck(self.name, bad, str(fault))
+            hint = _AFTER_TRAINING if self._passes_initially(subject) else ""
+            return LayerCheck(self.name, bad, f"{fault}{hint}")
         # The layer may raise any exception.
         except Exception as error:
             found = f"The layer raises {described(error)}"
             return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
+
+    def _passes_initially(self, subject: Any) -> bool:
+        """Return True if the layer has no fault with its initial weights."""
+        try:
+            self.run(replace(subject, varied=False))
+        except Exception:
+            return False
+        return True
 
 
 def check(name: str, fix: str, **declaration: Any) -> Callable[[Callable[[Any], str]], Check]:

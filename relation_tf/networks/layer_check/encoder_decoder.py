@@ -11,7 +11,7 @@ import numpy as np
 
 from relation_tf.networks.encoder_decoder import sequence_loss
 from relation_tf.networks.layer_check.definition import check, expect_finite, expect_same
-from relation_tf.networks.layer_check.subject import DROPOUT, FaultError, array
+from relation_tf.networks.layer_check.subject import DROPOUT, FaultError, array, vary_constants
 from relation_tf.networks.mechanisms import make_layer
 from relation_tf.registry import Mechanism
 
@@ -39,6 +39,7 @@ class WholeNetwork:
     entry: Mechanism
     units: int
     options: dict[str, Any]
+    varied: bool = False  # As in `Subject`.
 
     def __str__(self) -> str:
         settings = {"units": self.units, **self.options}
@@ -58,6 +59,8 @@ class WholeNetwork:
         """The network with its weights."""
         network = self.layer()
         network.build()
+        if self.varied:
+            vary_constants(network)
         return network
 
     def logits(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -50,6 +50,7 @@ class Subject:
     units: int
     width: int
     options: dict[str, Any]
+    varied: bool = False  # If True, weights have other values than their initial constants.
 
     def __str__(self) -> str:
         name = self.mechanism
@@ -81,7 +82,10 @@ class Subject:
         """Return a model of only the layer, with tokens and a mask as inputs."""
         x = keras.Input((tokens, self.width), name="x")
         mask = keras.Input((tokens,), dtype="bool", name="mask")
-        return keras.Model([x, mask], mix_all(self.layer(), x, mask))
+        model = keras.Model([x, mask], mix_all(self.layer(), x, mask))
+        if self.varied:
+            vary_constants(model)
+        return model
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -96,7 +100,11 @@ class Subject:
     @cached_property
     def mixer(self) -> Any:
         """Layer that `mixed` and `read` call."""
-        return self.layer()
+        layer = self.layer()
+        if self.varied:
+            mix_all(layer, tensor(self.x), tensor(KEPT))  # creates the weights
+            vary_constants(layer)
+        return layer
 
     def mixed(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Return the output of `mixer` in inference mode."""
@@ -113,6 +121,31 @@ class Subject:
         return [name for name in names if accepts(self.mixer, name)]
 
 
+def vary_constants(layer: Any) -> None:
+    """Change the weights that start as constants, such as biases, as training would.
+
+    Initial zeros hide what a layer computes with them. Equal entries of a trainable weight or a
+    moving statistic become different: zeros small values of both signs, others 10 to 30 % larger or
+    smaller. Values depend on the shapes only. Random weights keep their values.
+    """
+    rng = np.random.default_rng(_SEED)
+    for weight in layer.weights:
+        if not (weight.trainable or weight.name.startswith("moving_")):
+            continue
+        start = array(weight)
+        change = rng.choice([-1, 1], start.shape) * rng.uniform(0.1, 0.3, start.shape)
+        inputs = np.prod(start.shape[:-1])  # A matrix of zeros gets the scale of a random one.
+        value = np.where(start == 0, change / np.sqrt(inputs), start * (1 + change))
+        value = np.where((start == 0) | _repeated(start), value, start).astype("float32")
+        weight.assign(weight.constraint(tensor(value)) if weight.constraint else value)
+
+
+def _repeated(x: np.ndarray) -> np.ndarray:
+    """Return True for each entry that occurs more than once, and for a single entry."""
+    _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (counts[places] > 1).reshape(x.shape) | (x.size == 1)
+
+
 def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of the trainable weights, and the gradients of the input and weights."""
     steps = {"tensorflow": _by_tensorflow, "jax": _by_jax, "torch": _by_torch}
@@ -122,10 +155,6 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
     model = subject.model()
     variables = model.trainable_weights
     rng = np.random.default_rng(_SEED)
-    for variable in variables:
-        # In a product of weights initialized with zero, all gradients are zero.
-        if not array(variable).any():
-            variable.assign(rng.normal(scale=0.1, size=variable.shape))
     cotangent = rng.normal(size=tuple(subject.mixed(subject.x, KEPT).shape)).astype("float32")
     mask, weighting = tensor(KEPT), tensor(cotangent)
 
