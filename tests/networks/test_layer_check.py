@@ -585,17 +585,148 @@ FAULTS = [
     pytest.param(
         AssociativeScan,
         "output shape",
-        r"works on 6 tokens but fails with an unknown number of tokens: \w+ at "
-        r"test_layer_check\.py:\d+, in mean: .*is not allowed\. To fix: use "
-        ".* not associative_scan",
+        r"works on arrays but fails in networks, where .* are unknown: \w+ at "
+        r"test_layer_check\.py:\d+, in mean: .*is not allowed\. To fix: use cumsum "
+        "or scan .* instead of associative_scan",
         marks=tensorflow,
     ),
     # Only TensorFlow traces with unknown lengths.
-    pytest.param(FixedLength, "lengths", "To fix: use", marks=tensorflow),
+    pytest.param(
+        FixedLength, "lengths", "To fix: the shapes of weights must not", marks=tensorflow
+    ),
     pytest.param(BranchesOnTheLength, "lengths", "TypeError.*: '>' not", marks=tensorflow),
     pytest.param(
         NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc", marks=tensorflow
     ),
+]
+
+
+class ScanOfTwo(RunningMean):
+    def mean(self, x: Any, count: Any) -> Any:
+        def step(h: Any, inputs: Any) -> Any:
+            h = inputs[0] * h + inputs[1]
+            return h, h
+
+        x = ops.swapaxes(x, 0, 1)
+        return ops.swapaxes(ops.scan(step, x[0], (ops.full_like(x, 0.9), x))[1], 0, 1)
+
+
+class LoopOverTokens(RunningMean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.stack([ops.mean(x[:, : i + 1], axis=1) for i in range(x.shape[1])], axis=1)
+
+
+class NumPy(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return np.mean(x, axis=1, keepdims=True)
+
+
+class IfOnValues(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return super().mean(x, count) if ops.sum(x) > 0 else -super().mean(x, count)
+
+
+class StoresTensor(Mean):
+    last = 0.0
+
+    def mean(self, x: Any, count: Any) -> Any:
+        self.last = super().mean(x, count) + self.last
+        return self.last
+
+
+class Assigns(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        x[:, 0] = 0
+        return super().mean(x, count)
+
+
+class SliceUpdate(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return super().mean(ops.slice_update(x, (0, 0, 0), x[:, :1]), count)
+
+
+class WeightOfBatch(Mean):
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.state = self.add_weight(shape=(x_shape[0], 1, x_shape[2]), name="state")
+
+
+class CreatesInCall(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        if not hasattr(self, "own"):
+            self.own = self.add_weight(shape=(1,), name="own")
+        return super().call(x, mask) * self.own
+
+
+class AddsBoolean(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x + mask[..., None], mask)
+
+
+class InputTimesBoolean(Mean):
+    """On TensorFlow, a float times a boolean is boolean: True for all unmasked tokens."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(ops.cast(x * mask[..., None], self.compute_dtype), mask)
+
+
+class OutputTimesBoolean(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask) * mask[..., None]
+
+
+class WithoutKeywords(keras.layers.Layer):
+    def __init__(self, units: int) -> None:
+        super().__init__()
+
+
+class WithoutSuper(keras.layers.Layer):
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        self.units = units
+
+
+class RequiredArgument(keras.layers.Layer):
+    def __init__(self, units: int, heads: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+
+class RequiredInCall(Mean):
+    def call(self, x: Any, context: Any, mask: Any = None) -> Any:
+        return super().call(x, mask)
+
+
+class Misspelled(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return x.view(4, 6, -1)
+
+
+class SetInConfig(Mean):
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "own": {1, 2}}
+
+
+CAUSES = [
+    (ScanOfTwo, "lengths", "concatenate the inputs of keras.ops.scan"),
+    (AssociativeScan, "output shape", "cumsum or scan of keras.ops instead of associative_scan"),
+    (LoopOverTokens, "lengths", "use scan or cumsum, not a Python loop"),
+    (NumPy, "output shape", "use keras.ops instead of NumPy"),
+    (IfOnValues, "output shape", "use ops.where instead of"),
+    (StoresTensor, "inference", "untrained weights, not in attributes"),
+    (Assigns, "output shape", "tensors cannot be changed in place"),
+    (SliceUpdate, "gradients", "slice_update has no gradient"),
+    (WeightOfBatch, "output shape", "the shapes of weights must not"),
+    (CreatesInCall, "output shape", "create weights and layers in __init__"),
+    (AddsBoolean, "output shape", "cast the boolean mask"),
+    (InputTimesBoolean, "gradients", "a boolean mask as factor"),
+    (OutputTimesBoolean, "gradients", "a boolean mask as factor"),
+    (WithoutKeywords, "construction", "accept **kwargs"),
+    (WithoutSuper, "output shape", "call super().__init__(**kwargs) first"),
+    (RequiredArgument, "construction", "give the rest defaults"),
+    (RequiredInCall, "output shape", "arguments of `call` after the first a default"),
+    (Misspelled, "output shape", "use keras.ops for tensors"),
+    (SetInConfig, "saving", "return only numbers, texts, lists and dictionaries"),
+    (NotDeclared, "token read", "set `self.causal = True`"),
+    (NoisyInInference, "inference", "add noise and change state only"),
 ]
 
 ADVICE = {
@@ -633,13 +764,21 @@ def test_a_fault_is_found_by_its_check(
     assert re.search(message, found.message)
 
 
+@tensorflow
+@pytest.mark.usefixtures("without_training")
+@pytest.mark.parametrize(("layer", "name", "fix"), CAUSES)
+def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str) -> None:
+    found = faults(check_layer(layer, required_only=name != "saving"))
+    assert fix in found[name].partition(" To fix: ")[2]
+
+
 @pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize(("layer", "name"), HIDDEN)
 def test_constants_at_initialization_hide_no_fault(layer: type, name: str) -> None:
     found = faults(check_layer(layer, required_only=True))
     assert name in found
     assert found[name].endswith(
-        "when training changes weights that start as constants, such as biases."
+        "when training changes weights that start constant, such as biases."
     )
     # Networks see no difference in the first step, so only these values show the fault.
     subject = Subject(layer, entry_of(layer), 8, 6, {})

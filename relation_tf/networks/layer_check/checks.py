@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from relation_tf.networks.layer_check.causes import fix_of
 from relation_tf.networks.layer_check.definition import (
     COMPARED,
     TOLERANCE,
@@ -110,25 +111,23 @@ def _for_any_length(subject: Subject) -> keras.Model:
         return subject.model(None)
     # The layer may raise any exception.
     except Exception as error:
+        fix = "use keras.ops.shape(x) and operations that accept the shape (None, None, width)."
         raise FaultError(
-            f"The layer works on {TOKENS} tokens but fails with an unknown number of tokens: "
-            f"{described(error)}",
-            "use keras.ops.shape(x)[1] and no Python `if` on it, and operations that accept the "
-            "shape (batch, None, width): cumsum or scan of keras.ops, not associative_scan or "
-            "NumPy.",
+            "The layer works on arrays but fails in networks, where the numbers of rows and of "
+            f"tokens are unknown: {described(error)}",
+            fix_of(error, fix),
         ) from error
 
 
 @check("inference", "`call` must accept training=False.")
 def _inference(subject: Subject) -> str:
     model = subject.model()
-    calls = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
-    first, again = calls
+    first, again = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
     fix = "look for a division, or a square root or logarithm of a negative value or weight."
     expect_finite(kept_of(first), "Outputs", fix)
     first, again = map(np.nan_to_num, (first, again))  # of masked tokens
     what = "Two calls in inference (training=False) give different outputs"
-    fix = "add noise and dropout only if training=True."
+    fix = "add noise and change state only if training=True; create layers in __init__ or build."
     expect_same(again, first, what, fix, tolerance=_ROUNDING)
     return "two calls give the same outputs."
 
@@ -173,11 +172,11 @@ def _padding(subject: Subject) -> str:
             expect_same(output, expected, what, fix)
         return "the layer takes no mask; padding does not change outputs."
     names = " and ".join(f"`{name}`" for name in subject.masks)
+    kept = f"ops.where({subject.masks[-1]}[..., None], value, 0.)"
     fix = (
-        "leave masked tokens (False in the mask) out wherever tokens are mixed: sum "
-        f"ops.where({subject.masks[-1]}[..., None], value, 0.), masked after the last bias; set "
-        "scores to -1e9 before a softmax; keep the state of a recurrence; divide by the number of "
-        "real tokens."
+        f"leave masked tokens out wherever tokens are mixed: sum {kept}, masked after the last "
+        "bias; set scores to -1e9 before a softmax; keep the state of a recurrence; divide by the "
+        "number of real tokens. The mask is True for real tokens."
     )
     for cause, output in outputs.items():
         expect_same(output, expected, f"Outputs depend on the {cause} ({names})", fix)
@@ -196,22 +195,17 @@ def _gradient(subject: Subject) -> str:
         raise FaultError(
             f"{len(dead)} of {len(weights)} trainable weights have no gradient and are never "
             f"trained: {', '.join(dead)}.",
-            "use them in `call` without rounding or stop_gradient, or set trainable=False.",
+            "use them in `call` without rounding, stop_gradient or a boolean mask as factor, or "
+            "set trainable=False.",
         )
-    if not gradients["the input"].any() and _reads_input(subject):
+    if not gradients["the input"].any():
         raise FaultError(
             "The input has no gradient, so embeddings and layers before this one are never "
             "trained.",
-            "use the input in `call` without rounding or stop_gradient.",
+            "use the input in `call` without rounding, stop_gradient or a boolean mask as factor.",
         )
     without_effect = f", except of weights without effect: {', '.join(zero)}" if zero else ""
     return f"finite and nonzero for all {len(weights)} trainable weights{without_effect}."
-
-
-def _reads_input(subject: Subject) -> bool:
-    """Return True if the outputs depend on the tokens."""
-    outputs = [subject.mixed(x, EVERYTHING) for x in (subject.x, subject.x[::-1])]
-    return difference_of(*outputs) > TOLERANCE
 
 
 def _is_dead(subject: Subject, index: int) -> bool:
@@ -393,7 +387,10 @@ def _saving(subject: Subject) -> str:
             f"return {{**super().get_config(), {missing[0]!r}: self.{missing[0]}, ...}}.",
         )
     model = subject.model()
-    load_fault = "__init__ must accept the keys of get_config(); build children in build()."
+    load_fault = (
+        "__init__ must accept what get_config() returns; functions and layers become dictionaries: "
+        "use keras.activations.get or keras.saving.deserialize_keras_object."
+    )
     again = _saved_and_loaded(model, load_fault if registered else f"{register}.")
     loaded, expected = (array(one([subject.x, KEPT])) for one in (again, model))
     fix = "store everything that outputs depend on in weights or get_config()."
@@ -410,7 +407,7 @@ def _saved_and_loaded(model: keras.Model, fix: str) -> Any:
             return keras.saving.load_model(path)
         except Exception as error:
             found = f"A saved model cannot be loaded: {described(error)}"
-            raise FaultError(found, fix) from error
+            raise FaultError(found, fix_of(error, fix)) from error
 
 
 @check(

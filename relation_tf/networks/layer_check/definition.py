@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.networks.layer_check.causes import fix_of
 from relation_tf.networks.layer_check.report import LayerCheck, Status, fix_first
 from relation_tf.networks.layer_check.subject import (
     KEPT,
@@ -21,10 +22,6 @@ TOLERANCE = 1e-3
 PRECISIONS = ("float32", "bfloat16")
 # Before checks that compare outputs: random outputs would look like another fault.
 COMPARED = ("construction", "output shape", "inference")
-
-_AFTER_TRAINING = (
-    " This appears only when training changes weights that start as constants, such as biases."
-)
 
 
 @dataclass(frozen=True)
@@ -61,20 +58,19 @@ class Check:
         except NotApplicableError as reason:
             return LayerCheck(self.name, "not applicable", str(reason))
         except FaultError as fault:
-            hint = _AFTER_TRAINING if self._passes_initially(subject) else ""
-            return LayerCheck(self.name, bad, f"{fault}{hint}")
+            return LayerCheck(self.name, bad, f"{fault}{self._hint(subject)}")
         # The layer may raise any exception.
         except Exception as error:
             found = f"The layer raises {described(error)}"
-            return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
+            return LayerCheck(self.name, bad, f"{found} To fix: {fix_of(error, self.fix)}")
 
-    def _passes_initially(self, subject: Any) -> bool:
-        """Return True if the layer has no fault with its initial weights."""
+    def _hint(self, subject: Any) -> str:
+        """Return a sentence if the layer has no fault with its initial weights."""
         try:
             self.run(replace(subject, varied=False))
         except Exception:
-            return False
-        return True
+            return ""
+        return " It appears only when training changes weights that start constant, such as biases."
 
 
 def check(name: str, fix: str, **declaration: Any) -> Callable[[Callable[[Any], str]], Check]:

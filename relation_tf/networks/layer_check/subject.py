@@ -136,14 +136,10 @@ def vary_constants(layer: Any) -> None:
         change = rng.choice([-1, 1], start.shape) * rng.uniform(0.1, 0.3, start.shape)
         inputs = np.prod(start.shape[:-1])  # A matrix of zeros gets the scale of a random one.
         value = np.where(start == 0, change / np.sqrt(inputs), start * (1 + change))
-        value = np.where((start == 0) | _repeated(start), value, start).astype("float32")
+        _, places, counts = np.unique(start, return_inverse=True, return_counts=True)
+        repeated = (counts[places] > 1).reshape(start.shape) | (start == 0) | (start.size == 1)
+        value = np.where(repeated, value, start).astype("float32")
         weight.assign(weight.constraint(tensor(value)) if weight.constraint else value)
-
-
-def _repeated(x: np.ndarray) -> np.ndarray:
-    """Return True for each entry that occurs more than once, and for a single entry."""
-    _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return (counts[places] > 1).reshape(x.shape) | (x.size == 1)
 
 
 def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
@@ -226,11 +222,16 @@ def described(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the last line outside of this and installed packages; empty if there is none."""
+    frame = own_frame(error)
+    return f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}" if frame else ""
+
+
+def own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the last frame outside of this and installed packages."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not Path(frame.filename).is_relative_to(_PACKAGE) and _is_own(frame.filename):
-            return f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}"
-    return ""
+            return frame
+    return None
 
 
 def _is_own(file: str) -> bool:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
+from relation_tf.networks.layer_check.causes import fix_of
 from relation_tf.networks.layer_check.definition import check
 from relation_tf.networks.layer_check.subject import (
     BATCH,
@@ -60,7 +61,9 @@ def _train(subject: Subject) -> None:
             weights = _one_step(build, subject, 2 if name.startswith("pair") else 1)
         # The layer may raise any exception.
         except Exception as error:
-            raise FaultError(f"The {name} cannot be trained: {described(error)}", _FIX) from error
+            raise FaultError(
+                f"The {name} cannot be trained: {described(error)}", fix_of(error, _FIX)
+            ) from error
         if not all(np.isfinite(each).all() for each in weights):
             raise FaultError(
                 f"One training step of the {name} gives weights that are NaN or infinite.",
