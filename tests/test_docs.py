@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -10,6 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 from pydantic import BaseModel
 from typer.main import get_command
@@ -66,7 +69,8 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
+    for name in ("my_layer", "my_recurrence"):
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another test's
     return tmp_path
 
 
@@ -247,15 +251,76 @@ def test_every_mechanism_is_named():
     assert listed == {*built_in - layers, "saved-model:PATH"}
 
 
-def test_custom_task_in_a_suite(elsewhere, monkeypatch, capsys):
+@pytest.fixture
+def tones(elsewhere):
+    """Write the files of the page on tasks, and data in which one word decides."""
     write_files(DOCS / "how-to" / "own-task.md", elsewhere)
     (elsewhere / "DIR" / "tones").mkdir(parents=True)
-    rows = "".join(f"so {tone},{tone}\n" for tone in ("loud", "calm") * 20)
+    ends = {"is still": "calm", "are near": "loud"}
+    rows = "".join(
+        f"the {thing} {end},{tone}\n"
+        for thing in ("lake", "drums", "sea", "bells") * 20
+        for end, tone in ends.items()
+    )
     for split in ("train", "test"):
         path = elsewhere / "DIR" / "tones" / f"{split}.csv"
         path.write_text(f"text,tone\n{rows}", encoding="utf-8")
+    return elsewhere
+
+
+@pytest.mark.usefixtures("tones")
+def test_custom_task_in_a_suite(monkeypatch, capsys):
     run(monkeypatch, "relation-tf tasks tones --suite tones.toml --data DIR")
-    assert "text: so loud" in capsys.readouterr().out
+    assert "text: the lake is still" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_prediction_of_new_texts(tones, monkeypatch):
+    only = "--seeds 1 --methods relation-64"
+    run(monkeypatch, f"relation-tf run tones.toml --data DIR {only}")
+    trained = runpy.run_path(str(tones / "predict.py"))
+    assert trained["trained"].predict(trained["texts"]).tolist() == ["calm", "loud"]
+
+
+@pytest.fixture
+def recurrence(elsewhere, monkeypatch):
+    """Return the recurrent layer of the page, built with random biases."""
+    write_files(DOCS / "how-to" / "own-layer.md", elsewhere)
+    monkeypatch.syspath_prepend(str(elsewhere))
+    from my_recurrence import MovingAverage
+
+    layer = MovingAverage(4)
+    layer.build((None, None, 3))
+    random = np.random.default_rng(0)
+    layer.set_weights([random.normal(size=weight.shape) for weight in layer.weights])
+    return layer
+
+
+def test_the_recurrence_equals_a_loop(recurrence):
+    random = np.random.default_rng(1)
+    x, mask = random.normal(size=(2, 5, 3)).astype("float32"), np.ones((2, 5), bool)
+    mask[0, 1] = mask[1, 3:] = False
+    gate, gate_bias, value, value_bias = recurrence.get_weights()
+    state, expected = np.zeros((2, 4)), []
+    for token, kept in zip(x.swapaxes(0, 1), mask.T, strict=True):
+        f = 1 / (1 + np.exp(-(token @ gate + gate_bias)))
+        after = f * state + (1 - f) * (token @ value + value_bias)
+        state = np.where(kept[:, None], after, state)
+        expected.append(state)
+    found = keras.ops.convert_to_numpy(recurrence(x, mask=mask))
+    np.testing.assert_allclose(found.swapaxes(0, 1), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.usefixtures("recurrence")
+def test_the_recurrence_trains_in_the_suite_of_the_page(elsewhere, monkeypatch):
+    method = """--set 'method=[{mechanism="my_recurrence:MovingAverage", name="mine"}]'"""
+    only = "--tasks SST-2 --seeds 1 --set epochs=18"
+    run(monkeypatch, f"relation-tf run mine.toml {only} {method} --set reference=mine")
+    (result,) = (elsewhere / "runs" / "mine").rglob("result.json")
+    assert json.loads(result.read_text(encoding="utf-8"))["metrics"]["SST-2"]["accuracy"] > 0.8
 
 
 def test_the_comparison(elsewhere, monkeypatch, capsys):
