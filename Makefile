@@ -13,9 +13,12 @@ TORCH := KERAS_BACKEND=torch
 # Together these tests cover masks, gradients, dropout, saving and loops.
 FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_feature_attention.py tests/networks/test_recurrent.py
 BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
+# If a part fails, the others run too; then make names it and fails.
+EACH_PART := @$(MAKE) --no-print-directory --keep-going --jobs=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest coverage bench docs release lint format clean
+.PHONY: fast-on-tensorflow few-on-jax few-on-torch all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,15 +57,31 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a fe
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 	@echo 'The commands are in $(BIN). To type them without this path: source $(BIN)/activate'
 
-test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; 10 to 20 minutes on 2 cores
-	$(PYTEST) -m 'not slow' --durations=30
-	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
-	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
+test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; 17 to 35 minutes on 2 cores
+	$(EACH_PART) fast-on-tensorflow few-on-jax few-on-torch
 
 test-all: $(VENV)/all.stamp  ## all tests: browser, Ray cluster, 10,000 broken inputs, all layers on JAX and PyTorch
+	$(EACH_PART) all-on-tensorflow fuzz layers-on-jax layers-on-torch
+
+fast-on-tensorflow:
+	$(PYTEST) -m 'not slow' --durations=30
+
+few-on-jax:
+	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
+
+few-on-torch:
+	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
+
+all-on-tensorflow:
 	$(PYTEST) -m 'not fuzz' --durations=30
+
+fuzz:
 	$(PYTEST) -m fuzz tests/fuzz
+
+layers-on-jax:
 	$(JAX) $(PYTEST) -m 'not tensorflow and (not slow or every_backend)' $(BACKEND_TESTS)
+
+layers-on-torch:
 	$(TORCH) $(PYTEST) -m 'not tensorflow and (not slow or every_backend)' $(BACKEND_TESTS)
 
 # In a separate environment: pip cannot resolve lowest versions, and constraints.txt pins the newest.
