@@ -154,6 +154,20 @@ def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
+def close_gradients(
+    actual: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-4
+) -> None:
+    """Assert that gradients agree, relative to the largest entry of all of them.
+
+    Errors of a gradient in which large terms cancel, as in that of the keys' bias, are relative to
+    these terms.
+    """
+    actual, expected = ([ops.convert_to_numpy(x) for x in arrays] for arrays in (actual, expected))
+    scale = max(1.0, *(np.abs(x).max(initial=0.0) for x in expected))
+    for one, other in zip(actual, expected, strict=True):
+        close(one / scale, other / scale, tolerance)
+
+
 def array(x: Any) -> np.ndarray:
     """Convert a tensor of any floating-point type to a float32 array."""
     return ops.convert_to_numpy(ops.cast(x, "float32"))

@@ -27,6 +27,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks import sequence_classifier, token_classifier
 from relation_tf.registry import MECHANISMS
 from relation_tf.stats.summary import mean_interval
+from tests.backends import close
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTHS = (1, 5, 33, 130)
@@ -82,7 +83,7 @@ def same(trained, compute):
     for length in LENGTHS:
         inputs = inputs_of(trained, length)
         expected = outputs_of(trained.model, inputs)
-        np.testing.assert_allclose(compute(inputs), expected, atol=1e-5)
+        close(compute(inputs), expected)
 
 
 def test_keras_reads_the_model(trained, tmp_path):
@@ -141,7 +142,7 @@ def test_the_code_of_the_card_runs(runs, tmp_path, monkeypatch, kind):
     made = runpy.run_path(str(tmp_path / "program.py"))
     trained = relation_tf.load(runs["CoLA"])
     np.testing.assert_array_equal(made["ids"], trained.encode(["a text"])[0])
-    np.testing.assert_allclose(made["outputs"], trained.predict_proba(["a text"]), atol=1e-5)
+    close(made["outputs"], trained.predict_proba(["a text"]))
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from relation_tf.registry import MECHANISMS, STOPPING_RULES
 from relation_tf.tasks import find_source, reversal
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.generated import GENERATED
+from tests.backends import close
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,18 +91,18 @@ def test_labels_and_probabilities_are_those_of_the_run(trained, small_glue, name
     assert model.predict(texts).tolist() == found["prediction"].tolist()
     expected = found[[f"probability_{label}" for label in model.labels]].to_numpy()
     assert np.ptp(expected[:, 0]) > 1e-3  # the texts differ
-    np.testing.assert_allclose(model.predict_proba(texts), expected, atol=1e-7)
+    close(model.predict_proba(texts), expected)
     tests = predictions(trained(name), f"{name}.test")["prediction"]
     assert model.predict(texts_of(name, small_glue, "test")).tolist() == tests.tolist()
     few = model.predict_proba(texts[:3])  # other batches
-    np.testing.assert_allclose(few, expected[:3], atol=1e-6)
+    close(few, expected[:3])
 
 
 def test_scores_of_a_regression_are_those_of_the_run(trained, small_glue):
     model = relation_tf.load(trained("STS-B"))
     expected = predictions(trained("STS-B"), "STS-B.dev")["prediction"].astype(float)
     assert np.ptp(expected) > 1e-3  # the texts differ
-    np.testing.assert_allclose(model.predict(texts_of("STS-B", small_glue)), expected, rtol=1e-6)
+    close(model.predict(texts_of("STS-B", small_glue)), expected)
     with pytest.raises(DataError, match="STS-B has no classes: a score from 0 to 5"):
         model.predict_proba([("a", "b")])
 
@@ -120,9 +121,7 @@ def test_texts_are_encoded_as_in_the_run(small_glue, tmp_path, changes):
     found = predictions(run, "CoLA.dev")
     assert model.predict(texts).tolist() == found["prediction"].tolist()
     (ids,) = model.encode(texts[:2])
-    np.testing.assert_allclose(
-        np.array(model.model(ids)), model.predict_proba(texts[:2]), atol=1e-2
-    )
+    close(np.array(model.model(ids)), model.predict_proba(texts[:2]), 1e-2)
 
 
 def test_weights_are_those_of_the_kept_epoch(small_glue, tmp_path):
@@ -178,7 +177,7 @@ def test_each_task_of_a_group_has_its_network(small_glue, tmp_path):
         assert found.tolist() == predictions(run, f"{name}.dev")["prediction"].tolist()
     scores = relation_tf.load(run, task="STS-B").predict(texts_of("STS-B", small_glue))
     expected = predictions(run, "STS-B.dev")["prediction"].astype(float)
-    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+    close(scores, expected)
 
 
 @pytest.mark.slow

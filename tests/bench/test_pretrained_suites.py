@@ -18,6 +18,7 @@ from relation_tf.files import read_json
 from relation_tf.report import make_report
 from relation_tf.training.pretrained import load_pretrained, pretrained_digest
 from relation_tf.training.pretraining_settings import PretrainingSettings
+from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
@@ -116,7 +117,7 @@ def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
         np.zeros((3, ids.shape[1], 8), "float32")
     )
     expected = alone.model.get_layer("mechanism")(embedded, mask=ids != 0)
-    np.testing.assert_allclose(read, expected, atol=1e-5)
+    close(read, expected)
 
 
 def test_frozen_layers_have_no_dropout(network):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
 from benchmarks import direct
 from relation_tf import layers
+from tests.backends import close
 from tests.layers.cases import randomize
 
 X = np.random.default_rng(0).normal(size=(2, 7, 5)).astype(np.float32)
@@ -33,7 +33,7 @@ def test_equations(make, equations):
     layer = make()
     layer.build(X.shape)
     randomize(layer)
-    np.testing.assert_allclose(layer(X), equations(layer, X), atol=1e-5)
+    close(layer(X), equations(layer, X))
 
 
 def test_relation_as_a_layer():
@@ -41,12 +41,12 @@ def test_relation_as_a_layer():
     fast(X)
     slow(X)
     slow.set_weights(fast.get_weights())
-    np.testing.assert_allclose(slow(X, mask=MASK), fast(X, mask=MASK), atol=1e-5)
+    close(slow(X, mask=MASK), fast(X, mask=MASK))
 
 
 @pytest.mark.parametrize("decay", [0.2, 0.9])
 def test_fofe(decay):
     left, right = layers.FOFE(decay)(X)
     matrix = direct.fofe_matrix(7, decay)
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(left), matrix @ X, atol=1e-5)
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(right), matrix.T @ X, atol=1e-5)
+    close(left, matrix @ X)
+    close(right, matrix.T @ X)

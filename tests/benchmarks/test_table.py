@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 
-import numpy as np
 import pytest
 
 from benchmarks.measures import decoding, recurrences, scaling
 from benchmarks.table import CURVES, DECODERS, RECURRENT, ROWS
 from relation_tf import layers
+from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
@@ -59,4 +59,4 @@ def test_a_recurrent_layer_equals_its_loop_over_tokens(layer, monkeypatch):
     monkeypatch.setattr(recurrences, "compare", lambda *steps: [step() for step in steps])
     chunks, loop = recurrences.against_loop(layer, 5)
     for one, other in zip(chunks, loop, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-3 * max(1.0, np.abs(other).max()))
+        close(one, other, 1e-3)

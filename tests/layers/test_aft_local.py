@@ -10,7 +10,16 @@ import pytest
 
 from relation_tf.layers import AFTLocal
 from relation_tf.layers.biased_sums import _block_size
-from tests.backends import BACKEND, array, close, compiled, started, vjp, with_unknown_length
+from tests.backends import (
+    BACKEND,
+    array,
+    close,
+    close_gradients,
+    compiled,
+    started,
+    vjp,
+    with_unknown_length,
+)
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
@@ -167,4 +176,4 @@ def test_an_unknown_length(causal: bool, window: int, xla: bool) -> None:
         output, gradient = unknown(x, mask)
         meant, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
         close(output, meant)
-        close(gradient, for_x)
+        close_gradients([gradient], [for_x])

@@ -117,7 +117,7 @@ def test_regularizers_reach_the_matrices_of_hedgehog() -> None:
     layer = LinearAttention(6, "sum", "hedgehog", 2, kernel_regularizer=keras.regularizers.L1(1.0))
     layer.build((None, None, 6))
     expected = sum(np.abs(w).sum() for w in layer.get_weights())
-    np.testing.assert_allclose(array(sum(layer.losses)), expected, rtol=1e-5)
+    close(sum(layer.losses), expected)
 
 
 @pytest.mark.parametrize("feature_map", ["elu", "relu", "softmax", "hedgehog"])

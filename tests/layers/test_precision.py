@@ -34,7 +34,7 @@ def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: st
     ones = np.ones((1, 70_000, 2), "float16")
     output = layer(ones[:, :1], ones)  # G and H (or V) are 2 at all tokens.
     expected = 8.0 if layer_class is Relation else 2.0
-    np.testing.assert_allclose(array(output), np.full((1, 1, 2), expected), rtol=2e-3)
+    close(output, np.full((1, 1, 2), expected), TOLERANCE["float16"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
-from tests.backends import BACKEND, array, close, vjp, with_unknown_length
+from tests.backends import BACKEND, array, close, close_gradients, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
@@ -47,7 +47,7 @@ def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
         output, gradient = unknown(x, mask)
         expected, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
         close(output, expected)
-        close(gradient, for_x)
+        close_gradients([gradient], [for_x])
 
 
 @pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 without an option")

@@ -23,7 +23,7 @@ from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
-from tests.backends import array, close, started, vjp
+from tests.backends import array, close, close_gradients, started, vjp
 from tests.golden import below
 
 # Names here and in the released code.
@@ -93,7 +93,7 @@ def test_golden(
     assert count == len(weights)
     assert sum(int(w.numpy().size) for w in model.trainable_weights) == stored["parameter_count"]
     inputs = [stored[name] for name in ("tokens1", "tokens2") if name in stored]
-    np.testing.assert_allclose(predict(model, inputs), stored["output"], rtol=0, atol=1e-5)
+    close(predict(model, inputs), stored["output"])
 
 
 @pytest.mark.parametrize("variant", ["released_code", "equations"])
@@ -115,8 +115,7 @@ def test_readout_and_all_are_one_function(mechanism: str, network: str, variant:
         )
     (output, _, gradients), (expected, _, wanted) = results
     close(output, expected)
-    for actual, gradient in zip(gradients, wanted, strict=True):
-        close(actual, gradient)
+    close_gradients(gradients, wanted)
     assert any(np.abs(gradient).max() > 1e-3 for gradient in wanted)
 
 
@@ -574,7 +573,7 @@ def test_a_causal_mechanism_is_read_at_its_last_unmasked_token(compute):
     ids = np.array([[5, 8, 13, 4], [7, 2, 0, 0]])
     padded = np.pad(ids, [(0, 0), (0, 3)])
     outputs = array(model(ids))
-    np.testing.assert_allclose(array(model(padded)), outputs, atol=1e-6)
+    close(model(padded), outputs)
     changed = array(model(np.where(ids == 5, 6, ids)))
     assert np.abs(changed - outputs)[0].max() > 1e-4
     assert np.abs(changed - outputs)[1].max() < 1e-6

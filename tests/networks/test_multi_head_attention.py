@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
-from tests.backends import array, close, vjp
+from tests.backends import array, close, close_gradients, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, tokens
 
@@ -57,8 +57,8 @@ def test_equation_and_gradients(num_heads: int, key_dim: int | None) -> None:
         cotangent,
     )
     close(output, expected())
-    for actual, x in zip([*for_inputs, *for_weights], [*wide, *weights], strict=True):
-        close(actual, naive.gradient(loss, x))
+    slopes = [naive.gradient(loss, x) for x in (*wide, *weights)]
+    close_gradients([*for_inputs, *for_weights], slopes)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])

@@ -9,7 +9,7 @@ import pytest
 
 from relation_tf.networks import TaskHead, multi_task_networks
 from relation_tf.networks.saved_model import SavedModelEncoder
-from tests.backends import BACKEND, array, close, vjp
+from tests.backends import BACKEND, array, close, close_gradients, vjp
 
 WIDTH = 3
 TEXTS = np.array(["a dull film", "great fun", ""])
@@ -160,8 +160,7 @@ def test_gradients(folder: Path) -> None:
         [],
         [one := keras.Variable(table.numpy()), other := keras.Variable(kernel.numpy())],
     )
-    for actual, gradient in zip(for_weights, expected, strict=True):
-        close(actual, gradient)
+    close_gradients(for_weights, expected)
 
 
 @pytest.mark.tensorflow

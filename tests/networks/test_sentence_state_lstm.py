@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
-from tests.backends import close, vjp
+from tests.backends import close, close_gradients, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, tokens, weights_of
 
@@ -94,6 +94,4 @@ def test_equations(num_steps: int, window: int, return_sequences: bool) -> None:
     def loss() -> float:
         return float(np.sum(expected() * cotangent))
 
-    close(for_x, np.where(MASK[..., None], naive.gradient(loss, wide), 0))
-    for value, actual in zip(w.values(), for_weights, strict=True):
-        close(actual, naive.gradient(loss, value))
+    close_gradients([for_x, *for_weights], [naive.gradient(loss, x) for x in (wide, *w.values())])

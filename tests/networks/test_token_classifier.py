@@ -104,7 +104,7 @@ def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
         model = token_classifier(mechanism, 12, 3, from_last_token=5, **SMALL)
         found, changed = array(model(IDS)), array(model(other))
         kept = IDS > 0
-        assert np.allclose(found[kept], changed[kept]) == same
+        assert (np.abs(found[kept] - changed[kept]).max() < 1e-5) == same
         assert not np.allclose(found[1, 0], found[1, 1])  # positions differ
 
 

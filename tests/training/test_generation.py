@@ -18,6 +18,7 @@ from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training import GenerationSettings, generate, load_pretrained
 from relation_tf.training.generation import make_language_model
 from relation_tf.training.pretrained import WEIGHTS, write_weights
+from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
@@ -149,7 +150,7 @@ def test_the_model_has_the_weights_of_the_folder(folder):
     hidden = np.asarray(model.encoder(model.positions(pretrained.embedding[ids])))
     words = pretrained.embedding / 6**0.5
     expected = hidden @ pretrained.projection @ words.T + pretrained.bias
-    np.testing.assert_allclose(np.asarray(model(ids)), expected, rtol=1e-4, atol=1e-4)
+    close(model(ids), expected)
 
 
 def test_draws_have_the_probabilities_of_the_settings(folder):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -18,6 +17,7 @@ from relation_tf.report import make_report
 from relation_tf.tasks import load_task
 from relation_tf.training import pass_timing
 from relation_tf.training.session import memory_of
+from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,7 +74,7 @@ def test_a_pass_computes_all_gradients() -> None:
     assert [tuple(gradient.shape) for gradient in to_weights] == shapes
     doubled = timer(Method(mechanism=Doubled))
     (gradient,) = doubled._pass(doubled._tokens)
-    np.testing.assert_allclose(gradient, 8 * doubled._tokens, rtol=1e-5)  # of sum (2 x)^2
+    close(gradient, 8 * doubled._tokens)  # of sum (2 x)^2
 
 
 @pytest.mark.parametrize("option", ["unitz", "form"])  # "form" is the old name of "variant"

@@ -11,6 +11,7 @@ from relation_tf.tasks.plain_text import read_plain_text
 from relation_tf.training import PretrainingSettings, load_pretrained
 from relation_tf.training.generation import make_language_model
 from relation_tf.training.scoring import Scorer, windows
+from tests.backends import close
 from tests.training.test_generation import LENGTH, MECHANISMS, write_folder
 
 pytestmark = pytest.mark.tensorflow
@@ -56,7 +57,7 @@ def test_scores_are_those_of_one_token_at_a_time(folder, mechanism):
     scores = Scorer(pretrained, batch_size=4).score(texts())
     for score, (ids, start) in zip(scores, texts(), strict=True):
         total, greedy = naive_score(model, ids, start)
-        assert score.log_probability == pytest.approx(total, rel=1e-6)
+        close(score.log_probability, total)
         assert score.greedy == greedy
 
 
@@ -67,10 +68,10 @@ def test_padding_changes_nothing(folder, mechanism):
     alone = Scorer(pretrained, batch_size=1)
     scores = np.array([each.log_probability for each in together.score(texts())])
     single = np.array([alone.score([text])[0].log_probability for text in texts()])
-    np.testing.assert_allclose(scores, single, rtol=1e-6)
+    close(scores, single)
     rows = [ids for ids, _ in texts()] + [[]]
     logits = np.concatenate([alone.next_logits([ids]) for ids in rows])
-    np.testing.assert_allclose(together.next_logits(rows), logits, atol=1e-5)
+    close(together.next_logits(rows), logits)
 
 
 def test_texts_without_scored_tokens(folder):
@@ -96,7 +97,7 @@ def test_next_logits_read_the_last_tokens_only(folder):
     ids = texts()[-1][0]
     (logits,) = Scorer(pretrained).next_logits([ids])
     expected = model(np.array([ids[-(LENGTH - 1) :]]))[0, -1]
-    np.testing.assert_allclose(logits, expected, atol=1e-5)
+    close(logits, expected)
 
 
 @pytest.mark.parametrize("length", [2, 3, 8])
@@ -131,4 +132,4 @@ def test_blocks_have_the_held_out_loss_of_pretraining(tmp_path):
     scores = scorer.score([(block.tolist(), 1) for block in held_out])
     loss = -sum(each.log_probability for each in scores) / (11 * len(held_out))
     assert len(held_out) > 1
-    assert loss == pytest.approx(made.runs[0]["held_out_loss"], rel=1e-6)
+    close(loss, made.runs[0]["held_out_loss"])

@@ -7,6 +7,7 @@ import pytest
 
 from relation_tf.config import list_suites, load_suite
 from relation_tf.errors import SuiteError
+from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
 
@@ -72,7 +73,7 @@ def test_step_equals_keras(network):
     keras.optimizers.Adam(config.learning_rate).apply(
         [tf.convert_to_tensor(gradient) for gradient in gradients], variables
     )
-    assert float(loss) == pytest.approx(float(expected), abs=1e-6)
+    close(loss, expected)
     for kept, right in zip(first.model.trainable_variables, variables, strict=True):
         np.testing.assert_allclose(kept, right, atol=1e-6, err_msg=kept.path)
 
@@ -84,7 +85,7 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
     split = first.task.splits["dev_matched"]
     whole = first.parts[0].predict(split)
     monkeypatch.setattr(classification, "EVALUATION_BATCH", 3)
-    np.testing.assert_allclose(first.parts[0].predict(split), whole, atol=1e-6)
+    close(first.parts[0].predict(split), whole)
 
 
 def test_best_weights_are_restored(network):
@@ -93,7 +94,7 @@ def test_best_weights_are_restored(network):
     costs = [row["val_loss"] for row in trained.history]
     assert trained.stop.epoch == int(np.argmin(costs)) + 1
     kept = first.parts[0].loss(trained.predictions["dev", "CoLA"], first.task.splits["dev"])
-    assert kept == pytest.approx(min(costs), rel=1e-6)
+    close(kept, min(costs))
 
 
 def test_a_diverged_network_has_the_worst_score(network):
@@ -243,7 +244,7 @@ def test_xla_does_not_change_training(network, mechanism, updates):
     trained, shapes, expected, made = by_xla(network, mechanism, embedding_updates=updates)
     for key in ("loss", "val_loss"):
         costs = [[row[key] for row in run.history] for run in (trained, expected)]
-        assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+        close(*costs, 1e-4)
     # A step to compile each shape, then those of two epochs; 60 rows make no 4 whole batches.
     assert len(shapes) == len(made._shapes) + 2 * 4
     assert {width for ((_, width),) in shapes} <= {8, 16, 24}
@@ -260,7 +261,7 @@ def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
     used = {tuple(width for _, width in shape) for shape in shapes if shape[0][0] == 4}
     assert used == made._shapes
     costs = [[row["val_loss"] for row in run.history] for run in (trained, expected)]
-    assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+    close(*costs, 1e-4)
 
 
 def test_compilation_is_no_time_of_a_run(network):
@@ -292,7 +293,7 @@ def test_both_branches_of_feature_projection_are_trained(network):
     )
     before = made.weights()
     loss, right = part.train(texts, labels)
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    close(loss, expected)
     assert int(right) == np.sum(np.argmax(both[0], axis=1) == labels)
     for old, new, variable in zip(before, made.weights(), made.model.variables, strict=True):
         assert variable.path.startswith("seed") or not np.array_equal(old, new), variable.path
@@ -354,7 +355,7 @@ def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
     made, config = grouped(epochs=1)
     trained = made.run(config.seed)
     costs = [part.loss(part.predict(part.held_out), part.held_out) for part in made.parts]
-    assert trained.history[0]["val_loss"] == pytest.approx(np.mean(costs), rel=1e-6)
+    close(trained.history[0]["val_loss"], np.mean(costs))
 
 
 def test_batches_are_drawn_across_tasks(grouped):
