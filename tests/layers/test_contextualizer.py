@@ -114,7 +114,7 @@ def test_float64_is_float64_throughout(algorithm: str) -> None:
     x, everything = tokens(10, 2, 5, WIDTH).astype("float64"), np.ones((2, 5), bool)
     layer = built(algorithm=algorithm, dtype="float64")
     output = keras.ops.convert_to_numpy(layer(x))
-    np.testing.assert_allclose(output, twin(weights_of(layer), x, everything), rtol=1e-11)
+    close(output, twin(weights_of(layer), x, everything), 1e-11)
 
 
 def test_order_of_weights() -> None:
@@ -225,7 +225,7 @@ def test_long_documents_do_not_overflow_float16(algorithm: str) -> None:
     x = np.ones((1, 70_000, WIDTH), "float16") * np.arange(1, 5, dtype="float16")
     arguments = {"algorithm": algorithm, "kernel_initializer": "ones"}
     output = array(made(dtype="float16", **arguments)(x))
-    np.testing.assert_allclose(output, array(made(**arguments)(x.astype("float32"))), rtol=2e-3)
+    close(output, array(made(**arguments)(x.astype("float32"))), 2e-3)
 
 
 @both_algorithms

@@ -145,7 +145,7 @@ def test_float64_is_float64_throughout(case: Case) -> None:
     expected = case.mix(w, x, x, everything, everything)
     # TensorFlow rounds a constant of GELU to float32.
     rounded = getattr(layer, "activation", None) is keras.activations.gelu
-    np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-6 if rounded else 1e-13)
+    close(output, expected, 1e-6 if rounded else 1e-12)
 
 
 @pytest.mark.parametrize(

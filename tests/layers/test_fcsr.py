@@ -76,7 +76,7 @@ def test_float64_is_float64_throughout() -> None:
     x = tokens(4, 3, 9, WIDTH).astype("float64")
     output = keras.ops.convert_to_numpy(layer(x, mask=mask))
     w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
-    np.testing.assert_allclose(output, twin(w, x, mask, layer), rtol=1e-12, atol=1e-12)
+    close(output, twin(w, x, mask, layer), 1e-12)
 
 
 def test_contexts_are_not_summed_in_float16() -> None:

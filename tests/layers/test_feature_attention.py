@@ -60,7 +60,7 @@ def test_float64_is_float64_throughout() -> None:
     r = tokens(4, 3, 9, WIDTH).astype("float64")
     output = keras.ops.convert_to_numpy(layer(r, mask=mask))
     w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
-    np.testing.assert_allclose(output, twin(w, r, mask), rtol=1e-12, atol=1e-12)
+    close(output, twin(w, r, mask), 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -58,7 +58,7 @@ def test_float64_is_float64_throughout() -> None:
     x = tokens(4, 2, 9, 4).astype("float64")
     output = keras.ops.convert_to_numpy(built(dtype="float64")(x))
     expected = twin(x, np.ones((2, 9), bool), SLOPE.astype("float64"))
-    np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-13)
+    close(output, expected, 1e-12)
 
 
 def test_initial_weights_are_equal() -> None:
