@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import erf
+from scipy.special import erf, expit
 
 Weights = Mapping[str, np.ndarray]
 Equation = Callable[..., np.ndarray]
@@ -148,7 +148,7 @@ def summary_mixing(
 
 def aft_simple(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """sigmoid(Q_t) * (sum of exp(K) * V) / (sum of exp(K)); zero without tokens."""
-    gate = _sigmoid(_affine(query, w, "query"))
+    gate = expit(_affine(query, w, "query"))
     e, v = np.exp(_affine(value, w, "key")), _affine(value, w, "value")
     seen = np.broadcast_to(seen, (len(query), len(value))).astype(float)
     total = seen @ e
@@ -163,7 +163,7 @@ def aft_local(
     window: int,
 ) -> np.ndarray:
     """The same with K + w_tj."""
-    gate = _sigmoid(_affine(query, w, "query"))
+    gate = expit(_affine(query, w, "query"))
     distance = seen.before.sum(axis=-1, keepdims=True) - np.arange(len(value))
     first = 0 if seen.after is None else 1 - window  # smallest distance with a bias
     learned = w["position_bias"][np.clip(distance, first, window - 1) - first]
@@ -286,7 +286,7 @@ def mlstm(
         read = recurrence(q, k[order], v[order], log_f[order], count)
         y = y + read[..., :-1] / np.maximum(np.abs(read[..., -1:]), 1)
     gate = _affine(query, w, "gate")
-    return y.reshape(gate.shape) * _sigmoid(gate)
+    return y.reshape(gate.shape) * expit(gate)
 
 
 def delta_net(
@@ -298,7 +298,7 @@ def delta_net(
     kv = silu(_convolved(kv, w, "kv"))
     k, v = _unit(_heads(kv[:, :units], num_heads)), _heads(kv[:, units:], num_heads)
     q = _unit(_heads(silu(_convolved(_affine(query, w, "query"), w, "query")), num_heads))
-    b = _sigmoid(value @ w["strength_kernel"])
+    b = expit(value @ w["strength_kernel"])
     gated = "gate_kernel" in w
     dt = np.log1p(np.exp(value @ w["dt_kernel"] + w["dt_offset"])) if gated else 0 * b
     a = np.exp(-np.exp(w["a_log"]) * dt) if gated else np.ones(b.shape)
@@ -331,7 +331,7 @@ def gated_linear_attention(
         _heads(_affine(x, w, name), num_heads)
         for x, name in ((query, "query"), (value, "key"), (value, "value"))
     )
-    decays = _sigmoid(_affine(value @ w["decay_down_kernel"], w, "decay_up"))
+    decays = expit(_affine(value @ w["decay_down_kernel"], w, "decay_up"))
     log_decays = _heads(np.log(decays ** (1 / 16)), num_heads)
     y = np.zeros((*q.shape[:2], v.shape[-1]))
     for order, count in seen.directions():
@@ -349,8 +349,8 @@ def hgrn2(
     lower_bound: float = 0.0,
 ) -> np.ndarray:
     """LayerNorm(o^T S) W_out, S_t = diag(f_t) S_{t-1} + (1 - f_t) i_t^T."""
-    o = _sigmoid(_affine(query, w, "output_gate"))
-    f = lower_bound + (1 - lower_bound) * _sigmoid(_affine(value, w, "forget_gate"))
+    o = expit(_affine(query, w, "output_gate"))
+    f = lower_bound + (1 - lower_bound) * expit(_affine(value, w, "forget_gate"))
     i = silu(_affine(value, w, "input"))
     o, f, i = (_heads(x, num_heads) for x in (o, f, i))
     y = np.zeros(o.shape)
@@ -362,11 +362,11 @@ def hgrn2(
 def min_gru(query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen) -> np.ndarray:
     """h_t = (1 - z_t) h_{t-1} + z_t c_t; the minLSTM has two gates with the sum one."""
     c = _affine(value, w, "candidate")
-    c = np.where(c >= 0, c + 0.5, _sigmoid(c))
+    c = np.where(c >= 0, c + 0.5, expit(c))
     if "update_kernel" in w:
-        z = _sigmoid(_affine(value, w, "update"))
+        z = expit(_affine(value, w, "update"))
     else:
-        forget, own = (_sigmoid(_affine(value, w, name)) for name in ("forget", "input"))
+        forget, own = (expit(_affine(value, w, name)) for name in ("forget", "input"))
         z = own / (forget + own)
     y = np.zeros((len(query), c.shape[-1]))
     for order, count in seen.directions():
@@ -473,7 +473,7 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    return x * _sigmoid(x)
+    return x * expit(x)
 
 
 def _before(x: np.ndarray, decay: float, window: int | None) -> np.ndarray:
@@ -530,10 +530,6 @@ def _rotated(x: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 def _affine(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
     return x @ w[f"{name}_kernel"] + w.get(f"{name}_bias", 0)
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
 
 
 def _feature_map(x: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ def test_fused_with_fully_masked_tokens(form: dict[str, Any], hold: float) -> No
 def test_large_scores(form: dict[str, Any]) -> None:
     """Scores of thousands: `exp` without shift overflows or underflows."""
     x = 30 * tokens(0, 2, 9, WIDTH)
-    check(form, [x], {"query_mask": np.arange(9) < np.array([[9], [4]])}, 1e-3)
+    check(form, [x], {"query_mask": np.arange(9) < np.array([[9], [4]])}, 5e-3)
 
 
 @pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.

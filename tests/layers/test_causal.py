@@ -268,7 +268,7 @@ def test_states_of_sums_have_constant_size(case: Case) -> None:
     assert len(sizes) == 1
 
 
-@pytest.mark.parametrize(("policy", "tolerance"), [("float16", 5e-3), ("mixed_bfloat16", 4e-2)])
+@pytest.mark.parametrize(("policy", "tolerance"), [("float16", 2e-2), ("mixed_bfloat16", 0.1)])
 @all_cases
 def test_steps_in_half_precision(case: Case, policy: str, tolerance: float) -> None:
     exact, layer = built(case), built(case, dtype=policy)

@@ -26,13 +26,13 @@ def built(**arguments: Any) -> Any:
 def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
     """The exponential of 100 is infinite in float32, that of -110 is zero."""
     mask = some(0, 3, 70)
-    x = 40 * tokens(1, 3, 70, 4)
+    x = tokens(1, 3, 70, 4)
     x[:, 60:] *= 2  # Later tokens do not make earlier sums vanish.
     layer = built(causal=causal, dtype=dtype)
+    x *= 500 / np.abs(x @ layer.get_weights()[1]).max()
     expected = naive.mix(
         naive.aft_simple, weights_of(layer), x.astype("float64"), x, mask, mask, causal
     )
-    assert np.abs(x @ layer.get_weights()[1]).max() > 300
     output = array(layer(poisoned(x, mask), query_mask=mask))
     close(output, expected, 1e-5 if dtype == "float32" else 0.3)
 

@@ -106,7 +106,7 @@ def test_a_diverged_network_has_the_worst_score(network):
 
 def learning(network, **changes):
     """A run on SST-2 that stops when an accuracy has held; nothing is dropped out."""
-    settings = {"target_accuracy": 0.6, "target_epochs": 2, "learning_rate": 0.01, "epochs": 30}
+    settings = {"target_accuracy": 0.6, "target_epochs": 2, "learning_rate": 0.01, "epochs": 200}
     rule = {"stopping": "accuracy_reached", "dropout": 0.0}
     made, config = network("SST-2", **rule, **(settings | changes))
     return made.run(config.seed), made
