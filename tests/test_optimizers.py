@@ -105,7 +105,7 @@ ARGUMENTS = [
 def test_equals_adam_on_the_dense_gradient(arguments: dict[str, Any]) -> None:
     expected = train(keras.optimizers.Adam(**arguments), on_dense)
     for actual, wanted in zip(train(Adam(**arguments), slices), expected, strict=True):
-        close(actual, wanted, 1e-6)
+        close(actual, wanted)
 
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
@@ -168,7 +168,7 @@ def test_xla_does_not_change_updates(
         for xla in (True, False)
     )
     for one, other in zip(on.get_weights(), off.get_weights(), strict=True):
-        close(one, other, 1e-6)
+        close(one, other)
 
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
@@ -178,7 +178,7 @@ def test_under_a_loss_scale(updates: Literal["dense", "rows"]) -> None:
     scaled = keras.optimizers.LossScaleOptimizer(inner, initial_scale=4.0)
     plain = fitted(Adam(0.1, embedding_updates=updates))
     for one, other in zip(fitted(scaled).get_weights(), plain.get_weights(), strict=True):
-        close(one, other, 1e-6)
+        close(one, other)
 
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
@@ -191,7 +191,7 @@ def test_training_resumes_from_a_file(updates: Literal["dense", "rows"], tmp_pat
     for made in (first, second):
         made.train_on_batch(*batch)
     for one, other in zip(first.get_weights(), second.get_weights(), strict=True):
-        close(one, other, 1e-6)
+        close(one, other)
 
 
 def in_rows(ids: np.ndarray, values: np.ndarray, rows: int) -> Any:
@@ -324,7 +324,7 @@ class TestRows:
         expected = train(keras.optimizers.Adam(**arguments), on_dense)
         actual = train(Adam(embedding_updates="rows", **arguments), slices)
         for one, other in zip(actual, expected, strict=True):
-            close(one, other, 1e-6)
+            close(one, other)
 
     @pytest.mark.parametrize("arguments", [{"clipnorm": 0.5}, {"global_clipnorm": 0.7}], ids=list)
     def test_the_first_step_is_dense_adam(self, arguments: dict[str, Any]) -> None:
@@ -332,7 +332,7 @@ class TestRows:
         expected = train(keras.optimizers.Adam(0.1, **arguments), on_dense, steps=1)
         actual = train(Adam(0.1, embedding_updates="rows", **arguments), slices, steps=1)
         for one, other in zip(actual, expected, strict=True):
-            close(one, other, 1e-6)
+            close(one, other)
 
     def test_rows_refuse_amsgrad(self) -> None:
         with pytest.raises(ValueError, match=r"does not support amsgrad\. Received: amsgrad=True$"):
@@ -395,7 +395,7 @@ class TestFCSRDecay:
         for step in range(epochs * steps + 5):
             actual = float(schedule(step))
             wanted = expected[min(step // steps, epochs - 1)]
-            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-30)
+            np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-30)
 
     def test_first_and_last_rates(self) -> None:
         """40 epochs from 0.01: 8e-3 to 1e-4, or almost zero from epoch 9 on."""

@@ -161,7 +161,7 @@ def test_padding_changes_nothing_with_learned_positions(network: str) -> None:
     randomize(model)
     inputs = sequences(network)
     padded = [np.pad(ids, ((0, 0), (0, 4))) for ids in inputs]
-    close(predict(model, padded), predict(model, inputs), 1e-6)
+    close(predict(model, padded), predict(model, inputs))
 
 
 def test_segments_tell_the_texts_of_a_pair_apart() -> None:
@@ -576,7 +576,7 @@ def test_a_causal_mechanism_is_read_at_its_last_unmasked_token(compute):
     close(model(padded), outputs)
     changed = array(model(np.where(ids == 5, 6, ids)))
     assert np.abs(changed - outputs)[0].max() > 1e-4
-    assert np.abs(changed - outputs)[1].max() < 1e-6
+    assert np.abs(changed - outputs)[1].max() < 1e-5
 
 
 def test_layers_draw_their_seeds_in_a_fixed_order(monkeypatch):

@@ -25,7 +25,7 @@ def test_a_classifier_reads_both_directions(options: dict[str, Any]) -> None:
     )  # fmt: skip
     first = model.predict(np.array([[3, 4, 5, 6]]), verbose=0)
     other = model.predict(np.array([[3, 4, 5, 7]]), verbose=0)
-    assert np.abs(first - other).max() > 1e-7, "the first token reads the last one"
+    assert np.abs(first - other).max() > 1e-6, "the first token reads the last one"
     padded = model.predict(np.array([[3, 4, 5, 6, 0, 0]]), verbose=0)
     close(padded, first)
 
