@@ -30,6 +30,7 @@ from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.tasks import load_task
 from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.distribution import Distribution
+from tests.backends import close
 from tests.fuzz.mutations import refusal
 
 TWO = ["10.0.0.1:2222", "10.0.0.2:2222"]
@@ -242,12 +243,11 @@ def test_replicas_train_as_one_device(request, small_glue, suite, kind, case):
     everywhere = request.getfixturevalue(kind)
     for own_weights, own in everywhere(trained, config, small_glue, DISTRIBUTIONS[kind]):
         for one, other in zip(weights, own_weights, strict=True):
-            np.testing.assert_allclose(other, one, rtol=0, atol=1e-5)
+            close(other, one)
         for split, outputs in run.predictions.items():
-            np.testing.assert_allclose(own.predictions[split], outputs, rtol=0, atol=1e-5)
+            close(own.predictions[split], outputs)
         for column in ("loss", "val_loss"):
-            costs = [[row[column] for row in each.history] for each in (own, run)]
-            assert costs[0] == pytest.approx(costs[1], abs=1e-5)
+            close(*([row[column] for row in each.history] for each in (own, run)))
 
 
 @pytest.mark.slow
@@ -377,7 +377,7 @@ def equal_runs(one, other, run):
         tables = [pd.read_csv(each, sep="," if each.suffix == ".csv" else "\t") for each in places]
         own, others = (table.loc[:, ~table.columns.str.contains("seconds")] for table in tables)
         assert len(own)
-        pd.testing.assert_frame_equal(own, others, rtol=0, atol=1e-5)
+        pd.testing.assert_frame_equal(own, others, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow
