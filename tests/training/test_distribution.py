@@ -243,7 +243,7 @@ def test_replicas_train_as_one_device(request, small_glue, suite, kind, case):
     everywhere = request.getfixturevalue(kind)
     for own_weights, own in everywhere(trained, config, small_glue, DISTRIBUTIONS[kind]):
         for one, other in zip(weights, own_weights, strict=True):
-            close(other, one)
+            close(other, one, 1e-4)  # Adam divides gradients near zero by their size
         for split, outputs in run.predictions.items():
             close(own.predictions[split], outputs)
         for column in ("loss", "val_loss"):
