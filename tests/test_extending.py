@@ -111,8 +111,8 @@ def test_each_command_knows_the_parts(folder):
         "status runs/extended",
         "run extended.toml --track print --executor backwards",
         "status runs/extended",
-        "report runs/extended",
-        "compare runs/extended --out comparison",
+        "report runs/extended --plugin my_parts",
+        "compare runs/extended --plugin my_parts --out comparison",
     )
     assert "6 runs" in planned
     assert "1 of 6 runs done" in before

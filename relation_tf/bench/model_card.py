@@ -114,7 +114,7 @@ def _results(folder: Path) -> Results | None:
         return None
     try:
         return read_results(parents[3])
-    except SuiteError:  # such as a plugin of its report; the model can be used without it
+    except SuiteError:  # such as a broken file; the model can be used without it
         return None
 
 

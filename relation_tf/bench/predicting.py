@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -65,7 +65,11 @@ class Predictions:
 
 
 def predict_missing(
-    folder: str | Path, data: str | Path | None = None, tfds_folder: str | Path | None = None
+    folder: str | Path,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
+    *,
+    imports: Collection[str] | None = None,
 ) -> Predictions:
     """Predict the test sets that finished runs of a suite lack, with their saved weights.
 
@@ -76,6 +80,7 @@ def predict_missing(
         folder: The suite's folder.
         data: Folder of the task files.
         tfds_folder: TFDS folder.
+        imports: The only plugins and modules of custom layers to import, by default all.
 
     Returns:
         The runs with new predictions, and the others with the reason.
@@ -88,7 +93,9 @@ def predict_missing(
     folder = expand_home(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
-    check_folders(RunFolder(folder).suite(), data, tfds_folder)
+    suite = RunFolder(folder).suite()
+    load_plugins(suite.plugins if imports is None else imports)
+    check_folders(suite, data, tfds_folder)
     known: dict[tuple[str, str], _Data] = {}
     with RunFolder(folder).locked():
         results = read_results(folder)
@@ -112,6 +119,9 @@ def predict_missing(
                     source = find_source(config.entry, config.source, data, tfds_folder)
                     known[key] = _Data(source, source.digests(), source.training_digests())
                 names, reason = run.find_pending(known[key])
+                others = set() if imports is None else run.modules - {*imports}
+                if names and others:
+                    names, reason = [], _not_trusted(others, folder)
                 if names:
                     pending.append((run, names))
                 else:
@@ -144,6 +154,12 @@ class _FinishedRun:
         return cls(
             RunConfig.of(run["config"]), Path(run["folder"]), run["metrics"], run["manifest"]
         )
+
+    @property
+    def modules(self) -> set[str]:
+        """Modules with the plugins and custom layers of the network."""
+        layers = (name.rpartition(":")[0] for name in self.config.custom_layers)
+        return {*self.config.plugins, *layers}
 
     @property
     def weights(self) -> Path:
@@ -284,6 +300,13 @@ def _outputs(
                     "state outside its weights, train the run again"
                 )
     return outputs, metrics
+
+
+def _not_trusted(modules: Collection[str], folder: Path) -> str:
+    return (
+        f"needs {join_names(sorted(modules))}. If you trust this code, add --plugin for each, or "
+        f"run `relation-tf predict {folder}`"
+    )
 
 
 def _runs(names: Sequence[str]) -> str:

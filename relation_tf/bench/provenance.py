@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf import __version__
 from relation_tf.config.run import RunConfig
+from relation_tf.config.stand_ins import declared
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
     return {
         "xla": trainer.xla,
         "seed": config.seed,
+        "declared": declared(task.task),
         "data": {
             "source": task.source.kind,
             "layout": task.source.layout.name,

@@ -174,7 +174,7 @@ class RunFolder:
         )
 
     def suite(self) -> Suite:
-        """Return the suite of the folder.
+        """Return the suite of the folder; its plugins are not imported, see `load_suite`.
 
         Raises:
             SuiteError: If it is not the folder of a suite.
@@ -193,7 +193,7 @@ class RunFolder:
                 f"{self.path}: {fault}. DIR must be a folder written by `relation-tf run` (it "
                 f"contains suite.toml).{hint}"
             )
-        return load_suite(path, search_suite_folder=False)
+        return load_suite(path, import_plugins=False)
 
     def run(self, run: AnyRun) -> Path:
         """Return the folder of a run."""

@@ -1,7 +1,7 @@
 """Tab completion of names: suites, tasks, methods, run folders, settings and registered parts.
 
 A completion receives the beginning of a word and returns the words that it can become. None of them
-loads Keras, except by the plugins of a suite or a folder on the command line.
+loads Keras, nor the plugins of a suite or a folder: Tab runs no code that others have written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def complete_in_suite(kind: str) -> Completion:
         if "suite" in context.params:
             given = _arguments(context, "suite")
         with suppress(RelationError):  # the command itself reports a wrong suite
-            suite = load_suite(next(iter(given), ""))
+            suite = load_suite(next(iter(given), ""), import_plugins=False)
             mechanisms = dict.fromkeys(each.mechanism for each in suite.method)
             methods = [*mechanisms, *(str(each.name) for each in suite.methods())]
             return _continued(suite.tasks if kind == "tasks" else methods, incomplete)

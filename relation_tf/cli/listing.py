@@ -24,6 +24,7 @@ from relation_tf.errors import SuiteError, UnknownNameError
 
 
 @command("relation-tf suites", "relation-tf suites my_suite.toml", "relation-tf suites --json")
+@with_options(RunOptions, "plugins")
 def suites(
     names: Annotated[
         list[str] | None,
@@ -34,21 +35,26 @@ def suites(
         ),
     ] = None,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """List suites, and mark those with too few seeds to show a significant difference."""
     from relation_tf.bench.evidence import suite_facts
     from relation_tf.config import list_suites, load_suite
+    from relation_tf.config.stand_ins import missing_parts
 
-    names = names or list_suites()
+    names, plugins = names or list_suites(), options["plugins"] or ()
+    found = ((name, load_suite(name, {}, plugins, import_plugins=False)) for name in names)
     if as_json:
-        found = ({"suite": name, **suite_facts(load_suite(name))} for name in names)
-        echo_json(lambda: {"suites": [*found]})
+        listed = ({"suite": name, **suite_facts(suite)} for name, suite in found)
+        echo_json(lambda: {"suites": [*listed]})
         return
     width = max(map(len, names))
-    for name in names:
-        facts = suite_facts(load_suite(name))
+    for name, suite in found:
+        facts = suite_facts(suite)
         note = "" if facts["note"] is None else f". {facts['note']}"
         echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}", indent=width + 12)
+        for sentence in missing_parts(suite):
+            echo(sentence)
 
 
 @command(
@@ -94,7 +100,7 @@ def tasks(
         if suite is not None:
             from relation_tf.bench.inputs import check_folders
 
-            loaded = load_suite(suite, parse_settings(settings), made.plugins)
+            loaded = load_suite(suite, parse_settings(settings), made.plugins, import_plugins=False)
             check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it

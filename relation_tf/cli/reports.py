@@ -125,28 +125,29 @@ class ComparisonOptions:
 
 
 @command("relation-tf status runs/demo", "relation-tf status runs/demo --json")
-def status(folder: Folder, as_json: Json = False) -> None:
+@with_options(RunOptions, "plugins")
+def status(folder: Folder, as_json: Json = False, **options: Any) -> None:
     """Show the number of finished runs of a suite, per task and method."""
-    from relation_tf.bench import SuiteStatus, read_results
+    from relation_tf.bench import SuiteStatus
 
     if as_json:
-        echo_json(lambda: SuiteStatus.of(read_results(folder)).to_dict())
+        echo_json(lambda: SuiteStatus.of(_read(folder, options["plugins"])).to_dict())
         return
-    results = read_results(folder)
+    results = _read(folder, options["plugins"])
     echo(SuiteStatus.of(results))
     print_failures(results.failures)
+    _print_missing(results)
 
 
 @command(
     "relation-tf report runs/demo",
     "relation-tf report runs/modern --costs runs/mechanism-speed",
 )
+@with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions, "costs")
 def report(folder: Folder, **options: Any) -> None:
     """Write the report of a suite again: report.html, report.md, tables and figures."""
-    from relation_tf.bench import read_results
-
-    results = read_results(folder)
+    results = _read(folder, options["plugins"])
     write_report(results, options["costs"] or ())
     print_failures(results.failures)
 
@@ -216,7 +217,7 @@ def predict(folder: Folder, **options: Any) -> None:
     "relation-tf submit runs/glue-small --fill-missing",
     "relation-tf submit runs/glue --data glue_data",
 )
-@with_options(RunOptions, "data", "tfds_folder")
+@with_options(RunOptions, "data", "tfds_folder", "plugins")
 @with_options(SuiteOptions, "fill_missing")
 def submit(
     folder: Folder,
@@ -235,23 +236,39 @@ def submit(
     With --data, first predict test sets that were missing or incomplete during training. If failed
     or damaged runs are left out, the exit code is 1.
     """
-    from relation_tf.bench import predict_missing, read_results
+    from relation_tf.bench import predict_missing
     from relation_tf.bench.submissions import check_submittable
 
-    fill_missing = options.pop("fill_missing")
-    results = read_results(folder)
+    fill_missing, plugins = options.pop("fill_missing"), options.pop("plugins") or ()
+    results = _read(folder, plugins)
     check_submittable(results)
     if any(options.values()):
-        import_from_here()
         with progress_shown():
-            made = predict_missing(folder, **options)
+            made = predict_missing(folder, **options, imports=plugins)
         typer.echo(str(made))
-        results = read_results(folder)
+        results = _read(folder)
     submissions = write_zips(results, fill_missing)
+    _print_missing(results)
     if submissions.refused and not submissions.packed:
         raise typer.Exit(2)
     if submissions.refused or (submissions.left_out and not allow_missing):
         raise typer.Exit(1)
+
+
+def _read(folder: Path, plugins: Sequence[str] | None = None) -> Results:
+    """Import the named plugins, and no others, and read the runs of a folder."""
+    from relation_tf.bench import read_results
+    from relation_tf.config.plugins import load_plugins
+
+    load_plugins(plugins or ())
+    return read_results(folder)
+
+
+def _print_missing(results: Results) -> None:
+    from relation_tf.config.stand_ins import missing_parts
+
+    for sentence in missing_parts(results.suite):
+        echo(sentence)
 
 
 def write_report(results: Results, costs: Sequence[str] = ()) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
+from relation_tf.config.stand_ins import add_stand_ins
 from relation_tf.config.suite import Suite
 from relation_tf.errors import (
     OptionError,
@@ -42,11 +44,11 @@ def load_suite(
     settings: Mapping[str, Any] | None = None,
     plugins: Sequence[str] = (),
     *,
-    search_suite_folder: bool = True,
+    import_plugins: bool = True,
 ) -> Suite:
     """Load a suite by its name or from a file, or change keys of a `Suite`.
 
-    The plugins of the suite are imported first.
+    The plugins of the suite are imported first: only load a suite that you trust.
 
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
@@ -54,7 +56,8 @@ def load_suite(
             a reference or control that is not among the new methods no longer applies, nor does
             its margin.
         plugins: Modules to import in addition to the suite's own.
-        search_suite_folder: If True, search plugins also in the folder of the suite's file.
+        import_plugins: If False, import no plugin and run no code of others: the suite can be read
+            and its results reported, but not run.
 
     Raises:
         UnknownNameError: If there is no suite of this name.
@@ -88,10 +91,13 @@ def load_suite(
             published = folder / str(values.get("published"))
             if published.is_file():
                 values["published"] = str(published)
-    folder = folder if search_suite_folder else None
+    if not import_plugins:
+        load_plugins(plugins, folder)
+        if _are_names(own) and not sys.modules.keys() >= {*own}:
+            add_stand_ins(values, folder or Path())
     if settings and "method" in settings:
-        drop_other_methods(where, values, settings, folder)
-    return make_suite(where, values, folder)
+        drop_other_methods(where, values, settings, folder, import_plugins=import_plugins)
+    return make_suite(where, values, folder, import_plugins=import_plugins)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -147,7 +153,12 @@ def _task_of(tuned: Any) -> Any:
 
 
 def drop_other_methods(
-    where: str, values: dict[str, Any], given: Collection[str], folder: Path | None = None
+    where: str,
+    values: dict[str, Any],
+    given: Collection[str],
+    folder: Path | None = None,
+    *,
+    import_plugins: bool = True,
 ) -> None:
     """Remove what names methods that are not among the new ones of a suite.
 
@@ -159,6 +170,7 @@ def drop_other_methods(
         values: Keys of the suite, changed in place.
         given: Keys that were given with the methods; they stay.
         folder: As for `make_suite`.
+        import_plugins: As for `load_suite`.
 
     Raises:
         SuiteError: If the suite is invalid with these methods.
@@ -169,7 +181,12 @@ def drop_other_methods(
         return
     others: dict[str, Any] = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
     overrides = _without_margins(values.get("overrides") or {})
-    unjudged = make_suite(where, {**values, **others, "overrides": overrides, "tuned": []}, folder)
+    unjudged = make_suite(
+        where,
+        {**values, **others, "overrides": overrides, "tuned": []},
+        folder,
+        import_plugins=import_plugins,
+    )
     names = [str(method.name) for method in unjudged.methods()]
     if "tuned" not in given:
         kept = values.get("tuned")
@@ -196,13 +213,20 @@ def _without_margins(overrides: Any) -> Any:
     }
 
 
-def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:
+def make_suite(
+    where: str,
+    values: Mapping[str, Any],
+    folder: Path | None = None,
+    *,
+    import_plugins: bool = True,
+) -> Suite:
     """Import the plugins of a suite, check its values and return it.
 
     Args:
         where: Name or file of the suite, for messages.
         values: Keys of the suite.
         folder: Folder to search for plugins, in addition to the current one.
+        import_plugins: As for `load_suite`.
 
     Raises:
         SuiteError: One line per fault with the key, the value and the allowed values.
@@ -210,7 +234,7 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
     plugins = values.get("plugins")
     try:
         # `Suite` checks the list itself.
-        load_plugins(plugins if _are_names(plugins) else [], folder)
+        load_plugins(plugins if import_plugins and _are_names(plugins) else [], folder)
         return Suite.model_validate(dict(values))
     except SuiteError as error:
         raise SuiteError(f"{where}: {error}") from error

@@ -79,7 +79,7 @@ def read_rows(results: Results) -> ReadRows:
         for name, split in results.scored(group).items():
             own = group.of(name)
             count = _count(results, task, split)
-            if own.generated:
+            if own.generated or not own.label:  # unknown: its plugin is not imported
                 continue
             if count > MOST_PREDICTIONS:
                 too_many[name] = count

@@ -290,7 +290,7 @@ def make_report(
     suite = results.suite
     title = suite.title or suite.name
     source = read_source(results)
-    doubts = failing_layers([source])
+    doubts = [*failing_layers([source]), *source.notes]
     context = ReportContext(
         source.scores, source.results, title, suite.question, doubts,
         of_timed=read_costs(costs, source.scores.methods),

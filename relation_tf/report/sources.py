@@ -21,6 +21,7 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.bench.run_folder import suites_inside
+from relation_tf.config.stand_ins import missing_parts
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
@@ -52,7 +53,7 @@ class LoadedScores:
         manifests: Manifests of the runs.
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
             `results`.
-        notes: Remarks on how a table was read.
+        notes: Remarks on how a table was read, and on plugins that are not imported.
         judged_by_name: Tasks whose direction follows from their name or metrics.
     """
 
@@ -175,7 +176,8 @@ def _source_of_runs(label: str, results: Results) -> LoadedScores:
     """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
-    source = LoadedScores(label, Scores.of(results), origin, results, paths)
+    notes = missing_parts(results.suite)
+    source = LoadedScores(label, Scores.of(results), origin, results, paths, notes=notes)
     marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
     return source.renamed(marks) if marks else source
 

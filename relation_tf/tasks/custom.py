@@ -102,7 +102,7 @@ class CustomTask(BaseModel):
             raise ValueError(f"inputs: must be two different columns. Received: {self.inputs}")
         if self.label in self.inputs:
             raise ValueError(f"label: must not be one of the inputs. Received: {self.label!r}")
-        allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
+        allowed = [name for name, metric in METRICS.items() if self._fits(name, metric)]
         for name in self.metrics:
             if name not in allowed:
                 expected = " or ".join(allowed)
@@ -112,9 +112,9 @@ class CustomTask(BaseModel):
             raise ValueError(f"metrics: must be different metrics. Received: {self.metrics}")
         return self
 
-    def _fits(self, metric: Metric) -> bool:
+    def _fits(self, name: str, metric: Metric) -> bool:
         return (
-            metric.function is not None
+            (metric.function is not None or METRICS.is_stand_in(name))
             and metric.target == ("labels" if self.labels else "scores")
             and (metric.positive is None or metric.positive in self.labels)
         )
