@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ MAX_SEEDS = 1000
 _FEW_SEEDS = 30  # above, the asymptotic p is almost exact and permutations are slow
 _PERMUTATIONS = 100_000
 _SCORES = 2**18  # simulated scores per chunk
+_TAIL = 0.025  # outside of each limit of an interval
 
 
 class SimulatedProbability(NamedTuple):
@@ -32,6 +34,16 @@ class SimulatedProbability(NamedTuple):
     probability: float
     low: float
     high: float
+
+
+class SeedsForPower(int):
+    """Result of `seeds_for_power`: a number of seeds.
+
+    Attributes:
+        power: The simulated power with this number of seeds.
+    """
+
+    power: SimulatedProbability
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,10 +176,12 @@ def seeds_for_power(
     differs_from: DiffersFrom = "one",
     simulations: int = 10_000,
     seed: int = 0,
-) -> int:
+) -> SeedsForPower:
     """Return the number of seeds per method that gives a required power.
 
-    The result is at least `seeds_needed`, the number with which p < alpha is possible.
+    The lower limit of the 95 % confidence interval of the simulated power reaches the required
+    power, so that the number is not too small by chance. It is at least `seeds_needed`, the number
+    with which p < alpha is possible.
 
     Args:
         num_methods: Number of methods compared, including the shifted one.
@@ -178,35 +192,43 @@ def seeds_for_power(
         differs_from: Other methods that must differ significantly from the shifted one: `"one"`
             (a given one), `"any"` (at least one) or `"all"`.
         simulations: Number of simulated experiments for each number of seeds; more simulations
-            give a more precise answer.
+            give a more precise answer, which can be smaller.
         seed: Seed of the simulation.
 
     Returns:
-        Smallest number of seeds with this power.
+        Smallest number of seeds with this power, an integer with the attribute `power`.
 
     Raises:
         TypeError: If an argument is not a number.
-        ValueError: If a number or an option is out of range, or 1,000 seeds are not enough.
+        ValueError: If a number or an option is out of range, the simulations are too few to show
+            this power, or 1,000 seeds are not enough.
 
     Example:
         >>> seeds_for_power(4, shift=2), seeds_for_power(4, shift=2, differs_from="all")
         (9, 11)
+        >>> f"{seeds_for_power(4, shift=2).power.low:.3f}"
+        '0.828'
     """
     check_option("differs_from", differs_from, DiffersFrom)
     check_probability("power", power)
     check_number("shift", shift)
     if not shift > 0:
         raise ValueError(f"`shift` must be above 0. Received: shift={shift}")
+    _check_simulations(simulations, power)
 
-    def enough(num_seeds: int) -> bool:
+    @functools.cache
+    def estimate(num_seeds: int) -> SimulatedProbability:
         found = _power(
             num_methods, num_seeds, shift, alpha, test, simulations=simulations, seed=seed
         )
-        estimate: SimulatedProbability = getattr(found, differs_from)
-        return estimate.probability >= power
+        of_pairs: SimulatedProbability = getattr(found, differs_from)
+        return of_pairs
 
+    least = seeds_needed(num_methods, alpha, test=test)
     received = f"power={power}, shift={shift}, num_methods={num_methods}"
-    return _fewest_seeds(seeds_needed(num_methods, alpha, test=test), enough, received)
+    result = SeedsForPower(_fewest_seeds(least, lambda n: estimate(n).low >= power, received))
+    result.power = estimate(int(result))
+    return result
 
 
 def non_inferiority_power(
@@ -265,6 +287,8 @@ def attainable_margin(
 ) -> float:
     """Return the smallest margin for which `non_inferiority_power` reaches a required power.
 
+    The lower limit of the confidence interval reaches it, as in `seeds_for_power`.
+
     Args:
         num_seeds: Number of scores per method and task, two or more.
         sd: Standard deviation over seeds, or one for each task.
@@ -279,15 +303,19 @@ def attainable_margin(
 
     Raises:
         TypeError: If an argument is not a number.
-        ValueError: If a number is out of range.
+        ValueError: If a number is out of range, or the simulations are too few to show this power.
 
     Example:
         >>> print(f"{attainable_margin(5):.1f} SD, {attainable_margin(5, [1.0] * 8):.2f} SD")
         2.1 SD, 0.64 SD
     """
+    from scipy.stats import binom
+
     check_probability("power", power)
+    _check_simulations(simulations, power)
     shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
-    return float(np.quantile(shown, power))
+    successes = int(binom.isf(_TAIL, simulations, power))  # one more has a lower limit of `power`
+    return float(np.partition(shown, successes)[successes])
 
 
 def seeds_for_margin(
@@ -316,7 +344,8 @@ def seeds_for_margin(
 
     Raises:
         TypeError: If an argument is not a number.
-        ValueError: If a number is out of range, or 1,000 seeds are not enough.
+        ValueError: If a number is out of range, the simulations are too few to show this power, or
+            1,000 seeds are not enough.
 
     Example:
         >>> seeds_for_margin(1.0), seeds_for_margin(1.0, [1.0] * 8)
@@ -390,6 +419,17 @@ def _fewest_seeds(least: int, enough: Callable[[int], bool], received: str) -> i
     return low + bisect.bisect_left(range(low, high), True, key=enough)
 
 
+def _check_simulations(simulations: int, power: float) -> None:
+    """Check that so many simulations can show this power: all of them successful, at least."""
+    check_count("simulations", simulations)
+    least = math.ceil(math.log(_TAIL) / math.log(power))
+    if simulations < least:
+        raise ValueError(
+            f"`simulations` must be at least {least:,} to show a power of {power:g}. Received: "
+            f"simulations={simulations}"
+        )
+
+
 def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int) -> int:
     """Return the wins among a pair's `num_seeds^2` comparisons that p < alpha requires.
 
@@ -415,5 +455,5 @@ def _wins(
 def _estimate(found: NDArray[np.bool_]) -> SimulatedProbability:
     from scipy.stats import binomtest
 
-    interval = binomtest(int(found.sum()), found.size).proportion_ci(0.95, method="exact")
+    interval = binomtest(int(found.sum()), found.size).proportion_ci(1 - 2 * _TAIL, method="exact")
     return SimulatedProbability(float(found.mean()), float(interval.low), float(interval.high))

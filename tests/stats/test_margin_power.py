@@ -60,7 +60,7 @@ def test_known_values():
 def test_margins_powers_and_units_agree(num_seeds, sds, scale, power):
     options = {"simulations": 2_000}
     margin = attainable_margin(num_seeds, sds, power, **options)
-    reached = non_inferiority_power(margin, num_seeds, sds, **options).probability
+    reached = non_inferiority_power(margin, num_seeds, sds, **options).low
     assert reached == pytest.approx(power, abs=2e-3)
     scaled = attainable_margin(num_seeds, [scale * sd for sd in sds], power, **options)
     assert scaled == pytest.approx(scale * margin)

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from relation_tf.stats import (
+    attainable_margin,
     power,
     seeds_for_power,
     steel,
@@ -113,10 +114,28 @@ def test_printed_result():
 def test_seeds_for_power_reach_it_and_one_fewer_do_not(differs_from):
     n = seeds_for_power(4, 1.5, 0.7, differs_from=differs_from, simulations=2_000)
     reached, missed = (
-        getattr(power(4, seeds, 1.5, simulations=2_000), differs_from).probability
-        for seeds in (n, n - 1)
+        getattr(power(4, seeds, 1.5, simulations=2_000), differs_from) for seeds in (n, n - 1)
     )
-    assert missed < 0.7 <= reached
+    assert missed.low < 0.7 <= reached.low
+    assert n.power == reached
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_promised_power_holds_with_few_simulations(seed):
+    """With 9 seeds the power is .792, which 300 simulations can estimate as .80 or more."""
+    n = seeds_for_power(4, 1.9, simulations=300, seed=seed)
+    assert power(4, n, 1.9, simulations=20_000, seed=99).one.probability >= 0.8
+
+
+def test_simulations_that_cannot_show_the_power_are_refused():
+    message = "`simulations` must be at least 3,688 to show a power of 0.999. Received: "
+    for call in (
+        lambda simulations: seeds_for_power(2, 9, 0.999, simulations=simulations),
+        lambda simulations: attainable_margin(5, power=0.999, simulations=simulations),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(3_687)
+        call(3_688)
 
 
 def test_seeds_for_power_are_at_least_seeds_needed():
@@ -138,7 +157,7 @@ def test_seeds_for_power_are_at_least_seeds_needed():
         (lambda: seeds_for_power(3, 1, 1), "Received: power=1"),
         (lambda: seeds_for_power(3, 1, differs_from="two"), "Received: differs_from='two'"),
         (lambda: seeds_for_power(3, 1, test="pairs"), "Received: test='pairs'"),
-        (lambda: seeds_for_power(2, 1e-9, simulations=9), "1,000 seeds do not reach this power"),
+        (lambda: seeds_for_power(2, 1e-9, simulations=20), "1,000 seeds do not reach this power"),
     ],
 )
 def test_out_of_range(call, message):
