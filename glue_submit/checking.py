@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
 import zipfile
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from glue_submit.errors import UNREADABLE, SubmissionError
 from glue_submit.files import refuse_device
-from glue_submit.tables import INDEX
+from glue_submit.tables import IN_UTF16, INDEX, is_utf16, meant_files
 from glue_submit.tasks import TASKS, Task, row_table, short
 
 HEADER = "index\tprediction"
@@ -32,6 +33,7 @@ _DIRECTORY_BYTES = 1 << 20
 _LINES_SHOWN = 5
 _ENTRIES_SHOWN = 25
 _NAME_SHOWN = 80
+_ENDS = r"(?i)[\W_]*(test|predictions?|results?)$"  # of names of files, such as CoLA_test.tsv
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,11 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         (False, "CoLA.tsv, line 2: expected 0 or 1, found 'yes'")
     """
     path, counts = Path(path), row_table(rows)
+    if path.is_dir():
+        raise SubmissionError(
+            f"{path}: must be a zip file, not a folder. `glue-submit pack {path}` makes and checks "
+            "a zip of its files"
+        )
     try:
         refuse_device(path)
         stream = _File(io.FileIO(path))
@@ -239,21 +246,21 @@ def _predictions(content: bytes) -> list[str]:
 
 def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
     """Yield faults of the file names; `names` has the number of entries of each name."""
-    files = {task.file.lower(): task.file for task in TASKS.values()}
-    for file in files.values():
-        if file not in names:
-            yield "missing files", Fault(file, None, "missing from the archive")
+    files = {task.file for task in TASKS.values()}
+    for task in TASKS.values():
+        if task.file not in names:
+            yield "missing files", Fault(task.file, None, "missing from the archive")
     for name, times in names.items():
         base = _with_slashes(name).rpartition("/")[2]
         kind, message = "extra files", "extra file, not one of the eleven"
-        if name in files.values():
+        if name in files:
             kind, message = "repeated files", f"expected once in the archive, found {times} times"
-        elif base in files.values():
+        elif base in files:
             kind, message = "nested files", f"nested; expected {base} outside any folder"
         elif not base:
             kind, message = "folders", "a folder; expected files only"
-        elif base.lower() in files:
-            message = f"extra file; rename it to {files[base.lower()]}"
+        elif meant := meant_files(re.sub(_ENDS, "", base.partition(".")[0])):
+            message = f"extra file; rename it to {' or '.join(meant)}"
         if kind != "repeated files" or times > 1:
             shown = _shorten(name)
             yield kind, Fault(shown if name and name.isprintable() else ascii(shown), None, message)
@@ -288,6 +295,9 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
     def found(kind: str, message: str, line: int | None = None) -> _Finding:
         return kind, Fault(task.file, line, message)
 
+    if is_utf16(content):
+        yield found("encoding", IN_UTF16)
+        return
     if content.startswith(b"\xef\xbb\xbf"):
         # The mark would become a part of the first column's name.
         yield found("byte order mark", "expected the header first, found a byte order mark", line=1)
@@ -299,6 +309,14 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
         yield found("encoding", f"expected UTF-8, found {error.reason}", line)
         text = content.decode("utf-8", "backslashreplace")
     text = text.replace("\r\n", "\n").removesuffix("\n")
+    rest = text.rstrip("\n")
+    if blank := len(text) - len(rest):
+        last = rest.count("\n") + 2
+        yield found("blank lines", f"expected no blank line at the end, found {blank:,}", last)
+    text = rest
+    if fault := _fault_of_all_lines(text):
+        yield found("format", fault, line=1)
+        return
     # Only the first surplus lines are checked.
     shown = rows + 1 + _ENTRIES_SHOWN
     lines = text.split("\n", shown)[:shown]
@@ -311,6 +329,20 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
         yield found("row count", f"expected {rows} rows, found {count}")
     for kind, message, row in _row_faults(lines[header:], task, rows):
         yield found(kind, message, None if row is None else row + header + 1)
+
+
+def _fault_of_all_lines(text: str) -> str | None:
+    """Return the fault of a file whose lines are all wrong for the same reason."""
+    first = text.partition("\n")[0]
+    if text and "\t" not in text:
+        return f"expected a tab between index and prediction, found none in {short(first)}"
+    if "\r" in text and "\n" not in text:
+        return "expected LF line ends, found CR"
+    if '"' in text.partition("\t")[0] and text.count('"') > text.count("\n"):
+        return f"expected no quotes around values, found {short(first)}"
+    if len(columns := first.split("\t")) > 2 or columns == ["prediction", "index"]:
+        return f"expected the columns index and prediction, found {short(first)}"
+    return None
 
 
 def _row_faults(

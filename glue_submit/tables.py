@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ Predictions: TypeAlias = (
 
 T = TypeVar("T")
 
+IN_UTF16 = "must be UTF-8. Received: UTF-16; save the file as UTF-8"
+
 # At most nine digits, because int() is slow for very long numbers.
 INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
@@ -29,8 +32,8 @@ INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a UTF-8 file; as in the files of GLUE, only LF ends a record.
 
-    A byte order mark and the CR of a CRLF are removed; the last line can end without LF. Bytes that
-    are not UTF-8, which sentences can contain, become escapes, which differ from all label words.
+    A byte order mark, the CR of a CRLF and blank lines at the end are removed. Bytes that are not
+    UTF-8, which sentences can contain, become escapes, which differ from all label words.
 
     Args:
         path: The file.
@@ -39,16 +42,24 @@ def read_lines(path: Path) -> list[str]:
         The lines, without their ends.
 
     Raises:
-        SubmissionError: If the file cannot be read or is empty.
+        SubmissionError: If the file cannot be read, is empty or in UTF-16.
     """
     try:
-        text = read_bytes(path).decode("utf-8-sig", "backslashreplace")
+        content = read_bytes(path)
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if is_utf16(content):
+        raise SubmissionError(f"{path}: {IN_UTF16}")
+    text = content.decode("utf-8-sig", "backslashreplace")
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     if lines == [""]:
         raise SubmissionError(f"{path}: expected rows, found an empty file")
     return lines
+
+
+def is_utf16(content: bytes) -> bool:
+    """Return True for text in UTF-16 or UTF-32, as spreadsheets write it."""
+    return content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content[:4]
 
 
 def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[str]]]:
@@ -120,7 +131,13 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
             fault = "not a folder" if folder.exists() else "no such folder"
             raise SubmissionError(f"{folder}: {fault}. DIR must contain TASK.tsv files.")
     places = [place for folder in folders for place in (folder, folder / "predictions")]
-    spelled = {_letters(file.stem): file for place in places for file in place.glob("*.tsv")}
+    spelled = {
+        meant: file
+        for place in places
+        for file in sorted(place.glob("*"))
+        if file.suffix.lower() in (".tsv", ".txt", ".csv")
+        for meant in meant_files(file.stem)
+    }
     found = {}
     for task in TASKS.values():
         names = task.file, f"{task.name}.{'test' if task.name == 'AX' else split}.tsv"
@@ -131,7 +148,7 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
             )
         if files:
             found[task.name] = files[0]
-        elif other := next((spelled[each] for each in _spellings(task) if each in spelled), None):
+        elif other := spelled.get(task.file):
             raise SubmissionError(
                 f"{other}: not the name of a file of predictions. Rename it to {task.file} if it "
                 f"has the predictions of {task.name}; otherwise move it to another folder."
@@ -139,11 +156,23 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     return found
 
 
-def _spellings(task: Task) -> tuple[str, str]:
-    """Return the letters and digits of a task's name, also as MNLI's files spell it."""
-    name = _letters(task.name)
-    full = {"mnlim": "mnlimatched", "mnlimm": "mnlimismatched"}
-    return name, full.get(name, name)
+_OTHER_NAMES = {
+    "mnli": ["MNLI-m.tsv", "MNLI-mm.tsv"],
+    "mnlimatched": ["MNLI-m.tsv"],
+    "mnlimismatched": ["MNLI-mm.tsv"],
+    "diagnostic": ["AX.tsv"],
+}
+
+
+def meant_files(stem: str) -> list[str]:
+    """Return the files that a name without its suffix can mean.
+
+    Example:
+        >>> meant_files("sst_2"), meant_files("MNLI"), meant_files("train")
+        (['SST-2.tsv'], ['MNLI-m.tsv', 'MNLI-mm.tsv'], [])
+    """
+    names = {_letters(task.name): [task.file] for task in TASKS.values()} | _OTHER_NAMES
+    return names.get(next(iter(difflib.get_close_matches(_letters(stem), names, 1, 0.8)), ""), [])
 
 
 def _letters(name: str) -> str:

@@ -80,7 +80,10 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
             HEADER + b"0\t0\t1\n1\n2\t0\n3\t1\n",
             ["line 2: expected index", "line 3: expected index"],
         ),
-        (HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n\n", ["expected 4 rows", "line 6", "line 6"]),
+        (
+            HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n\n",
+            ["line 6: expected no blank line at the end, found 1"],
+        ),
         (
             HEADER + b"0\t0\n1\t\xff\n2\t0\n3\t1\n",
             ["line 3: expected UTF-8, found invalid start byte", "line 3: expected 0 or 1"],
@@ -102,6 +105,60 @@ def test_faults_of_a_file(members, rows, write_zip, content, expected):
         assert fault.startswith("CoLA.tsv")
         assert part in fault
     assert ("(1 fault" if len(expected) == 1 else f"({len(expected)} faults") in str(report)
+
+
+_ROWS = "index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (_ROWS.encode("utf-16"), "must be UTF-8. Received: UTF-16"),
+        (_ROWS.encode("utf-16-le"), "must be UTF-8. Received: UTF-16"),
+        (_ROWS.encode("utf-32"), "must be UTF-8. Received: UTF-16"),
+        (_ROWS.replace("\t", ","), "found none in 'index,prediction'"),
+        (_ROWS.replace("\t", ";"), "found none in 'index;prediction'"),
+        (_ROWS.replace("\t", "  "), "found none in 'index  prediction'"),
+        (_ROWS.partition("\n")[2].replace("\t", ","), "found none in '0,0'"),
+        ("prediction\n0\n1\n0\n1\n", "found none in 'prediction'"),
+        (_ROWS.replace("\n", "\r"), "expected LF line ends, found CR"),
+        ('"' + _ROWS.replace("\t", '"\t"').replace("\n", '"\n"')[:-1], "expected no quotes around"),
+        (_ROWS.replace("index\tprediction", "prediction\tindex"), "found 'prediction\\tindex'"),
+        (_ROWS.replace("\n", "\tx\n"), "found 'index\\tprediction\\tx'"),
+        (_ROWS.replace("index\tprediction", "Index\tPrediction"), "line 1: expected the header"),
+        (_ROWS + "\n\n", "line 6: expected no blank line at the end, found 2"),
+        (_ROWS.replace("\n", "\r\n") + "\r\n", "expected no blank line at the end, found 1"),
+    ],
+)  # fmt: skip
+def test_one_cause_is_one_fault(members, rows, write_zip, content, expected):
+    content = content if isinstance(content, bytes) else content.encode()
+    (fault,) = messages(check(write_zip({**members, "CoLA.tsv": content}), rows=rows))
+    assert fault.startswith("CoLA.tsv")
+    assert expected in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        *(("STSB.tsv", "STS-B.tsv"), ("sts_b.tsv", "STS-B.tsv"), ("sst2.tsv", "SST-2.tsv")),
+        *(("MNLI.tsv", "MNLI-m.tsv or MNLI-mm.tsv"), ("MNLI_m.tsv", "MNLI-m.tsv")),
+        *(("mnli-mismatched.tsv", "MNLI-mm.tsv"), ("AX.txt", "AX.tsv"), ("RTE.csv", "RTE.tsv")),
+        *(("diagnostic.tsv", "AX.tsv"), ("CoLA_test.tsv", "CoLA.tsv"), ("COLLA.tsv", "CoLA.tsv")),
+        *(("CoLA.test.tsv", "CoLA.tsv"), ("QNLI-predictions.tsv", "QNLI.tsv")),
+        ("mine/qqp.TSV", "QQP.tsv"),
+    ],
+)  # fmt: skip
+def test_a_misspelled_file_has_a_hint(members, rows, write_zip, name, file):
+    others = {own: content for own, content in members.items() if own not in file.split(" or ")}
+    faults = messages(check(write_zip({**others, name: b""}), rows=rows))
+    assert f"{name}: extra file; rename it to {file}" in faults
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "train.tsv", "README", ".tsv", "submission.json"])
+def test_other_files_have_no_hint(members, rows, write_zip, name):
+    assert messages(check(write_zip({**members, name: b""}), rows=rows)) == [
+        f"{name}: extra file, not one of the eleven"
+    ]
 
 
 def test_crlf_is_a_warning(members, rows, write_zip):
@@ -205,7 +262,9 @@ def test_not_a_zip(tmp_path, content):
 def test_no_such_file(tmp_path):
     with pytest.raises(SubmissionError, match=r"cannot be read: No such file"):
         check(tmp_path / "none.zip")
-    with pytest.raises(SubmissionError, match="cannot be read: Is a directory"):
+    with pytest.raises(
+        SubmissionError, match=r"not a folder\. `glue-submit pack .*` makes and chec"
+    ):
         check(tmp_path)
 
 

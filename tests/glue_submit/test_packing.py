@@ -135,6 +135,7 @@ def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
         ("index\tprediction\n-1\t1\n", "line 2: expected an index from 0 to 3, found '-1'"),
         ("index\tprediction\n0\tyes\n", "line 2: expected 0 or 1, found 'yes'"),
         ("index\tprediction\n0\t\xff\n", "line 2: expected 0 or 1, found "),
+        ("\xff\xfei\0n\0d\0", ": must be UTF-8. Received: UTF-16"),
     ],
 )
 def test_a_file_that_is_refused_names_file_and_line(predictions, rows, tmp_path, text, message):
@@ -177,6 +178,14 @@ def test_a_place_that_cannot_be_written(predictions, rows, tmp_path, monkeypatch
         pack(predictions, ".", rows=rows)
 
 
+def test_blank_lines_at_the_end_are_not_packed(predictions, rows, tmp_path):
+    file = tmp_path / "CoLA.tsv"
+    file.write_bytes(b"index\tprediction\r\n0\t0\r\n1\t1\r\n2\t0\r\n3\t1\r\n\r\n\r\n")
+    packed = pack({**predictions, "CoLA": file}, tmp_path / "s.zip", rows=rows)
+    assert check(packed.path, rows=rows).ok
+    assert read(packed.path)["CoLA.tsv"] == b"index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
+
+
 def test_official_sizes(tmp_path):
     predictions = {
         name: [(task.labels or ("1.5", "2"))[i % 2] for i in range(task.test_rows)]
@@ -188,7 +197,14 @@ def test_official_sizes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "task"), [("cola.tsv", "CoLA"), ("SST2.tsv", "SST-2"), ("MNLI-matched.tsv", "MNLI-m")]
+    ("file", "task"),
+    [
+        ("cola.tsv", "CoLA"),
+        ("SST2.tsv", "SST-2"),
+        ("MNLI-matched.tsv", "MNLI-m"),
+        ("AX.txt", "AX"),
+        ("MNLI.tsv", "MNLI-m"),
+    ],
 )
 def test_a_file_with_another_spelling_is_not_filled(file, task, tmp_path):
     (tmp_path / "WNLI.tsv").write_text("index\tprediction\n0\t1\n")
