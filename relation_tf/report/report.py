@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import tempfile
 import textwrap
@@ -20,6 +21,7 @@ import pandas as pd
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table, number
@@ -179,6 +181,8 @@ class Report:
     def write(self, folder: str | Path) -> Path:
         """Write the report into a folder in all formats.
 
+        If they cannot all be written, such as on a full disk, an earlier report is kept as it is.
+
         The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex`,
         `report.json`, and tables as CSV. Scores in CSV have their original unit: fractions for
         scores of suites.
@@ -200,13 +204,13 @@ class Report:
         for done, (name, make) in enumerate(makers.items()):
             advance("files of the report", done, len(makers))
             files[name] = make()
-        with _writing(folder):
-            earlier = _earlier(folder)
-            (folder / "figures").mkdir(parents=True, exist_ok=True)
+        with _writing(folder), _new_or_unchanged(folder) as draft:
             for name, content in files.items():
-                write_bytes(
-                    folder / name, content.encode() if isinstance(content, str) else content
-                )
+                write_bytes(draft / name, content.encode() if isinstance(content, str) else content)
+            earlier = _earlier(folder)
+            with interrupts_delayed():
+                for name in files:
+                    _replace(draft / name, folder / name)
             for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
@@ -375,6 +379,35 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         place = error.filename or folder
         raise SuiteError(f"{place!s:.160}: cannot be written: {error.strerror or error}") from error
+
+
+def _replace(new: Path, path: Path) -> None:
+    try:
+        new.replace(os.path.realpath(path))
+    except OSError as error:
+        reason = f"{error.strerror}. The report in this folder is incomplete"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+@contextmanager
+def _new_or_unchanged(folder: Path) -> Iterator[Path]:
+    """Create a folder and, in it, one for the files of a draft; after an error, remove what is new.
+
+    What a killed process has left is replaced.
+    """
+    new = [path for path in (folder / "figures", folder, *folder.parents) if not path.exists()]
+    draft = folder / ".relation-tf-draft"
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(draft, ignore_errors=True)
+        (draft / "figures").mkdir(parents=True)
+        yield draft
+    except BaseException:
+        if new:
+            shutil.rmtree(new[-1], ignore_errors=True)
+        raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _earlier(folder: Path) -> list[Path]:

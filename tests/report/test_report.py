@@ -16,6 +16,7 @@ from matplotlib.textpath import TextPath
 
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_bytes
 from relation_tf.report import compare, make_report, render
 from relation_tf.report.report import check_folder
 
@@ -267,6 +268,38 @@ def test_failed_write_keeps_the_earlier_report(small, tmp_path, monkeypatch):
     with pytest.raises(SuiteError, match="cannot be written: No space left on device"):
         small().write(tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("written", [0, 1, 7])
+@pytest.mark.parametrize("error", [OSError(ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_ends_early_leaves_nothing_new(small, tmp_path, monkeypatch, written, error):
+    def contents():
+        return {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+
+    small().write(tmp_path / "old")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("")
+    before, left = contents(), iter([True] * written)
+
+    def full(path, content):
+        if next(left, False):
+            return write_bytes(path, content)
+        raise error
+
+    monkeypatch.setattr("relation_tf.report.report.write_bytes", full)
+    for folder in ("old", "mine", "new", "above/new"):
+        left = iter([True] * written)
+        with pytest.raises((SuiteError, KeyboardInterrupt)):
+            small("other", ("first", "second")).write(tmp_path / folder)
+    assert contents() == before
+
+
+def test_a_report_that_is_partly_replaced_is_called_incomplete(small, tmp_path):
+    small().write(tmp_path)
+    (tmp_path / "report.md").unlink()
+    (tmp_path / "report.md").mkdir()
+    with pytest.raises(SuiteError, match=r"report\.md: .*The report in this folder is incomplete"):
+        small().write(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])
