@@ -42,7 +42,7 @@ class Span:
     target: str = ""
 
 
-_CODE = re.compile(r"`([^`\n]+)`")
+_CODE = re.compile(r"(?<![^\s(])`([^`\n]+)`(?![^\s).,:;])")  # not inside of a name, such as a`b`c
 
 Text: TypeAlias = str | Span | Sequence[str | Span]
 SHADED = Span("Shaded", "shaded")
@@ -195,7 +195,8 @@ def inline_cell(
     """
     if not cell.text:
         return escape("–")
-    text = inline(cell.text, escape, patterns)
+    own = cell.text  # a text without spans can be a name with backticks
+    text = escape(own) if isinstance(own, str) else inline(own, escape, patterns)
     if cell.bold or cell.significant:
         text = patterns["bold"].format(text)
     if cell.mark:

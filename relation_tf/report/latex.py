@@ -26,6 +26,8 @@ _LATEX = {
     **{each: f"\\{each}" for each in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
+    "`": r"\textasciigrave{}",
+    "-": "-{}",  # before another one: no dash
     "^": r"\textasciicircum{}",
     "<": "$<$",
     ">": "$>$",
@@ -76,7 +78,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda found: _LATEX[found[0]], text)
 
 
 def _fit(names: Sequence[float], columns: Mapping[int, float]) -> tuple[bool, list[list[int]]]:

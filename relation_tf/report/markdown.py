@@ -50,7 +50,8 @@ def escape_markdown(value: Any) -> str:
         >>> print(escape_markdown("a|b *c*"))
         a\|b \*c\*
     """
-    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(str(value).split()))
+    text = re.sub(r"([\\`*_\[\]<>|#~$]|&(?=#?\w+;))", r"\\\1", " ".join(str(value).split()))
+    return re.sub(r"^(\d+(?=[.)])|(?=[-+]))(.)(?=\s|$)", r"\1\\\2", text)  # no list
 
 
 def _blocks(blocks: Sequence[Block]) -> Iterator[str]:

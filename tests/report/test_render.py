@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import json
 import re
 from xml.etree import ElementTree
@@ -9,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
@@ -309,3 +312,48 @@ def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
 )
 def test_escape(escape, text, expected):
     assert escape(text) == expected
+
+
+NAMES = [
+    *("a`b`c", "x|y", "p*q*r", "s_t_u", "<b>bold</b>", "back\\slash", "end\\", "{{ 7*7 }}", "a``b"),
+    *("<script>alert(1)</script>", "1 & 2", "&copy;", "$x$ #1 ~z^2", "[l](m)", "`", "1. one"),
+    *("---", "- dash", "a\\|b", "=1+1", "``` x", "a\\`b`", "*", "|", "50 %", "{}"),
+]  # fmt: skip
+
+
+def test_names_come_through_unchanged():
+    tasks = ["T`1`|*x*_y_<z>", "\\RTE"]
+    rows = [
+        (task, name, seed, (seed + place % 5) / 10)
+        for task in tasks
+        for place, name in enumerate(NAMES)
+        for seed in (1, 2)
+    ]
+    report = compare(pd.DataFrame(rows, columns=["task", "method", "seed", "score"]))
+    tokens = MarkdownIt().enable("table").parse(report.markdown())
+    cells = {
+        "".join(part.content for part in token.children or ())
+        for before, token in itertools.pairwise(tokens)
+        if before.type in ("td_open", "th_open")
+    }
+    names = {" ".join(name.split()) for name in NAMES}
+    assert names | {*tasks} <= cells
+    page = report.html()
+    shown = {
+        html.unescape(re.sub("<[^>]*>", "", cell)).strip()
+        for cell in re.findall(r"<th scope.*?</th>", page, re.DOTALL)
+    }
+    assert names <= {" ".join(cell.split()) for cell in shown}
+    assert "<script>alert" not in page
+    rows_of_table = [line.partition(" & ")[0] for line in report.latex().split("\n")]
+    assert {escape_latex(name).removeprefix("{}") for name in NAMES} <= {
+        row.removeprefix("{}") for row in rows_of_table
+    }
+
+
+def test_escapes_of_latex_and_of_lists():
+    assert escape_latex("a`b---c") == r"a\textasciigrave{}b-{}-{}-c"
+    assert escape_markdown("- x") == r"\- x"
+    assert escape_markdown("12. x") == r"12\. x"
+    assert escape_markdown("0.5") == "0.5"
+    assert escape_markdown("-") == r"\-"
