@@ -16,20 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
+from relation_tf import registry
 from relation_tf.errors import SuiteError, UnknownNameError, join_names
 from relation_tf.files import read_json
-from relation_tf.registry import (
-    MECHANISMS,
-    METRICS,
-    PROCEDURES,
-    SOURCES,
-    STOPPING_RULES,
-    TASKS,
-    DataSource,
-    Mechanism,
-    Metric,
-    StoppingRuleEntry,
-)
+from relation_tf.registry import METRICS, PROCEDURES, TASKS, Metric
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.tasks.task import Dataset, FileLayout, Task
@@ -72,6 +62,7 @@ def add_stand_ins(values: Mapping[str, Any], folder: Path) -> None:
                     METRICS.stand_in(metric, checked)
                 for facts in own["tasks"].values():
                     _add_task(TypeAdapter(Task).validate_python(facts))
+                break  # all runs of a task declare the same
     monitored = [name.removeprefix("val_") for name in _texts([values], "monitor")]
     custom, groups = _tables(values, "task"), _tables(values, "group")
     for name in {*_texts([values, *groups], "tasks")} - {*_texts([*custom, *groups], "name")}:
@@ -89,11 +80,11 @@ def add_stand_ins(values: Mapping[str, Any], folder: Path) -> None:
         _assume(_texts([task], "metrics"), "labels" if task.get("labels") else "scores")
     for name in _texts(_tables(values, "method"), "mechanism"):
         if ":" not in name:
-            MECHANISMS.stand_in(name, Mechanism(_refuse, head="vector"))
+            registry.MECHANISMS.stand_in(name, registry.Mechanism(_refuse, head="vector"))
     for name in _texts([values], "stopping"):
-        STOPPING_RULES.stand_in(name, StoppingRuleEntry(_refuse))
+        registry.STOPPING_RULES.stand_in(name, registry.StoppingRuleEntry(_refuse))
     for name in _texts([values], "source"):
-        SOURCES.stand_in(name, DataSource(_refuse, reads=()))
+        registry.SOURCES.stand_in(name, registry.DataSource(_refuse, reads=()))
     for key, defaults in _TESTS.items():
         for name in _texts([values], key):
             PROCEDURES.stand_in(name, PROCEDURES[defaults[values.get("control") is not None]])

@@ -210,7 +210,7 @@ class Report:
             earlier = _earlier(folder)
             with interrupts_delayed():
                 for name in files:
-                    _replace(draft / name, folder / name)
+                    (draft / name).replace(os.path.realpath(folder / name))
             for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
@@ -379,14 +379,6 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         place = error.filename or folder
         raise SuiteError(f"{place!s:.160}: cannot be written: {error.strerror or error}") from error
-
-
-def _replace(new: Path, path: Path) -> None:
-    try:
-        new.replace(os.path.realpath(path))
-    except OSError as error:
-        reason = f"{error.strerror}. The report in this folder is incomplete"
-        raise OSError(error.errno, reason, str(path)) from error
 
 
 @contextmanager

@@ -294,14 +294,6 @@ def test_a_write_that_ends_early_leaves_nothing_new(small, tmp_path, monkeypatch
     assert contents() == before
 
 
-def test_a_report_that_is_partly_replaced_is_called_incomplete(small, tmp_path):
-    small().write(tmp_path)
-    (tmp_path / "report.md").unlink()
-    (tmp_path / "report.md").mkdir()
-    with pytest.raises(SuiteError, match=r"report\.md: .*The report in this folder is incomplete"):
-        small().write(tmp_path)
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])
 def test_invalid_report_json_is_ignored(small, tmp_path, text):
     (tmp_path / "report.json").write_text(text)
