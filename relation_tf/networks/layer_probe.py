@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from relation_tf.errors import join_names
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.networks.layer_check.subject import Subject
-from relation_tf.networks.mixing import entry_of, refuse_options
+from relation_tf.networks.layer_check.subject import Subject, differentiated, tensor
+from relation_tf.networks.mixing import entry_of, mix_all, refuse_options
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
 
 TOKENS = 32
+_PLACES = np.arange(TOKENS)
 _TEXTS = 4
+_EQUAL_TEXTS = 16  # of equal tokens: a choice of the largest sees a changed token in half of them
+_LARGE = 10  # size of a token that wins such a choice
 _STEP = 0.03  # of finite differences, for tokens of size 1
+_SMALL_STEP = 0.003  # of those that are compared with gradients
+_ZOOMS, _PARTS = 4, 16  # of the search for jumps; without them, 1/16^3 of the change is left
+_JUMP = 0.004
+_WRONG = 0.1  # relative error of a gradient
+_SEEN = 1e-5  # smallest share of the largest change in a text
+_IRREGULAR = 0.05  # share of the pairs of tokens
 _NOTICED = 1e-4  # smallest share of the largest influence
 _MIXED = 1e-2  # smallest share of a token's influence on itself
 _SAME = 1e-3  # largest relative difference of equal outputs
 _SAME_EFFECT = 1e-2  # the same of small changes, which have rounding errors
 _RANK = 1e-3  # smallest singular value relative to the largest
 _LONG_REACH = TOKENS // 4
-_FEW = 3  # offsets that are named
 _EVEN = 0.2  # smallest influence in a window relative to the median
 _NEARLY = 0.9  # share of the values of a vector
 _FADED = 0.05  # influence of the most distant tokens relative to the nearest
@@ -47,6 +58,10 @@ class LayerProbe:
             the largest rank of the derivative in several texts, in both directions; at most
             `TOKENS // 2 * units`.
         padding: Largest relative change of the outputs if the content of the padding changes.
+        pairs: A token and another output that it changes, for each such pair of positions.
+        jumps: If True, outputs jump if other tokens change by very little.
+        gradient_error: Relative difference of the gradient with respect to other tokens from finite
+            differences; 1 if the gradient is zero, infinite if only the differences are.
     """
 
     units: int
@@ -56,6 +71,9 @@ class LayerProbe:
     fixed: bool
     passed: int
     padding: float
+    pairs: frozenset[tuple[int, int]]
+    jumps: bool
+    gradient_error: float
 
     @property
     def noticed(self) -> list[int]:
@@ -66,7 +84,7 @@ class LayerProbe:
     @property
     def mixes(self) -> bool:
         """If False, other tokens have hardly any influence."""
-        return max(value for offset, value in self.influence.items() if offset) > _MIXED
+        return math.hypot(*(each for offset, each in self.influence.items() if offset)) > _MIXED
 
     @property
     def reach(self) -> int:
@@ -86,11 +104,34 @@ class LayerProbe:
         slope = np.polyfit(distances, np.log2(np.maximum(strength, 1e-12)), 1)[0]
         return float(-1 / slope) if slope < 0 else None
 
+    @cached_property
+    def _missing(self) -> set[tuple[int, int]]:
+        """Pairs without effect, at distances at which other pairs have one."""
+        offsets, places = {*self.noticed}, range(TOKENS)
+        return {(i, j) for i in places for j in places if i - j in offsets} - self.pairs
+
+    @cached_property
+    def unread(self) -> list[int]:
+        """Positions of the tokens that change no other output, because of their position."""
+        return sorted({i for i, _ in self._missing} - {i for i, _ in self.pairs})
+
+    @cached_property
+    def isolated(self) -> list[int]:
+        """Positions of the outputs that no other token changes, because of their position."""
+        return sorted({j for _, j in self._missing} - {j for _, j in self.pairs})
+
+    @property
+    def _irregular(self) -> bool:
+        """If True, the distances of the tokens that change an output differ between outputs."""
+        left = [(i, j) for i, j in self._missing if not (i in self.unread or j in self.isolated)]
+        return len(left) > _IRREGULAR * len(self.pairs)
+
     @property
     def _few_places(self) -> bool:
-        """If True, a few tokens with others between them change an output."""
+        """If True, tokens between those that change an output do not change it."""
         offsets = self.noticed
-        return 1 < len(offsets) <= _FEW and max(offsets) - min(offsets) > _FEW
+        between = {*range(min(offsets), max(offsets))} - {0} - {i - j for i, j in self.pairs}
+        return not self._irregular and (len(offsets) == 1 or bool(between))
 
     @property
     def _ends(self) -> bool:
@@ -111,26 +152,9 @@ class LayerProbe:
         if not self.mixes:
             yield "no mixing", "Other tokens have hardly any influence."
             return
-        offsets = self.noticed
-        if len(offsets) == 1:
-            (offset,) = offsets
-            where = "after" if offset > 0 else "before"
-            away = "directly" if abs(offset) == 1 else f"{abs(offset)} places"
-            yield "shift", f"A token receives only the token {away} {where} it."
-        elif self._few_places:
-            places = join_names([_place(offset) for offset in offsets], " and ")
-            yield "places", f"A token receives only the tokens {places}."
-        elif self.reach <= _LONG_REACH or self._ends:
-            yield (
-                "window",
-                f"A token receives only tokens at most {self.reach} away: "
-                f"a window of {max(*offsets, 0) - min(*offsets, 0) + 1}.",
-            )
-        one_side = len(offsets) > 1 and not min(offsets) < 0 < max(offsets)
-        if one_side and not self._few_places:
-            side = "earlier" if offsets[0] < 0 else "later"
-            yield side, f"A token receives only {side} tokens."
-        if (half_life := self.half_life) is not None and not self._few_places:
+        yield from self._positions()
+        half_life = None if self._few_places or self._irregular else self.half_life
+        if half_life is not None:
             yield (
                 "fading",
                 f"The influence of a token fades: it halves about every {half_life:.1f} tokens.",
@@ -143,10 +167,48 @@ class LayerProbe:
             yield "fixed", "The effect of a token depends on its place, but not on the text."
         if self.reach > _LONG_REACH and self.passed <= self.units:
             vector = " (one vector)" if self.passed > _NEARLY * self.units else ""
-            passing = "1 value passes" if self.passed == 1 else f"{self.passed} values{vector} pass"
-            yield "bottleneck", f"Only {passing} from one half of a text to the other."
+            few = {0: "Nothing passes", 1: "Only 1 value passes"}
+            passing = few.get(self.passed, f"Only {self.passed} values{vector} pass")
+            yield "bottleneck", f"{passing} from one half of a text to the other."
+        if self.jumps:
+            why = "as after rounding or a hard choice: gradients do not show it"
+            yield "jumps", f"Outputs jump where other tokens change by very little, {why}."
+        if self.gradient_error > _WRONG:
+            found = "is zero" if self.gradient_error == 1 else "differs from finite differences"
+            yield "gradient", f"The gradient with respect to other tokens {found}."
         if self.padding > _SAME:
             yield "padding", f"Padding changes the outputs, by up to {100 * self.padding:.2g} %."
+
+    def _positions(self) -> Iterator[tuple[str, str]]:
+        """Yield the limits of distances and positions."""
+        offsets = self.noticed
+        before, after = min(*offsets, 0), max(*offsets, 0)
+        if self._irregular:
+            counts = {*Counter(place for _, place in self.pairs).values()}
+            number = " to ".join(map(str, sorted({min(counts), max(counts)})))
+            far = max(abs(i - j) for i, j in self.pairs)
+            seen = f"{number} of the {TOKENS - 1} other tokens, at most {far} away"
+            yield "pairs", f"An output depends on {seen}; which ones depends on its position."
+        elif self._few_places:
+            places = [_place(offset) for offset in offsets]
+            where = join_names(places, " and " if len(places) == 2 else ", ")
+            one = len(places) == 1
+            yield (
+                "shift" if one else "places",
+                f"A token receives only the token{'s' * (not one)} {where}.",
+            )
+        elif self.reach <= _LONG_REACH or self._ends:
+            window = f"a window of {after - before + 1}"
+            yield "window", f"A token receives only tokens at most {self.reach} away: {window}."
+        if before * after == 0 and not self._few_places:
+            yield (
+                ("earlier" if before else "later"),
+                (f"A token receives only {'earlier' if before else 'later'} tokens."),
+            )
+        if self.unread:
+            yield "unread", f"No other output depends on {_tokens(self.unread)}."
+        if self.isolated:
+            yield "isolated", f"The output of {_tokens(self.isolated)} depends on no other token."
 
     def __str__(self) -> str:
         return "\n".join(self.weaknesses.values()) or "No limits were found."
@@ -157,13 +219,17 @@ def probe_layer(
 ) -> LayerProbe:
     """Measure what a token-mixing layer passes between the tokens of random texts.
 
-    The layer has its initial weights, so training can change the result. The method:
+    The layer has its initial weights, so training can change the result. The texts have 32 tokens:
+    limits of longer texts are not found. The method:
 
-    - replace each token in turn, and measure the change of every output;
-    - shuffle the tokens before and after a token, and exchange both sides;
+    - replace each token in turn, in random texts and in texts of equal tokens, and measure the
+      change of every output;
+    - shuffle the tokens before and after each token, and exchange both sides;
     - add the same vector to each token in turn, in different texts;
-    - compute the derivative of the outputs of one half of the text with respect to the other half,
-      and its rank; the larger one of both directions counts;
+    - compute the finite differences of the outputs of one half of the text with respect to the
+      other half, and their rank; the larger one of both directions counts;
+    - compare the gradient with respect to other tokens with finite differences, and search for
+      jumps on the way from some tokens to others;
     - change the content of the padding.
 
     Args:
@@ -202,9 +268,11 @@ class _Probe:
         self.subject = subject
         self.random = np.random.default_rng(0)
         self.x = self._draw(_TEXTS, TOKENS)
+        half = self.random.random((_TEXTS // 2, TOKENS, 1)) < 0.5
+        self.moved = np.concatenate([half, ~half])  # the tokens whose effect on others is measured
 
     def result(self) -> LayerProbe:
-        output = self._mix(self.x)
+        output = self.subject.mixed(self.x, np.ones(self.x.shape[:2], bool))
         found = "" if np.isfinite(output).all() else "NaN or infinity"
         if output.shape != (_TEXTS, TOKENS, self.subject.units):
             found = f"shape {output.shape}"
@@ -213,84 +281,106 @@ class _Probe:
                 "the layer must return a finite vector of `units` values for each token. "
                 f"Received: {self.subject}, which returns {found}"
             )
+        changes = self._changes(self.x)
+        equal = np.repeat(self._draw(_EQUAL_TEXTS, 1), TOKENS, axis=1)
+        seen = _seen(np.concatenate([changes, self._changes(equal, _LARGE)]))
         effects = self._effects(output)
+        jumps = self._jumps()
         return LayerProbe(
-            self.subject.units, self._influence(output), self._ordered(output),
+            self.subject.units, _influence(changes), self._ordered(output, seen),
             selective=not _same(effects, effects.mean(axis=(0, 1)), _SAME_EFFECT),
             fixed=_same(effects, effects.mean(axis=0), _SAME_EFFECT),
-            passed=self._passed(), padding=self._padding(),
+            passed=self._passed(1.0 if jumps else _STEP), padding=self._padding(),
+            pairs=frozenset((i, j) for i, j in np.argwhere(seen).tolist()),
+            jumps=jumps, gradient_error=self._gradient_error(),
         )  # fmt: skip
 
     def _draw(self, *shape: int) -> np.ndarray:
         return self.random.normal(size=(*shape, self.subject.width)).astype("float32")
 
     def _mix(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        return self.subject.mixed(x, np.ones(x.shape[:2], bool) if mask is None else mask)
+        """Return the outputs of texts, which may have more than one batch axis."""
+        texts = x.reshape(-1, *x.shape[-2:])
+        mask = np.ones(texts.shape[:2], bool) if mask is None else mask
+        return self.subject.mixed(texts, mask).reshape(*x.shape[:-1], -1)
 
-    def _each_token(self, x: np.ndarray) -> np.ndarray:
-        """Return a copy of a text for each token, `(TOKENS, TOKENS, width)`."""
-        return np.repeat(x[None], TOKENS, axis=0)
+    def _each_changed(self, texts: np.ndarray, change: Callable[[Any], Any]) -> np.ndarray:
+        """Return the outputs of texts with one changed token, `(texts, token, output, units)`."""
+        copies = np.repeat(texts[:, None], TOKENS, axis=1)
+        copies[:, _PLACES, _PLACES] = change(copies[:, _PLACES, _PLACES])
+        return self._mix(copies)
 
-    def _influence(self, output: np.ndarray) -> dict[int, float]:
-        places = np.arange(TOKENS)
-        changes = []
-        for x, before in zip(self.x, output, strict=True):
-            replaced = self._each_token(x)
-            replaced[places, places] = self._draw(TOKENS)
-            changes.append(np.linalg.norm(self._mix(replaced) - before, axis=-1))
-        mean = np.mean(changes, axis=0)  # (replaced token, changed output)
-        own = float(np.mean(np.diagonal(mean))) or 1.0
-        offsets = range(-TOKENS + 2, TOKENS - 1)
-        # diagonal(k) has column - row = k: the replaced token is k places before the output.
-        return {offset: float(np.mean(np.diagonal(mean, -offset)) / own) for offset in offsets}
+    def _changes(self, texts: np.ndarray, size: float = 1.0) -> np.ndarray:
+        """Return the change of each output if a token is replaced, `(texts, token, output)`."""
+        replaced = self._each_changed(texts, lambda x: size * self._draw(*x.shape[:2]))
+        return np.linalg.norm(replaced - self._mix(texts)[:, None], axis=-1)
 
-    def _ordered(self, output: np.ndarray) -> bool:
-        centre = TOKENS // 2
-        order = np.arange(TOKENS)
-        self.random.shuffle(order[:centre])
-        self.random.shuffle(order[centre + 1 :])
-        changed = [self.x[:, order]]
-        earlier, later = (self.x.copy() for _ in range(2))
-        earlier[:, :centre], later[:, centre + 1 :] = -self.x[:, :centre], -self.x[:, centre + 1 :]
-        if not any(self._keeps_centre(x, output) for x in (earlier, later)):
-            mirrored = self.x[:, ::-1].copy()  # exchanges the tokens of both sides
-            mirrored[:, centre] = self.x[:, centre]
-            mirrored[:, TOKENS - 1 - centre] = self.x[:, TOKENS - 1 - centre]
-            changed.append(mirrored)
-        return not all(self._keeps_centre(x, output) for x in changed)
-
-    def _keeps_centre(self, x: np.ndarray, output: np.ndarray) -> bool:
-        """Return True if a changed text gives the same output at its central token."""
-        centre = TOKENS // 2
-        return _same(self._mix(x)[:, centre], output[:, centre])
+    def _ordered(self, output: np.ndarray, seen: np.ndarray) -> bool:
+        shuffled, mirrored = (np.tile(_PLACES, (TOKENS, 1)) for _ in range(2))
+        for place in _PLACES:
+            self.random.shuffle(shuffled[place, :place])
+            self.random.shuffle(shuffled[place, place + 1 :])
+            if seen[:place, place].any() and seen[place + 1 :, place].any():
+                near = min(place, TOKENS - 1 - place)
+                both = slice(place - near, place + near + 1)  # exchanges the tokens of both sides
+                mirrored[place, both] = mirrored[place, both][::-1]
+        return not all(
+            _same(self._mix(self.x[:, orders])[:, _PLACES, _PLACES], output)
+            for orders in (shuffled, mirrored)
+        )
 
     def _effects(self, output: np.ndarray) -> np.ndarray:
-        """Return the change of the central output by a vector added to each other token.
+        """Return the change of each output by a vector added to each other token.
 
         Returns:
-            Array `(texts, tokens, units)`.
+            Array `(texts, pairs of tokens, units)`.
         """
-        places = np.arange(TOKENS)
-        centre = TOKENS // 2
         added = self._draw()
-        effects = []
-        for x, before in zip(self.x, output, strict=True):
-            changed = self._each_token(x)
-            changed[places, places] += added
-            effects.append(np.delete(self._mix(changed)[:, centre] - before[centre], centre, 0))
-        return np.stack(effects)
+        changes = self._each_changed(self.x, lambda x: x + added) - output[:, None]
+        return changes[:, ~np.eye(TOKENS, dtype=bool)]
 
-    def _passed(self) -> int:
-        half, width = TOKENS // 2, self.subject.width
-        steps = np.zeros((half * width, TOKENS, width), np.float32)
-        rows = np.arange(len(steps))
-        steps[rows, rows // width, rows % width] = _STEP
-        ranks = []
-        for moved, half_of_outputs in ((steps, np.s_[half:]), (steps[:, ::-1], np.s_[:half])):
-            ranks += [
-                _rank((self._mix(x + moved) - self._mix(x - moved))[:, half_of_outputs])
-                for x in self.x
-            ]
+    def _jumps(self) -> bool:
+        """Return True if outputs change at once on the way of other tokens to new values."""
+        low, high = self.x, np.where(self.moved, self._draw(_TEXTS, TOKENS), self.x)
+        way = np.linspace(0, 1, _PARTS + 1, dtype=np.float32)[:, None, None]
+        sizes = []
+        for _ in range(_ZOOMS):
+            path = low[:, None] + way * (high - low)[:, None]
+            steps = np.diff(np.where(self.moved[:, None], 0, self._mix(path)), axis=1)
+            lengths = np.linalg.norm(steps, axis=(2, 3))
+            largest = np.arange(_TEXTS), lengths.argmax(axis=1)
+            low, high = path[largest], path[:, 1:][largest]
+            sizes.append(lengths[largest])
+        return bool(np.any(sizes[-1] > _JUMP * sizes[0]))
+
+    def _gradient_error(self) -> float:
+        step = np.where(self.moved, self._draw(_TEXTS, TOKENS), 0)
+        weights = np.where(self.moved, 0, self._draw(_TEXTS, TOKENS))
+        kept = tensor(np.ones(self.x.shape[:2], bool))
+        gradient, *_ = differentiated(
+            lambda x: ops.sum(mix_all(self.subject.mixer, x, kept) * tensor(weights)), self.x
+        )
+        slopes = np.sum(gradient * step, axis=(1, 2))
+        change = self._mix(self.x + _SMALL_STEP * step) - self._mix(self.x - _SMALL_STEP * step)
+        changes = np.sum(change * weights, axis=(1, 2)) / (2 * _SMALL_STEP)
+        with np.errstate(all="ignore"):  # A text in which nothing changes has the error NaN.
+            errors = np.abs(slopes - changes) / np.abs(changes)
+        return float(np.nanmedian(errors)) if slopes.any() else 1.0
+
+    def _passed(self, step: float) -> int:
+        width, first, second = self.subject.width, slice(TOKENS // 2), slice(TOKENS // 2, None)
+        ranks = [0]
+        for size in (1, _LARGE):  # Large tokens have all maxima of the text.
+            for moved, other in ((first, second), (second, first)):
+                x, steps = self.x.copy(), np.zeros((TOKENS // 2 * width, TOKENS, width), np.float32)
+                x[:, moved] *= size
+                steps[:, moved] = step * np.eye(len(steps)).reshape(-1, TOKENS // 2, width)
+                ranks += [
+                    _rank((self._mix(each + steps) - self._mix(each - steps))[:, other])
+                    for each in x
+                ]
+            if max(ranks) > self.subject.units:
+                break
         return max(ranks)
 
     def _padding(self) -> float:
@@ -298,6 +388,20 @@ class _Probe:
         other = np.where(kept[..., None], self.x, self._draw(_TEXTS, TOKENS))
         one, two = (self._mix(x, kept)[kept] for x in (self.x, other))
         return float(np.abs(one - two).max() / (np.abs(one).max() or 1.0))
+
+
+def _influence(changes: np.ndarray) -> dict[int, float]:
+    mean = np.mean(changes, axis=0)  # (replaced token, changed output)
+    own = float(np.mean(np.diagonal(mean))) or 1.0
+    offsets = range(-TOKENS + 2, TOKENS - 1)
+    # diagonal(k) has column - row = k: the replaced token is k places before the output.
+    return {offset: float(np.mean(np.diagonal(mean, -offset)) / own) for offset in offsets}
+
+
+def _seen(changes: np.ndarray) -> np.ndarray:
+    """Return True for each token and other output that it changes in some text."""
+    largest = changes.max(axis=(1, 2), keepdims=True)
+    return np.any(changes > _SEEN * largest, axis=0) & ~np.eye(TOKENS, dtype=bool)
 
 
 def _rank(change: np.ndarray) -> int:
@@ -308,6 +412,12 @@ def _rank(change: np.ndarray) -> int:
 def _place(offset: int) -> str:
     distance = f"{abs(offset)} places" if abs(offset) > 1 else "directly"
     return f"{distance} {'after' if offset > 0 else 'before'} it"
+
+
+def _tokens(places: Sequence[int]) -> str:
+    """Return positions for people, from 1."""
+    names = [str(place + 1) for place in places]
+    return f"token{'s' * (len(names) > 1)} {join_names(names)} (of {TOKENS})"
 
 
 def _same(one: np.ndarray, other: np.ndarray, tolerance: float = _SAME) -> bool:

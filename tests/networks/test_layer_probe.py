@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.networks import probe_layer
+from relation_tf.networks import LayerProbe, probe_layer
 
 
 class Mixer(keras.layers.Layer):
@@ -97,6 +99,173 @@ class NoMasks(Mixer):
 class OneVector(Mixer):
     def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
         return q * ops.sum(k * v * kept[..., None], axis=1, keepdims=True)
+
+
+def reading(seen: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the attention of output i to the tokens j with `seen(i, j)`."""
+
+    def mix(q: Any, k: Any, v: Any, kept: Any) -> Any:
+        place = ops.arange(q.shape[1])
+        allowed = ops.cast(seen(place[:, None], place[None]), q.dtype) * kept[:, None]
+        scores = ops.matmul(q, ops.transpose(k, (0, 2, 1))) - 1e9 * (1 - allowed)
+        return q + ops.matmul(ops.softmax(scores) * allowed, v)
+
+    return mix
+
+
+def copying(source: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a layer in which output i receives the token `source(places)[i]`."""
+    return lambda q, k, v, kept: q + ops.take(v * kept[..., None], source(np.arange(q.shape[1])), 1)
+
+
+def attending(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    return q + attend(q, k, v, kept)
+
+
+def vector_of(v: Any, kept: Any) -> Any:
+    return ops.sum(v * kept[..., None], axis=1, keepdims=True) / 8
+
+
+def straight_through(rounded: Any, x: Any) -> Any:
+    return x + ops.stop_gradient(rounded - x)
+
+
+def rounded(x: Any) -> Any:
+    return ops.round(x * 64) / 64
+
+
+def choosing(scores: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the value of the token with the largest score."""
+
+    def mix(q: Any, k: Any, v: Any, kept: Any) -> Any:
+        best = ops.argmax(scores(q, k) - 1e9 * (1 - kept[:, None]), axis=-1)
+        return q + ops.matmul(ops.one_hot(best, v.shape[1], dtype=v.dtype), v)
+
+    return mix
+
+
+def isolating(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    even = ops.cast(ops.arange(q.shape[1]) % 2 == 0, q.dtype)[None, :, None]
+    return q + even * attend(q, k, v, kept)
+
+
+def largest(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    return q * ops.max(v - 1e9 * (1 - kept[..., None]), axis=1, keepdims=True)
+
+
+def both_sides(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    """Sum of squares of the tokens before, minus that of those after: an even function."""
+    squares = v * v * kept[..., None]
+    return q + ops.cumsum(squares, 1) - ops.flip(ops.cumsum(ops.flip(squares, 1), 1), 1)
+
+
+def scores_of_pairs(q: Any, k: Any) -> Any:
+    return ops.matmul(q, ops.transpose(k, (0, 2, 1)))
+
+
+VECTOR = {"order", "bottleneck"}
+OF_PLACES = {
+    "even tokens": (reading(lambda i, j: j % 2 + 0 * i == 0), {"unread"}),
+    "odd tokens": (reading(lambda i, j: j % 2 + 0 * i == 1), {"unread"}),
+    "first half": (reading(lambda i, j: j + 0 * i < 16), {"unread"}),
+    "every fourth": (reading(lambda i, j: j % 4 + 0 * i == 0), {"unread"}),
+    "all but the first": (reading(lambda i, j: j + 0 * i > 0), {"unread"}),
+    "only the first": (
+        reading(lambda i, j: j + 0 * i == 0), {"unread", "earlier", "fixed", "bottleneck"}
+    ),
+    "even outputs": (isolating, {"isolated", "order"}),
+    "pooling of pairs": (reading(lambda i, j: i // 2 == j // 2), {"pairs"}),
+    "blocks of 8": (reading(lambda i, j: i // 8 == j // 8), {"pairs"}),
+    "blocks of 16": (reading(lambda i, j: i // 16 == j // 16), {"pairs", "bottleneck"}),
+    "window and first": (
+        reading(lambda i, j: ops.logical_or(ops.abs(i - j) <= 2, j == 0)), {"pairs"}
+    ),
+    "other half": (reading(lambda i, j: ops.not_equal(i < 16, j < 16)), {"pairs"}),
+    "neighbours": (copying(lambda i: i ^ 1), {"pairs"}),
+    "reversal": (copying(lambda i: i[::-1]), {"pairs", "fixed"}),
+    "every second": (copying(lambda i: i // 2 * 2), {"shift", "unread", "isolated"}),
+    "dilated": (reading(lambda i, j: ops.abs(i - j) == 4), {"places"}),
+    "dilated twice": (reading(lambda i, j: (i - j) % 2 == 0), {"places"}),
+    "both sides": (both_sides, {"bottleneck"}),
+}  # fmt: skip
+OF_GRADIENTS = {
+    "attention": (attending, {"order"}),
+    "maximum": (largest, VECTOR),
+    "hard attention": (choosing(scores_of_pairs), {"order", "jumps"}),
+    "own scores": (choosing(lambda q, k: scores_of_pairs(k, k)), {"order", "jumps"}),
+    "one token": (
+        choosing(lambda q, k: ops.sum(k, axis=-1)[:, None]), {*VECTOR, "jumps"}
+    ),
+    "signs": (
+        lambda q, k, v, kept: q * vector_of(ops.sign(v), kept), {*VECTOR, "jumps", "gradient"}
+    ),
+    "signs, straight through": (
+        lambda q, k, v, kept: q * vector_of(straight_through(ops.sign(v), v), kept),
+        {*VECTOR, "jumps", "gradient"},
+    ),
+    "8 bits": (
+        lambda q, k, v, kept: q * rounded(vector_of(v, kept)), {*VECTOR, "jumps", "gradient"}
+    ),
+    "8 bits, straight through": (
+        lambda q, k, v, kept: q * straight_through(rounded(vector_of(v, kept)), vector_of(v, kept)),
+        {*VECTOR, "jumps", "gradient"},
+    ),
+    "8 bits of attention": (
+        lambda q, k, v, kept: q + rounded(attend(q, k, v, kept)), {"order", "jumps", "gradient"}
+    ),
+    "no gradient": (
+        lambda q, k, v, kept: q + ops.stop_gradient(attend(q, k, v, kept)), {"order", "gradient"}
+    ),
+    "no gradient of keys": (
+        lambda q, k, v, kept: q + attend(q, ops.stop_gradient(k), v, kept), {"order", "gradient"}
+    ),
+    "weak mean": (
+        lambda q, k, v, kept: q + 0.05 * vector_of(v, kept), {*VECTOR, "mean"}
+    ),
+}  # fmt: skip
+
+
+def probed(mix: Any) -> LayerProbe:
+    return probe_layer(type("Blind", (Mixer,), {"mix": staticmethod(mix)}))
+
+
+@pytest.mark.parametrize("name", OF_PLACES)
+def test_effects_of_the_position_are_named(name: str) -> None:
+    mix, weaknesses = OF_PLACES[name]
+    assert {*probed(mix).weaknesses} == weaknesses
+
+
+@pytest.mark.parametrize("name", OF_GRADIENTS)
+def test_effects_without_gradient_are_named(name: str) -> None:
+    mix, weaknesses = OF_GRADIENTS[name]
+    assert {*probed(mix).weaknesses} == weaknesses
+
+
+def test_positions() -> None:
+    even = probed(OF_PLACES["even tokens"][0])
+    assert even.unread == [*range(1, 32, 2)]
+    assert (
+        str(even)
+        == "No other output depends on tokens 2, 4, 6, 8, 10, 12, 14, 16 and 8 more (of 32)."
+    )
+    assert probed(isolating).isolated == [*range(1, 32, 2)]
+    second = probed(OF_PLACES["every second"][0])
+    assert (second.unread, second.isolated) == ([*range(1, 30, 2)], [*range(2, 32, 2)])
+    neighbours = probed(OF_PLACES["neighbours"][0])
+    assert neighbours.pairs == {(place ^ 1, place) for place in range(32)}
+    assert str(neighbours) == (
+        "An output depends on 1 of the 31 other tokens, at most 1 away; "
+        "which ones depends on its position."
+    )
+    assert "2 to 5 of the 31 other tokens" in str(probed(OF_PLACES["window and first"][0]))
+
+
+def test_gradients() -> None:
+    assert probed(attending).gradient_error < 0.01
+    zero, wrong = (probed(OF_GRADIENTS[name][0]) for name in ("8 bits", "8 bits, straight through"))
+    assert (zero.gradient_error, wrong.gradient_error) == (1, float("inf"))
+    assert "The gradient with respect to other tokens is zero." in str(zero)
+    assert "The gradient with respect to other tokens differs from finite" in str(wrong)
 
 
 CRIPPLED = {

@@ -144,10 +144,6 @@ def vary_constants(layer: Any) -> None:
 
 def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of the trainable weights, and the gradients of the input and weights."""
-    steps = {"tensorflow": _by_tensorflow, "jax": _by_jax, "torch": _by_torch}
-    backend = keras.backend.backend()
-    if backend not in steps:
-        raise NotApplicableError(f"The backend {backend} has no gradients.")
     model = subject.model()
     variables = model.trainable_weights
     rng = np.random.default_rng(_SEED)
@@ -159,10 +155,19 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
         # Networks read only unmasked tokens.
         return ops.sum((zero_masked(y, mask) if len(y.shape) == 3 else y) * weighting)
 
-    gradients = steps[backend](loss, tensor(x), variables)
     names = ["the input", *(variable.path for variable in variables)]
-    arrays = [np.zeros(1) if g is None else ops.convert_to_numpy(g) for g in gradients]
+    arrays = differentiated(loss, x, variables)
     return names[1:], dict(zip(names, arrays, strict=True))
+
+
+def differentiated(loss: Any, x: np.ndarray, variables: Any = ()) -> list[np.ndarray]:
+    """Return the gradients of a loss by x and by variables; one zero for none."""
+    steps = {"tensorflow": _by_tensorflow, "jax": _by_jax, "torch": _by_torch}
+    backend = keras.backend.backend()
+    if backend not in steps:
+        raise NotApplicableError(f"The backend {backend} has no gradients.")
+    gradients = steps[backend](loss, tensor(x), variables)
+    return [np.zeros(1) if g is None else ops.convert_to_numpy(g) for g in gradients]
 
 
 def _by_tensorflow(loss: Any, x: Any, variables: Any) -> Any:
