@@ -34,7 +34,10 @@ class Retention(MatrixStateMixer):
 
     With `causal=True` query i sees tokens 1 to i; the state of `step` is S, shape
     `(batch, num_heads, d, d)`, and the number of tokens, `(batch, 1)`. Otherwise the output of a
-    head is normalized after the sum of both directions, in each of which token t counts once.
+    head is normalized after the sum of both directions, in each of which token t counts once. The
+    backward direction counts t from the last token: so a later token at a distance of n unmasked
+    tokens is rotated, relative to the query, as an earlier one at this distance is, not by the
+    opposite angle as with rotary position encodings of attention.
 
     Args:
         units: Width of queries, keys, values and output, a multiple of `num_heads`.

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.backends import close, started
-from tests.layers.cases import PLAIN, Case, randomize
+from relation_tf.layers import Retention
+from tests.backends import array, close, started
+from tests.layers.cases import PLAIN, Case, randomize, tokens
 
 WIDTH = 4
 few = settings(
@@ -65,3 +66,9 @@ def test_queries_are_independent(case: Case, batch: Any) -> None:
     mix, (x, mask) = mixer(case), batch
     last = mix(x[:, -1:], x, mask[:, -1:], mask)
     close(last, mix(x, x, mask, mask)[:, -1:])
+
+
+def test_retention_rotates_by_the_distance_in_both_directions() -> None:
+    """With the opposite rotation of later tokens, these outputs would differ."""
+    layer, x = Retention(8, num_heads=2), tokens(0, 2, 9, 8)
+    close(array(layer(x[:, ::-1].copy()))[:, ::-1], array(layer(x)), 1e-5)
