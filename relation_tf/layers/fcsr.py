@@ -27,7 +27,8 @@ class FCSR(WeightedLayer):
 
     The output is `[C, C^, H, H^]`. Each cell has one matrix for all gates: rows in the order of
     its inputs, columns in the order q, k, v, o. Cost is linear in the number of tokens. On
-    JAX there is no forward-mode derivative.
+    JAX there is no forward-mode derivative. H grows with the fourth power of the input and can
+    exceed float16: use bfloat16.
 
     Args:
         decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.

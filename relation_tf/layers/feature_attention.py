@@ -18,7 +18,8 @@ class FeatureAttention(WeightedLayer):
 
     `relu((R W_q)^T (R W_k) / sqrt(units)) W_f`: equation 9 of the FCSR preprint, interpreted so
     that its shapes agree. The first product, `(units, units)`, sums over tokens; `W_f` of shape
-    `(units, 1)` sums over its columns.
+    `(units, 1)` sums over its columns. The output grows with the square of the input and with the
+    number of tokens and can exceed float16: use bfloat16.
 
     Args:
         units: Number of features, and width of the output.

@@ -29,8 +29,9 @@ class MLSTM(MatrixStateMixer):
     The layer is the cell without the normalization of each head, which is in the authors' code.
 
     Both sums are computed relative to `exp(m_t)` with `m_t = max(log f_t + m_{t-1}, log i_t)`, so
-    that no gate overflows. They use float32 or wider. Time and memory are linear in the number of
-    tokens.
+    that no gate overflows. They use float32 or wider, as does the output gate. Where the
+    normalizer is small, outputs of large inputs can exceed float16: use bfloat16. Time and memory
+    are linear in the number of tokens.
 
     With `causal=True` query i sees tokens 1 to i; the state of `step` is C with n as its last
     column, shape `(batch, num_heads, d, d + 1)`, and m, `(batch, 1, num_heads)`. Otherwise h is the
@@ -161,10 +162,9 @@ class MLSTM(MatrixStateMixer):
         return _normalized(output, peaks)
 
     def finish(self, output: Any, query: Any, training: bool) -> Any:
-        """Apply the output gate."""
-        gate = affine(query, self.gate_kernel, self.gate_bias)
-        y = ops.reshape(output, ops.shape(gate))
-        return self.drop(ops.cast(y, gate.dtype) * ops.sigmoid(gate), training)
+        """Apply the output gate, in float32 or wider: h can exceed float16 where it is closed."""
+        gate = to_float32(affine(query, self.gate_kernel, self.gate_bias))
+        return self.drop(ops.reshape(output, ops.shape(gate)) * ops.sigmoid(gate), training)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return the memory at zero."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
 
+import relation_tf.layers
 from relation_tf.layers import (
+    MLSTM,
     AFTLocal,
     AFTSimple,
     Attention,
     Fastformer,
     LinearAttention,
+    Mamba2,
     Relation,
     SinePositionEncoding,
     SummaryMixing,
+    TwoDirections,
 )
 from relation_tf.layers.causal import CausalMixer
 from tests.backends import BACKEND, array, close
@@ -78,3 +85,47 @@ def test_sine_positions_in_half_precision(policy: str) -> None:
     compute = policy.removeprefix("mixed_")
     assert keras.backend.standardize_dtype(output.dtype) == compute
     close(array(output), array(SinePositionEncoding()(x)), TOLERANCE[compute])
+
+
+# Products of large tokens exceed float16; their docstrings say so.
+CAN_EXCEED_FLOAT16 = {"FCSR", "FeatureAttention", "Fastformer", "LinearAttention", "MLSTM"}
+
+
+def made(name: str, length: int, **options: Any) -> Any:
+    layer_class = getattr(relation_tf.layers, name)
+    if layer_class is TwoDirections:
+        return TwoDirections(Mamba2(16, causal=True, dtype=options["dtype"]), **options)
+    sizes = {"units": 16, "rank": 4, "max_length": length}
+    parameters = inspect.signature(layer_class).parameters
+    return layer_class(**{key: size for key, size in sizes.items() if key in parameters}, **options)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", sorted({*relation_tf.layers.__all__} - CAN_EXCEED_FLOAT16))
+def test_large_inputs_of_long_texts_stay_finite_in_float16(name: str, causal: bool) -> None:
+    if causal and not issubclass(getattr(relation_tf.layers, name), CausalMixer):
+        pytest.skip("no causal form")
+    keras.utils.set_random_seed(0)
+    layer = made(name, 512, dtype="mixed_float16", **({"causal": True} if causal else {}))
+    assert np.isfinite(array(layer(30 * tokens(0, 1, 512, 16)))).all()
+
+
+@pytest.mark.parametrize("name", sorted(CAN_EXCEED_FLOAT16))
+def test_layers_that_can_exceed_float16_say_so(name: str) -> None:
+    text = " ".join(inspect.getdoc(getattr(relation_tf.layers, name)).split())
+    assert "can exceed float16: use bfloat16" in text
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gates_of_mlstm_are_applied_before_the_output_is_rounded(causal: bool) -> None:
+    """An infinite h times a closed gate was NaN."""
+    keras.utils.set_random_seed(0)
+    half, full = (MLSTM(16, 2, causal=causal, dtype=each) for each in ("mixed_float16", "float32"))
+    x = (30 * tokens(0, 1, 4096, 16)).astype("float16").astype("float32")
+    output = array(half(x))
+    full.build((None, None, 16))
+    full.set_weights(half.get_weights())
+    within = np.abs(array(full(x))) < 6e4
+    assert within.mean() > 0.9
+    assert not np.isnan(output).any()
+    assert np.isfinite(output[within]).mean() > 0.999  # of others, the rounding decides
