@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import keras
 
+from relation_tf.errors import did_you_mean
 from relation_tf.layers.arguments import check_width
 from relation_tf.layers.masking import as_floats
+
+_OF_KERAS = ("name", "dtype", "trainable", "activity_regularizer", "autocast")
+_REFUSED_LATER = ("causal", "input_shape", "input_dim")  # with other errors, or accepted by Keras
 
 
 class BaseLayer(keras.layers.Layer):
@@ -20,6 +25,21 @@ class BaseLayer(keras.layers.Layer):
     Args:
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Create the layer; raise a TypeError that names this class for wrong arguments."""
+        known = [*_argument_names(cls), *_OF_KERAS]
+        for name, value in kwargs.items():
+            if name not in known and name not in _REFUSED_LATER:
+                hint = did_you_mean(name, known)
+                raise TypeError(
+                    f"{cls.__name__} has no argument {name!r}.{hint} Received: {name}={value!r:.80}"
+                )
+        try:
+            inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}: {error}") from None
+        return super().__new__(cls, *args, **kwargs)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -120,15 +140,18 @@ def constructor_arguments(layer: Any) -> dict[str, Any]:
 
     Includes arguments of the class and of its bases up to the first class of Keras.
     """
-    arguments: dict[str, Any] = {}
-    for cls in type(layer).__mro__:
-        if cls.__module__.startswith("keras."):
-            break
-        named = inspect.signature(vars(cls).get("__init__", lambda: None)).parameters
-        arguments |= {name: getattr(layer, name) for name in named if hasattr(layer, name)}
+    named = _argument_names(type(layer))
+    arguments = {name: getattr(layer, name) for name in named if hasattr(layer, name)}
     return {
         name: keras.activations.serialize(value)
         if name == "activation"
         else keras.saving.serialize_keras_object(value)
         for name, value in arguments.items()
     }
+
+
+def _argument_names(layer_class: type) -> list[str]:
+    """Return the constructor arguments of a class and of its bases up to the first of Keras."""
+    own = itertools.takewhile(lambda c: not c.__module__.startswith("keras."), layer_class.__mro__)
+    methods = [vars(cls)["__init__"] for cls in own if "__init__" in vars(cls)]
+    return [name for method in methods for name in inspect.signature(method).parameters]

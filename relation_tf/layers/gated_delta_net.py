@@ -37,7 +37,22 @@ class GatedDeltaNet(DeltaNet):
         units: Width of queries, keys and output, a multiple of `num_heads`.
         num_heads: Number of heads. The paper uses heads of 256 features.
         expansion: Width of the values, in multiples of `units`. Default: 2.
-        **kwargs: As in `DeltaNet`.
+        filter_width: Number of tokens of the convolutions.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of the next three arguments.
+        use_bias: If True, the projections to Q, K, V and the output have biases. Default: False.
+        dropout: Dropout rate in [0, 1), before W_out and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        causal: If True, query i sees tokens 1 to i only.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.

@@ -80,8 +80,6 @@ class LinearAttention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
-            `dropout` and `output_projection`.
         normalization: `"none"`, `"sum"`, `"rms"` or `"released_code"`. Default: `"none"`, or
             `"released_code"` for the released code. With `"none"`, outputs grow with the number of
             tokens and can exceed float16: use bfloat16. In blocks of encoders, language models and
@@ -90,6 +88,8 @@ class LinearAttention(CausalMixer):
         feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"`, `"hedgehog"` or a function.
         num_heads: Number of heads, a divisor of `units`. With several, `"factored"` is the same as
             `"direct"`.
+        variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
+            `dropout` and `output_projection`.
         use_bias: If True, the three projections have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `t(K)^T V` and before the output projection. Default: 0,
             or 0.5 for the released code.

@@ -28,7 +28,21 @@ class MinLSTM(MinGRU):
 
     Args:
         units: Width of the state and the output.
-        **kwargs: As in `MinGRU`.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of `dropout` and `output_projection`.
+        use_bias: If True, the projections have biases. Default: True.
+        dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        causal: If True, query i sees tokens 1 to i only.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.

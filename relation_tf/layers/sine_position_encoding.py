@@ -42,6 +42,9 @@ class SinePositionEncoding(BaseLayer):
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Check the shape; the layer has no weights."""
         width_of("x", x_shape)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+import relation_tf.layers
 from relation_tf.layers import (
     FCSR,
     FOFE,
@@ -221,3 +224,40 @@ def test_number_of_global_tokens(number: Any) -> None:
     message = rf"`global_tokens` must be a non-negative integer. .*global_tokens={number!r}$"
     with pytest.raises(ValueError, match=message):
         LocalAttention(4, global_tokens=number)
+
+
+PUBLIC = [getattr(relation_tf.layers, name) for name in relation_tf.layers.__all__]
+
+
+@pytest.mark.parametrize("layer_class", PUBLIC)
+def test_an_unknown_argument_is_named_with_the_class_that_was_called(layer_class: type) -> None:
+    name = layer_class.__name__
+    with pytest.raises(TypeError, match=rf"^{name} has no argument 'nmae'\. Did you mean 'name'\?"):
+        layer_class(nmae="mixer")
+    required = [
+        each.name
+        for each in inspect.signature(layer_class).parameters.values()
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    ]
+    if required:
+        with pytest.raises(TypeError, match=rf"^{name}: missing a required argument"):
+            layer_class()
+        with pytest.raises(TypeError, match=rf"^{name} has no argument '{required[0]}_'"):
+            layer_class(**{f"{required[0]}_": 3})
+
+
+def test_message_of_an_unknown_argument() -> None:
+    with pytest.raises(TypeError) as error:
+        relation_tf.layers.GatedDeltaNet(unit=3)
+    message = "GatedDeltaNet has no argument 'unit'. Did you mean 'units'? Received: unit=3"
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("layer_class", PUBLIC)
+def test_the_docstring_lists_the_arguments_of_the_signature(layer_class: type) -> None:
+    section = re.split(r"\n\n", inspect.getdoc(layer_class).split("\nArgs:\n")[1])[0]
+    documented = re.findall(r"^    (\*{0,2}\w+):", section, re.MULTILINE)
+    parameters = inspect.signature(layer_class).parameters.values()
+    assert documented == [
+        f"**{each.name}" if each.kind is each.VAR_KEYWORD else each.name for each in parameters
+    ]
