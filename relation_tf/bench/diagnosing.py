@@ -24,6 +24,12 @@ from relation_tf.tasks.diagnostics.presets import find_diagnostic
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
 """Methods of the suite that are trained next to the layer."""
+QUICK_TASKS = (
+    "majority", "needle-16", "mqar-32-4-v32", "memorize-small", "selective-copy-small",
+    "induction", "sort", "reverse", "dyck", "modular-addition",
+)  # fmt: skip
+"""Tasks of the quick form, each of another ability: average, keep, recall, ..."""
+QUICK_SEEDS = (1, 2)
 
 
 @accepts_options()
@@ -35,6 +41,7 @@ def diagnose(
     tasks: str | Iterable[str] | None = None,
     seeds: int | Iterable[int] | None = None,
     settings: Mapping[str, Any] | None = None,
+    quick: bool = False,
     **options: Any,
 ) -> Results:
     """Train a layer, attention, linear attention and the baseline on diagnostic tasks.
@@ -52,6 +59,9 @@ def diagnose(
             already has. Names may have other sizes, such as `"needle-200"`.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
+        quick: If True, the defaults are the 10 tasks of `QUICK_TASKS`, two seeds, and attention as
+            the only other method: 40 of the 400 runs. The folder is the same, so a later call
+            without it trains the rest.
         **options: Fields of `relation_tf.bench.RunOptions`, such as `jobs`.
 
     Raises:
@@ -67,6 +77,10 @@ def diagnose(
     """
     load_plugins(options.get("plugins") or ())
     suite = diagnosis(layer, layer_options or {})
+    if quick:
+        tasks, seeds = tasks or QUICK_TASKS, seeds or QUICK_SEEDS
+        own = str(suite.methods()[0].name)
+        options.setdefault("methods", [*dict.fromkeys([own, str(suite.reference)])])
     tasks = [tasks] if isinstance(tasks, str) else None if tasks is None else [*tasks]
     folder = RunFolder(expand_home(out) if out else Path("runs") / suite.name)
     before = folder.suite().tasks if (folder.path / "suite.toml").is_file() else []
@@ -78,6 +92,17 @@ def diagnose(
     if others:
         suite = load_suite(suite, {"tasks": [*suite.tasks, *others]})
     return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
+
+
+def limits_of_quick(results: Results) -> str:
+    """Return what the runs of the quick form leave out."""
+    suite = results.suite
+    tasks, seeds = ({run[each] for run in results.runs} for each in ("task", "seed"))
+    few = f"{len(tasks)} of {len(suite.tasks)} tasks and {len(seeds)} of {len(suite.seeds)} seeds"
+    return (
+        f"Quick form: {few}. They show large differences only: before you draw conclusions, run "
+        "the same command without --quick, which adds the other runs."
+    )
 
 
 def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:

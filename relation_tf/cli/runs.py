@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _OF_DIAGNOSES = (
     "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
 )  # fmt: skip
+_QUICK = "By default only 10 tasks, two seeds and attention as the only other method."
 
 
 @command(
@@ -116,6 +117,7 @@ def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
 
 @command(
     "relation-tf diagnose my_layer:MeanGate --jobs 2",
+    "relation-tf diagnose my_layer:MeanGate --quick",
     "relation-tf diagnose relation --tasks majority,needle-16,recall-small --seeds 1,2,3",
 )
 @with_options(RunOptions, *_OF_DIAGNOSES)
@@ -130,6 +132,7 @@ def diagnose(
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="Option of the layer. Repeatable."),
     ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=_QUICK)] = False,
     **options: Any,
 ) -> None:
     """Describe what a layer can do, compared with attention, linear attention and a baseline.
@@ -139,6 +142,7 @@ def diagnose(
     """
     with interrupts_delayed():
         from relation_tf.bench import diagnose as train
+        from relation_tf.bench.diagnosing import limits_of_quick
         from relation_tf.config.loading import select
         from relation_tf.report.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
@@ -147,7 +151,7 @@ def diagnose(
     options = parse_selection(options)
     import_from_here()
     check_importable(layer)
-    results = train(layer, layer_options=own, **options)
+    results = train(layer, layer_options=own, quick=quick, **options)
     if results.runs:
         method = results.suite.methods()[0]
         name = str(method.name)
@@ -159,6 +163,8 @@ def diagnose(
         measured = _measured(layer, method.units, method.options["options"])
         echo(f"{name} with its initial weights: {measured}")
         echo(LEVELS)
+        if quick:
+            echo(limits_of_quick(results))
     print_failures(results.failures)
     chosen = select(results.suite, options["tasks"], None, options["seeds"])
     if {name for name, _ in results.failures} & {*map(str, chosen)}:

@@ -190,13 +190,9 @@ class LayerProbe:
             seen = f"{number} of the {TOKENS - 1} other tokens, at most {far} away"
             yield "pairs", f"An output depends on {seen}; which ones depends on its position."
         elif self._few_places:
-            places = [_place(offset) for offset in offsets]
-            where = join_names(places, " and " if len(places) == 2 else ", ")
-            one = len(places) == 1
-            yield (
-                "shift" if one else "places",
-                f"A token receives only the token{'s' * (not one)} {where}.",
-            )
+            where = join_names([*map(_place, offsets)], " and " if len(offsets) == 2 else ", ")
+            kind, tokens = ("places", "tokens") if len(offsets) > 1 else ("shift", "token")
+            yield kind, f"A token receives only the {tokens} {where}."
         elif self.reach <= _LONG_REACH or self._ends:
             window = f"a window of {after - before + 1}"
             yield "window", f"A token receives only tokens at most {self.reach} away: {window}."

@@ -10,8 +10,16 @@ from importlib import resources
 import keras
 import pytest
 
-from relation_tf.bench import diagnose
-from relation_tf.bench.diagnosing import COMPARATORS, diagnosis, short_name
+from relation_tf.bench import diagnose, diagnosing
+from relation_tf.bench.diagnosing import (
+    COMPARATORS,
+    QUICK_SEEDS,
+    QUICK_TASKS,
+    SUITE,
+    diagnosis,
+    limits_of_quick,
+    short_name,
+)
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
@@ -122,6 +130,40 @@ def test_gmlp_reads_all_texts_of_the_suite():
     splits = [rows for task in tasks for rows in task.make().splits.values()]
     assert max(rows.ids.shape[1] for rows in splits) == 2048
     assert gmlp.options["options"]["max_length"] == 2048
+
+
+def test_the_quick_form_has_a_task_of_each_of_its_abilities():
+    abilities = [DIAGNOSTICS[task].isolates for task in QUICK_TASKS]
+    assert len({*abilities}) == len(abilities) == 10
+    assert {*QUICK_TASKS} < {*load_suite(SUITE).tasks}
+    assert {*QUICK_SEEDS} < {*load_suite(SUITE).seeds}
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "methods", "tasks"),
+    [
+        (LAYER, {}, ["Identity", "attention"], [*QUICK_TASKS]),
+        ("attention", {"tasks": "needle-200"}, ["attention"], ["needle-200"]),
+        ("relation", {"tasks": ["sort"]}, ["relation", "attention"], ["sort"]),
+    ],
+)
+def test_runs_of_the_quick_form(monkeypatch, tmp_path, layer, given, methods, tasks):
+    chosen = {}
+    monkeypatch.setattr(diagnosing, "run_suite", lambda *_, **options: chosen.update(options))
+    diagnose(layer, tmp_path, quick=True, **given)
+    assert (chosen["methods"], chosen["tasks"], [*chosen["seeds"]]) == (methods, tasks, [1, 2])
+    diagnose(layer, tmp_path)
+    assert (chosen["tasks"], chosen["seeds"]) == (None, None)
+
+
+@pytest.mark.tensorflow
+def test_the_quick_form_says_what_it_leaves_out(tmp_path):
+    small = {"tasks": ["memorize-small"], "settings": {"epochs": 1}, "quiet": True}
+    results = diagnose("relation", tmp_path / "runs", quick=True, **small)
+    assert len(results.runs) == 4
+    words = limits_of_quick(results)
+    assert words.startswith("Quick form: 1 of 20 tasks and 2 of 5 seeds.")
+    assert "without --quick" in words
 
 
 @pytest.mark.tensorflow
