@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import keras
@@ -225,6 +226,7 @@ OF_GRADIENTS = {
 }  # fmt: skip
 
 
+@cache
 def probed(mix: Any) -> LayerProbe:
     return probe_layer(type("Blind", (Mixer,), {"mix": staticmethod(mix)}))
 
@@ -263,7 +265,8 @@ def test_positions() -> None:
 def test_gradients() -> None:
     assert probed(attending).gradient_error < 0.01
     zero, wrong = (probed(OF_GRADIENTS[name][0]) for name in ("8 bits", "8 bits, straight through"))
-    assert (zero.gradient_error, wrong.gradient_error) == (1, float("inf"))
+    assert zero.gradient_error == 1
+    assert wrong.gradient_error > 1.5
     assert "The gradient with respect to other tokens is zero." in str(zero)
     assert "The gradient with respect to other tokens differs from finite" in str(wrong)
 
