@@ -342,12 +342,13 @@ class _Probe:
         sizes = []
         for _ in range(_ZOOMS):
             path = low[:, None] + way * (high - low)[:, None]
-            steps = np.diff(np.where(self.moved[:, None], 0, self._mix(path)), axis=1)
-            lengths = np.linalg.norm(steps, axis=(2, 3))
+            outputs = np.where(self.moved[:, None], 0, self._mix(path))
+            lengths = np.linalg.norm(np.diff(outputs, axis=1), axis=(2, 3))
             largest = np.arange(_TEXTS), lengths.argmax(axis=1)
             low, high = path[largest], path[:, 1:][largest]
             sizes.append(lengths[largest])
-        return bool(np.any(sizes[-1] > _JUMP * sizes[0]))
+        rounding = _SEEN * np.linalg.norm(outputs[:, 0], axis=(1, 2))
+        return bool(np.any(sizes[-1] > np.maximum(_JUMP * sizes[0], rounding)))
 
     def _gradient_error(self) -> float:
         step = np.where(self.moved, self._draw(_TEXTS, TOKENS), 0)
