@@ -15,19 +15,18 @@ from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
-from relation_tf.registry import METRICS, TASKS
-from relation_tf.report.answer import in_words
+from relation_tf.registry import TASKS
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.runs import has_scores, scored_names
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
+from relation_tf.stats.directions import Direction
 from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
-_MOST_NAMES = 4
 _MOST_SEEDS = 3  # missing seeds that are named
 _LEAST_FRACTION = 0.1
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
@@ -64,9 +63,8 @@ def join(
     """
     _check_labels(sources)
     _check_timed(sources)
-    lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
-    lower -= {*higher_is_better}
-    _check_units(sources, lower)
+    directions = _directions(sources, lower_is_better, higher_is_better)
+    _check_units(sources, directions)
     if not merge:
         sources = _with_different_names(sources)
     _check_seeds(sources)
@@ -84,7 +82,7 @@ def join(
         averages=averages,
         noun=nouns.pop() if len(nouns) == 1 else "tasks",
         timed=sources[0].scores.timed,
-        lower_is_better=lower,
+        directions=directions,
         in_points=in_points,
         metrics=_agreed_metrics(sources),
         points=points,
@@ -94,6 +92,20 @@ def join(
         **_declared(sources),
     )
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
+
+
+def _directions(
+    sources: Sequence[LoadedScores], lower: Collection[str], higher: Collection[str]
+) -> dict[str, Direction]:
+    """Return the direction of each task, from the origin that precedes those in other sources."""
+    found: dict[str, list[Direction]] = {}
+    for task, own in (item for source in sources for item in source.scores.directions.items()):
+        found.setdefault(task, []).append(own)
+    return {
+        **{task: min(own, key=lambda each: (each.precedence, each)) for task, own in found.items()},
+        **dict.fromkeys(lower, Direction(False, "declared")),
+        **dict.fromkeys(higher, Direction(True, "declared")),
+    }
 
 
 def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool, dict[str, float]]:
@@ -271,7 +283,7 @@ def _check_timed(sources: Sequence[LoadedScores]) -> None:
         )
 
 
-def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[str]) -> None:
+def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direction]) -> None:
     """Check that scores of a task are not fractions in one source and points in another.
 
     Tasks with lower-is-better scores, such as times, are skipped: their scores can differ by large
@@ -286,7 +298,7 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
     largest = sizes.max()[sizes.median() > _LEAST_FRACTION]
     for task, by_name in largest.groupby("task", sort=False):
         low, high = by_name.min(), by_name.max()
-        if task not in lower_is_better and low <= 1 and 20 < high <= 100:
+        if directions[str(task)].higher_is_better and low <= 1 and 20 < high <= 100:
             names = by_name.droplevel("task")
             raise SuiteError(
                 f"{task}: all scores must have the same unit. Received: up to {low:.4g} for "
@@ -294,33 +306,29 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
             )
 
 
-def doubts(
-    sources: Sequence[LoadedScores], scores: Scores, declared: Collection[str] = ()
-) -> Iterator[str]:
+def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     """Yield remarks and warnings about direction, metrics, units and seeds of scores from tables.
 
     Args:
         sources: As for `join`.
         scores: The scores that `join` has returned.
-        declared: Tasks whose direction was given.
     """
     theirs = [source.scores for source in sources if source.results is None]
     there = {*scores.table["task"]}  # without tasks that only left-out methods have
     tasks = [task for task in _tasks_of_tables(sources) if task in there]
     higher = [task for task in tasks if task not in scores.lower_is_better]
-    by_name = {task for source in sources for task in source.judged_by_name} - {*declared}
-    if judged := [task for task in tasks if task in by_name]:
-        whose = "its name or metric" if len(judged) == 1 else "their names or metrics"
-        yield (
-            f"{', '.join(judged)}: lower is better, because of {whose}; otherwise use "
-            f"--higher-is-better {shlex.quote(','.join(judged))}."
-        )
+    yield from _doubtful_directions(scores, tasks)
     yield from (note for source in sources for note in source.notes)
     for task in tasks:
         yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
-    yield from _no_mean(scores, declared)
+    if scores.unit_remark:
+        yield (
+            f"{capital(scores.unit_remark)}, so there is no mean over tasks. Use the verdicts and "
+            "tests of each task. If all scores have the same unit, convert them all to fractions "
+            "or all to percent."
+        )
     unequal: dict[str, list[str]] = {}
     by_task: dict[str, dict[str, set[str]]] = {}
     columns = (scores.table[name] for name in ("task", "method", "seed"))
@@ -330,6 +338,28 @@ def doubts(
         if counts := _unequal(by_task[task]):
             unequal.setdefault(counts, []).append(task)
     yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
+
+
+def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[str]:
+    """Yield warnings about opposite directions and scores of unknown metrics."""
+    own = {task: scores.directions[task] for task in scores.own_tasks}
+    unsure = [task for task in tasks if own[task].origin not in ("declared", "registered")]
+    if unsure and len({each.higher_is_better for each in own.values()}) > 1:
+        lower = join_names([task for task in own if not own[task].higher_is_better])
+        yield (
+            f"Lower is better on {lower}, higher on the other tasks, and not all of these "
+            "directions are declared. If one is wrong, use --lower-is-better or --higher-is-better."
+        )
+    known = {name for each in TASKS.values() for name in each.task.scored}
+    for task in unsure:
+        samples = [score for sample in scores.samples(task).values() for score in sample]
+        low, high = min(samples), max(samples)
+        if own[task].origin == "assumed" and task not in known and not 0 <= low <= high <= 100:
+            yield (
+                f"{task}: higher is assumed to be better, but scores from {low:.4g} to {high:.4g} "
+                "are neither fractions nor percentages of a known metric. If lower is better, use "
+                f"--lower-is-better {shlex.quote(task)}."
+            )
 
 
 def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
@@ -358,35 +388,6 @@ def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterat
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
     theirs = [source.scores for source in sources if source.results is None]
     return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
-
-
-def _no_mean(scores: Scores, declared: Collection[str]) -> Iterator[str]:
-    """Yield why there is no mean over tasks, if their scores probably have different units."""
-    if not scores.unit_remark:
-        return
-    higher = [
-        task
-        for task in scores.main_tasks
-        if task in scores.of_tables
-        and scores.factor(task) == 1
-        and task not in scores.lower_is_better
-    ]
-    yield (
-        f"{capital(scores.unit_remark)}, so there is no mean over tasks. Use the verdicts and "
-        "tests of each task. If all scores have the same unit, convert them all to fractions or "
-        f"all to percent.{_assumed(higher, declared)}"
-    )
-
-
-def _assumed(tasks: Sequence[str], declared: Collection[str]) -> str:
-    """Name the tasks where higher is better only by default."""
-    known = {*declared, *METRICS, *(name for each in TASKS.values() for name in each.task.scored)}
-    unknown = [task for task in tasks if task not in known]
-    if not unknown:
-        return ""
-    option = shlex.quote(unknown[0]) if len(unknown) == 1 else "TASK"
-    where = in_words(unknown) if len(unknown) <= _MOST_NAMES else f"{len(unknown)} of them"
-    return f" Higher is assumed to be better on {where}; otherwise use --lower-is-better {option}."
 
 
 def _unequal(seeds: Mapping[str, set[str]]) -> str:

@@ -62,6 +62,7 @@ def latex(context: ReportContext) -> str:
     lines = [
         f"% {escape_latex(context.title)}",
         r"% Tables for a paper; they need \usepackage{booktabs}.",
+        f"% {escape_latex(context.scores.stated_directions)}",
     ]
     for blocks in context.blocks.values():
         for block in within(blocks):

@@ -36,7 +36,8 @@ _SPANS = {
 def markdown(context: ReportContext) -> str:
     """Return Markdown with links to `figures/`."""
     parts = [f"# {escape_markdown(context.title)}"]
-    parts += [escape_markdown(context.question)] if context.question else []
+    for text in (context.question, context.scores.stated_directions):
+        parts += [escape_markdown(text)] if text else []
     for name, blocks in context.blocks.items():
         heading = escape_markdown(context.sections[name].heading)
         parts += [f"## {heading}", *_blocks(blocks)]

@@ -77,7 +77,8 @@ class Report:
             for warning in context.warnings
         ]
         # What matters most is last: a terminal scrolls the rest away.
-        return "\n".join([*self._means(), *bullets, *warnings, *self._verdicts(fill)])
+        directions = [fill(said)] if (said := context.scores.stated_directions) else []
+        return "\n".join([*self._means(), *directions, *bullets, *warnings, *self._verdicts(fill)])
 
     def __repr__(self) -> str:
         return f"<Report: {self.context.title}>"
@@ -164,6 +165,9 @@ class Report:
                 task: network for network, own in context.scores.shared.items() for task in own
             },
             "lower_is_better": sorted(context.scores.lower_is_better),
+            "directions": {
+                task: direction._asdict() for task, direction in context.scores.directions.items()
+            },
             "headline": context.headline,
             "caveats": context.caveats,
             "answer": context.answer,

@@ -21,7 +21,8 @@ from relation_tf.errors import (
 )
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores, most_seeds
-from relation_tf.stats.directions import is_low
+from relation_tf.stats.directions import suggest_direction
+from relation_tf.stats.metric_names import read_name
 from relation_tf.stats.presentation import count
 
 KEY = ["task", "method", "seed"]
@@ -131,9 +132,7 @@ def read_table(
             tasks=tasks,
             seeds=most_seeds(scores),
             metrics=metrics,
-            lower_is_better=frozenset(
-                task for task in tasks if all(map(is_low, metrics.get(task, [task])))
-            ),
+            directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
         ),
         lost.assign(status="failed"),
         notes,
@@ -218,7 +217,7 @@ def _named(
         notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
     if missing := [name for name in (*KEY, "score") if name not in own]:
         raise DataError(_missing(missing, table, there, where))
-    if "metric" not in own and is_low(there["score"]):
+    if "metric" not in own and read_name(there["score"])[1]:
         own["metric"] = there["score"].removeprefix("metrics.")
     return own, notes
 
@@ -350,7 +349,7 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
                 f"{rows[own.index[0]]}: {task} must have the metrics {join_names(wanted)}, as for "
                 f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
             )
-        lower = [metric for metric in metrics if is_low(metric)]
+        lower = [metric for metric in metrics if read_name(metric)[0] is False]
         if lower and len(lower) < len(metrics):
             raise DataError(
                 f"{rows[own.index[0]]}: the metrics of {task} must be all higher-is-better or all "

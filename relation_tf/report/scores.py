@@ -15,7 +15,7 @@ from relation_tf.config.families import Family, families_of
 from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
-from relation_tf.stats.directions import unlike_units
+from relation_tf.stats.directions import Direction, state_directions, unlike_units
 from relation_tf.tasks.diagnostics.presets import task_of
 from relation_tf.tasks.metrics import find_metric
 
@@ -36,7 +36,7 @@ class Scores:
         seeds: Number of requested seeds per method.
         averages: Tasks that are averages over the other tasks.
         noun: Common noun for the main tasks, such as "dev sets".
-        lower_is_better: Tasks where lower scores are better.
+        directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
         in_points: If True, scores are fractions and a page shows them times 100.
         points: Other display factors by task, for metrics in other units.
@@ -61,7 +61,7 @@ class Scores:
     seeds: int
     averages: Sequence[str] = ()
     noun: str = "tasks"
-    lower_is_better: frozenset[str] = frozenset()
+    directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
     in_points: bool = False
     alpha: float = 0.05
@@ -101,9 +101,10 @@ class Scores:
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
-            lower_is_better=frozenset(
-                name for name, metric in metrics.items() if not metric.higher_is_better
-            ),
+            directions={
+                name: Direction(metric.higher_is_better, "registered")
+                for name, metric in metrics.items()
+            },
             control=results.suite.control,
             in_points=not results.suite.timed,
             points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
@@ -196,6 +197,17 @@ class Scores:
             if name in own
         }
         return {name: tasks for name, tasks in lacking.items() if tasks}
+
+    @cached_property
+    def lower_is_better(self) -> frozenset[str]:
+        """Tasks where lower scores are better."""
+        return frozenset(task for task, own in self.directions.items() if not own.higher_is_better)
+
+    @property
+    def stated_directions(self) -> str:
+        """Sentences on the direction of each task and its origin; empty if there are no tasks."""
+        own = {task: self.directions[task] for task in self.own_tasks if task in self.directions}
+        return f"{state_directions(own)}." if own else ""
 
     def arrow(self, task: str) -> str:
         """Return an arrow to the better scores of a task; empty if higher is better for all."""

@@ -177,7 +177,7 @@ def compare(
         doubts=[
             *failing_layers(read),
             *unused_tests(read, scores),
-            *doubts(read, scores, [*lower, *higher]),
+            *doubts(read, scores),
             *(without_incomplete(everything, scores) if complete_methods else ()),
         ],
         origin=_origin(read, pretraining, command),

@@ -29,6 +29,7 @@ from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
+from relation_tf.stats.directions import Direction
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
@@ -54,7 +55,6 @@ class LoadedScores:
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
             `results`.
         notes: Remarks on how a table was read, and on plugins that are not imported.
-        judged_by_name: Tasks whose direction follows from their name or metrics.
     """
 
     label: str
@@ -66,7 +66,6 @@ class LoadedScores:
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = ()
-    judged_by_name: frozenset[str] = frozenset()
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
@@ -97,6 +96,7 @@ class _ScoreFacts(BaseModel):
 
     in_points: bool | None = None
     lower_is_better: list[str] | None = None
+    directions: dict[str, Direction] = {}
     points: dict[str, float] = {}
     timed: bool = False
     sequential: bool = False
@@ -135,7 +135,6 @@ def read_source(
             f"{name}, in memory",
             runs=_with_costs(read.failed),
             notes=read.notes,
-            judged_by_name=read.scores.lower_is_better,
         )
     if isinstance(source, Results):
         return _source_of_runs(label or _label(source.folder), source)
@@ -151,7 +150,6 @@ def read_source(
     read = _read_file(file, options)
     facts = _ScoreFacts() if file == path else _facts(path)
     scores = read.scores if file == path else _as_reported(read.scores, facts)
-    reported = file != path and (path / "report.json").exists()
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
     return LoadedScores(
@@ -163,7 +161,6 @@ def read_source(
         manifests=manifests,
         runs=_with_costs(read.failed) if file == path else read_runs(path),
         notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
-        judged_by_name=frozenset() if reported else scores.lower_is_better,
     )
 
 
@@ -241,9 +238,13 @@ def _as_reported(scores: Scores, said: _ScoreFacts) -> Scores:
     return replace(
         scores,
         in_points=in_points,
-        lower_is_better=scores.lower_is_better
+        directions=scores.directions
         if said.lower_is_better is None
-        else frozenset(said.lower_is_better) & {*scores.tasks},
+        # Reports of earlier versions did not record the origins.
+        else {
+            task: Direction(task not in said.lower_is_better, "registered") for task in scores.tasks
+        }
+        | {task: own for task, own in said.directions.items() if task in scores.tasks},
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},

@@ -2,56 +2,119 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from relation_tf.errors import did_you_mean
-from relation_tf.registry import METRICS
+from relation_tf.stats.metric_names import read_name
 
 Directions: TypeAlias = bool | Mapping[Any, bool] | None
+Origin: TypeAlias = Literal["declared", "registered", "column", "name", "assumed"]
+"""Origins of directions in their order of precedence."""
 
-_LOWER = re.compile(  # names of tasks and metrics where lower scores are better
-    r"(?<![a-z])(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|cross.?entropy|errors?|wer|cer|"
-    r"rmse|mse|mae|seconds|latency)(?![a-z])",
-    re.I,
-)
-_NEGATED = re.compile(r"(?<![a-z])neg(ative)?[_ ]", re.I)  # as in scikit-learn's scorers
+_LABELS = {  # for one task and for several, in the order of a sentence
+    "declared": ("declared", "declared"),
+    "column": ("from its column of metrics", "from their column of metrics"),
+    "name": ("from its name", "from their names"),
+    "assumed": ("assumed", "assumed"),
+    "registered": ("", ""),
+}
+_MOST_LOWER, _MOST_HIGHER = 20, 6  # names of tasks in a sentence
 _SIZES = (1.0, 100.0)  # largest fraction, largest percentage
 
 
-def is_low(name: str) -> bool:
-    """Return True if lower is better for a metric, or for a task with the name of a metric.
+class Direction(NamedTuple):
+    """Direction of the scores of a task.
+
+    Attributes:
+        higher_is_better: If False, lower scores are better.
+        origin: What gave the direction: an option or argument, a registered metric, the metric that
+            a table names, the name of the task, or nothing.
+    """
+
+    higher_is_better: bool
+    origin: Origin
+
+    @property
+    def precedence(self) -> int:
+        """Position of the origin in the order of precedence."""
+        return get_args(Origin).index(self.origin)
+
+
+def suggest_direction(task: Hashable, metrics: Sequence[str] = ()) -> Direction:
+    """Return the direction that the metrics of a task, or else its name, suggest.
 
     Example:
-        >>> [is_low(name) for name in ("WikiText perplexity", "neg_log_loss", "accuracy")]
-        [True, False, False]
+        >>> suggest_direction("WikiText perplexity")
+        Direction(higher_is_better=False, origin='name')
+        >>> suggest_direction("MR", ["acc"])
+        Direction(higher_is_better=True, origin='column')
     """
-    known = METRICS.get(name)
-    if known is not None:
-        return not known.higher_is_better
-    return bool(_LOWER.search(name)) and not _NEGATED.search(name)
+    known = [higher for each in metrics if (higher := read_name(each)[0]) is not None]
+    if known:
+        return Direction(all(known), "column")
+    higher = None if task is None else read_name(str(task))[0]
+    return Direction(True, "assumed") if higher is None else Direction(higher, "name")
+
+
+def state_directions(directions: Mapping[Any, Direction]) -> str:
+    """Return sentences on the directions of tasks and their origins, without the last period.
+
+    Example:
+        >>> tasks = ["WikiText perplexity", "MR", "RTE"]
+        >>> state_directions({task: suggest_direction(task) for task in tasks})
+        'Lower is better: WikiText perplexity (from its name). Higher is better: MR, RTE (assumed)'
+        >>> state_directions({task: suggest_direction(task) for task in tasks[1:]})
+        'Higher is better on all 2 tasks (assumed)'
+    """
+    said = []
+    for higher, word, most in ((False, "Lower", _MOST_LOWER), (True, "Higher", _MOST_HIGHER)):
+        by_origin = [
+            (label, [str(task) for task, own in directions.items() if own == (higher, origin)])
+            for origin, label in _LABELS.items()
+        ]
+        groups = [
+            (f" ({label[len(tasks) > 1]})" if label[0] else "", tasks)
+            for label, tasks in by_origin
+            if tasks
+        ]
+        if [len(tasks) for _, tasks in groups] == [len(directions)]:
+            ((label, tasks),) = groups
+            alone = "" if None in directions else f" on {tasks[0]}"
+            where = f" on all {len(tasks)} tasks" if len(tasks) > 1 else alone
+            said.append(f"{word} is better{where}{label}")
+        elif groups:
+            named = [f"{_some(tasks, most)}{label}" for label, tasks in groups]
+            said.append(f"{word} is better: {', '.join(named)}")
+    return ". ".join(said)
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def read_directions(
     tasks: Iterable[Hashable], higher_is_better: Directions
 ) -> tuple[dict[Any, bool], list[str]]:
-    """Return True for each task where higher is better, and notes on tasks judged by their name.
+    """Return True for each task where higher is better, and a note unless all are given.
 
     Args:
         tasks: Names of the tasks; None for a single task without a name.
         higher_is_better: Direction of all tasks, or of some of them. The direction of the others
-            follows from their names, see `is_low`.
+            follows from their names, see `read_name`.
 
     Raises:
         TypeError: If a direction is not a boolean.
         ValueError: If a task is unknown.
 
     Example:
-        >>> read_directions(["SST-2", "WER"], {"WER": False})
-        ({'SST-2': True, 'WER': False}, [])
+        >>> higher, notes = read_directions(["SST-2", "WER"], {"SST-2": True})
+        >>> print(higher, *notes)
+        {'SST-2': True, 'WER': False} Lower is better: WER (from its name). Higher is better: \
+SST-2 (declared)
     """
     tasks = list(tasks)
     given = dict.fromkeys(tasks, higher_is_better)
@@ -64,9 +127,12 @@ def read_directions(
             raise TypeError(
                 f"`higher_is_better` must be True or False. Received: {higher!r}{where}"
             )
-    low = [task for task in tasks if task not in given and task is not None and is_low(str(task))]
-    found = {task: bool(given.get(task, task not in low)) for task in tasks}
-    return found, [_by_name(low)] if low else []
+    found = {
+        task: Direction(bool(given[task]), "declared") if task in given else suggest_direction(task)
+        for task in tasks
+    }
+    notes = [] if len(given) == len(found) else [state_directions(found)]
+    return {task: own.higher_is_better for task, own in found.items()}, notes
 
 
 def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
@@ -76,8 +142,10 @@ def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Direct
         ValueError: If the direction of a task is not given and follows only from its name.
     """
     higher, notes = read_directions(tasks, higher_is_better)
-    if notes:
-        raise ValueError(f"`higher_is_better` must be given. {notes[0]}")
+    given = higher_is_better if isinstance(higher_is_better, Mapping) else {}
+    low = {task: False for task, each in higher.items() if not each and task not in given}
+    if notes and low:
+        raise ValueError(f"`higher_is_better` must be given, such as {low}. {notes[0]}")
     return [1 if each else -1 for each in higher.values()]
 
 
@@ -118,19 +186,10 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
     sizes = [size for size in largest.values() if size]
     ends = _SIZES if sizes and max(sizes) >= 10 * min(sizes) else ()
     for task, size in largest.items():
-        word = "" if higher[task] else "".join(_LOWER.findall(str(task))[:1]).lower()
+        word = "" if higher[task] else read_name(str(task))[1]
         unit = sum((size or max(sizes)) > end for end in ends)
         kinds.setdefault((higher[task], word, unit), (task, size))
     if len(kinds) < 2:
         return ""
     said = ", ".join(f"{task} up to {size:.4g}" for task, size in kinds.values())
     return f"tasks may have different units ({said})"
-
-
-def _by_name(tasks: Sequence[Hashable]) -> str:
-    whose = "its name" if len(tasks) == 1 else "their names"
-    option = dict.fromkeys(tasks, True)
-    return (
-        f"{', '.join(map(str, tasks))}: lower is better, because of {whose}; otherwise set "
-        f"higher_is_better={option}"
-    )

@@ -22,6 +22,7 @@ from relation_tf.stats import (
     stratified_steel_dwass,
     wilcoxon_holm,
 )
+from relation_tf.stats.directions import Direction
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 
@@ -101,7 +102,8 @@ def test_nemenyis_test_uses_means(suite_of, fabricate):
     assert several.result.average_ranks.to_numpy() == pytest.approx(expected.average_ranks)
     # The average does not count as a task.
     assert several.tasks == ["CoLA", "RTE", "WNLI"]
-    turned = over_tasks(replace(scores, lower_is_better=frozenset(several.tasks)))
+    lower = dict.fromkeys(several.tasks, Direction(False, "declared"))
+    turned = over_tasks(replace(scores, directions=lower))
     assert turned.result.average_ranks.to_numpy() == pytest.approx(5 - expected.average_ranks)
     two = replace(scores, methods=["relation", "linear"])
     two = replace(two, table=scores.table[scores.table["method"].isin(two.methods)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -37,16 +38,74 @@ def test_lowest_perplexity_is_best_without_an_option():
     assert report.context.cells["a", "WikiText perplexity"].bold
     assert not report.context.cells["b", "WikiText perplexity"].bold
     (warning,) = report.context.warnings
-    assert warning == (
-        "WikiText perplexity: lower is better, because of its name or metric; otherwise use "
-        "--higher-is-better 'WikiText perplexity'."
-    )
-    assert (
-        report.context.warnings
-        == compare(
-            long_table(["WikiText perplexity", "SST-2"]), lower_is_better=()
-        ).context.warnings
-    )
+    assert warning.startswith("Lower is better on WikiText perplexity, higher on the other tasks")
+
+
+def test_a_bits_per_byte_is_judged_as_lower_is_better():
+    """Of three methods, the one with the lowest scores is the best."""
+    table = long_table(["WikiText bits_per_byte"], ["good", "mid", "bad"])
+    table["score"] += table["method"].map({"good": 0.0, "mid": 0.1, "bad": 0.2})
+    report = compare(table, reference="good", margin=0.01)
+    verdicts = report.tables["verdicts"].set_index("method")["verdict"]
+    assert verdicts.to_dict() == {"mid": "worse", "bad": "worse"}
+    stated = "Lower is better on WikiText bits_per_byte (from its name)."
+    assert stated in str(report)
+    for page in (report.html(), report._repr_html_()):
+        assert page.index(stated) < page.index("<table")
+    assert stated.replace("_", r"\_") in report.markdown()
+    assert stated.replace("_", r"\_") in report.latex()
+
+
+def test_directions_are_data_that_a_second_report_reads(tmp_path):
+    table = long_table(["latency", "WikiText perplexity", "RTE", "MR"])
+    table = table.assign(metric="value")
+    table.loc[table["task"] == "RTE", "metric"] = "acc"
+    report = compare(table, lower_is_better="latency")
+    expected = {
+        "latency": (False, "declared"),
+        "WikiText perplexity": (False, "name"),
+        "RTE": (True, "column"),
+        "MR": (True, "assumed"),
+    }
+    again = compare(report.write(tmp_path).parent)
+    for each in (report, again):
+        assert each.context.scores.directions == expected
+        content = json.loads(each.json())["directions"]
+        assert {task: (*own.values(),) for task, own in content.items()} == expected
+        assert each.context.scores.stated_directions == (
+            "Lower is better: latency (declared), WikiText perplexity (from its name). "
+            "Higher is better: RTE (from its column of metrics), MR (assumed)."
+        )
+
+
+def test_a_registered_metric_precedes_the_name_in_a_table(suite_of, fabricate):
+    folder = fabricate(suite_of(tasks=["RTE"]), lambda *_: 0.5)
+    table = long_table(["RTE"], ["x", "y"]).assign(metric="error")
+    scores = compare(folder, table, merge=True).context.scores
+    assert scores.directions == {"RTE": (True, "registered")}
+    assert scores.stated_directions == "Higher is better on RTE."
+    low = compare(folder, table, merge=True, lower_is_better="RTE").context.scores
+    assert low.directions == {"RTE": (False, "declared")}
+
+
+@pytest.mark.parametrize(
+    ("task", "level", "options", "warned"),
+    [
+        ("mystery", 0.5, {}, False),
+        ("mystery", 50.0, {}, False),
+        ("mystery", -0.5, {}, True),
+        ("mystery", 340.0, {}, True),
+        ("mystery", 340.0, {"higher_is_better": "mystery"}, False),
+        ("mystery", 340.0, {"lower_is_better": "mystery"}, False),
+        ("return", 340.0, {}, False),
+        ("CoLA", -0.5, {}, False),
+    ],
+)
+def test_unknown_metrics_outside_of_fractions_and_percentages(task, level, options, warned):
+    table = long_table([task])
+    table["score"] += level - table["score"].min()
+    warnings = compare(table, **options).context.warnings
+    assert ["--lower-is-better mystery" in each for each in warnings] == [True] * warned
 
 
 def test_directions_can_be_given():
@@ -54,7 +113,8 @@ def test_directions_can_be_given():
     report = compare(table, higher_is_better="val_loss")
     assert report.context.scores.lower_is_better == frozenset()
     assert report.context.warnings == []
-    assert compare(table, lower_is_better="val_loss").context.warnings == []
+    both = {"lower_is_better": "val_loss", "higher_is_better": "SST-2"}
+    assert compare(table, **both).context.warnings == []
     with pytest.raises(SuiteError, match="lower_is_better: must not name the task 'SST-2'"):
         compare(table, lower_is_better="SST-2", higher_is_better="SST-2")
     with pytest.raises(

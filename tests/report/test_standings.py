@@ -10,6 +10,7 @@ from relation_tf.report.blocks import Paragraph, Table
 from relation_tf.report.comparisons import compare_methods
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import leading, standings
+from relation_tf.stats.directions import Direction
 
 LOW = [2.0, 3, 4, 5, 6]
 MIDDLE = [11.0, 12, 13, 14, 15]
@@ -126,7 +127,8 @@ def test_a_network_with_two_units_is_ranked_by_its_first_task(table_of):
     """The mean of an accuracy and a negative perplexity has no meaning."""
     table = table_of({"accuracy": {"a": [0.9], "b": [0.8]}, "text": {"a": [60.0], "b": [50.0]}})
     scores = Scores(
-        table, ["a", "b"], ["accuracy", "text"], 1, lower_is_better=frozenset({"text"}),
+        table, ["a", "b"], ["accuracy", "text"], 1,
+        directions={"text": Direction(False, "declared")},
         networks={"accuracy": "both", "text": "both"},
     )  # fmt: skip
     assert standings(scores)["rank"].to_dict() == {"a": 1, "b": 2}
@@ -135,7 +137,8 @@ def test_a_network_with_two_units_is_ranked_by_its_first_task(table_of):
 def test_a_network_is_ranked_where_lower_is_better(table_of):
     table = table_of({"text": {"a": [60.0], "b": [50.0]}, "more": {"a": [60.0], "b": [50.0]}})
     scores = Scores(
-        table, ["a", "b"], ["text", "more"], 1, lower_is_better=frozenset({"text", "more"}),
+        table, ["a", "b"], ["text", "more"], 1,
+        directions=dict.fromkeys(["text", "more"], Direction(False, "declared")),
         networks={"text": "both", "more": "both"},
     )  # fmt: skip
     assert standings(scores)["rank"].to_dict() == {"a": 2, "b": 1}

@@ -16,25 +16,18 @@ from relation_tf.stats import (
     stratified_steel_dwass,
     wilcoxon_holm,
 )
-from relation_tf.stats.directions import is_low, read_directions, unlike_units
+from relation_tf.stats.directions import (
+    Direction,
+    read_directions,
+    state_directions,
+    suggest_direction,
+    unlike_units,
+)
 
 PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
 SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
-NOTE = f"{PERPLEXITY}, validation loss: lower is better, because of their names"
-
-
-@pytest.mark.parametrize(
-    ("name", "low"),
-    [
-        (PERPLEXITY, True), ("val_loss", True), ("word error rate", True),
-        ("test/errors", True), ("RMSE", True), ("seconds per token", True), ("latency (ms)", True),
-        ("accuracy", False), ("neg_mean_squared_error", False), ("neg_log_loss", False),
-        ("tokens per second", False), ("terrors glossary", False),
-    ],
-)  # fmt: skip
-def test_direction_of_a_name(name, low):
-    assert is_low(name) == low
+NOTE = "Lower is better on all 2 tasks (from their names)"
 
 
 @pytest.mark.parametrize(
@@ -72,15 +65,16 @@ def test_ranks_and_means_of_tasks_follow_the_name():
     assert turned.ranks.loc["error on set 1"].to_dict() == {"a": 3, "b": 2, "c": 1}
     found = wilcoxon_holm(tasks, "a", alpha=0.1)
     assert found.pairs()["better"].tolist() == ["b", "c"]
-    assert "because of their names" in str(found)
+    assert "Lower is better on all 6 tasks (from their names)" in str(found)
 
 
 def test_a_partial_direction_leaves_the_other_tasks_to_their_names():
     assert read_directions(["MR", "WER", "score"], {"score": False}) == (
         {"MR": True, "WER": False, "score": False},
-        ["WER: lower is better, because of its name; otherwise set higher_is_better={'WER': True}"],
+        ["Lower is better: score (declared), WER (from its name). Higher is better: MR (assumed)"],
     )
-    assert read_directions([None], None) == ({None: True}, [])
+    assert read_directions([None], None) == ({None: True}, ["Higher is better (assumed)"])
+    assert read_directions([None], False) == ({None: False}, [])
 
 
 @pytest.mark.parametrize(
@@ -106,7 +100,7 @@ def test_a_margin_for_an_unknown_task_is_refused():
 def test_estimates_without_notes_need_a_direction(function):
     first, second = ({task: own[name] for task, own in SAMPLES.items()} for name in "ab")
     options = {"draws": 50} | ({"rope": 0.1} if function is rope_probabilities else {})
-    with pytest.raises(ValueError, match=r"`higher_is_better` must be given\. WikiText"):
+    with pytest.raises(ValueError, match=r"`higher_is_better` must be given, such as {'WikiText"):
         function(first, second, **options)
     low = function(first, second, higher_is_better=False, **options)
     high = function(first, second, higher_is_better=True, **options)
@@ -146,3 +140,39 @@ def test_a_mean_of_points_and_perplexity_has_a_note():
     )
     alone = non_inferiority({"MR": mixed["MR"], "SST-2": mixed["MR"]}, "a", margin=0.01)
     assert "units" not in str(alone)
+
+
+@pytest.mark.parametrize(
+    ("task", "metrics", "expected"),
+    [
+        ("PTB perplexity", ["acc"], (True, "column")),
+        ("PTB perplexity", ["value"], (False, "name")),
+        ("MR", ["wer"], (False, "column")),
+        ("MR", ["acc", "f1"], (True, "column")),
+        ("MR", [], (True, "assumed")),
+    ],
+)
+def test_a_column_of_metrics_precedes_the_name(task, metrics, expected):
+    assert suggest_direction(task, metrics) == expected
+
+
+def test_statements_name_each_task_or_all():
+    higher = dict.fromkeys(["CoLA", "RTE"], Direction(True, "registered"))
+    assert state_directions({}) == ""
+    assert state_directions(higher) == "Higher is better on all 2 tasks"
+    assert state_directions({"RTE": Direction(True, "assumed")}) == (
+        "Higher is better on RTE (assumed)"
+    )
+    mixed = higher | {
+        "WER": Direction(False, "name"),
+        "CER": Direction(False, "name"),
+        "size": Direction(False, "declared"),
+    }
+    assert state_directions(mixed) == (
+        "Lower is better: size (declared), WER, CER (from their names). Higher is better: CoLA, RTE"
+    )
+    many = {f"t{n}": Direction(True, "assumed") for n in range(9)} | {"WER": mixed["WER"]}
+    assert state_directions(many) == (
+        "Lower is better: WER (from its name). "
+        "Higher is better: t0, t1, t2, t3, t4, t5 and 3 more (assumed)"
+    )

@@ -32,6 +32,7 @@ from relation_tf.report.runs import cost_conditions
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
+from relation_tf.stats.directions import Direction
 from relation_tf.stats.presentation import count
 
 _TARGET, _EPOCH = "Time to target", "Epoch with validation"
@@ -226,7 +227,7 @@ def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]
         methods=[str(method.name) for method in suite.methods()],
         tasks=[task for task in suite.tasks if task in there],
         seeds=len(suite.seeds),
-        lower_is_better=frozenset(there),
+        directions=dict.fromkeys(there, Direction(False, "registered")),
         alpha=suite.alpha,
     )
     return compare_methods(scores)

@@ -1,0 +1,80 @@
+"""Directions of metrics by the words of their names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import resources
+
+from relation_tf.registry import METRICS
+
+_TABLE = tomllib.loads(
+    (resources.files("relation_tf.stats") / "metric_names.toml").read_text("utf-8")
+)
+_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN = (
+    re.compile(f"(?:{'|'.join(words.split())})s?")
+    for words in _TABLE.values()
+    if isinstance(words, str)
+)
+_KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS)
+_SAID = re.compile(
+    r"(↓|(?:lower|smaller)[\W_](?:is[\W_])?better)|↑|(?:higher|larger)[\W_](?:is[\W_])?better", re.I
+)
+_OF = re.compile(r" (?:of|at|on|for|in|to|until|with|under|per|by|from|vs|after|over|without) ")
+
+
+def read_name(name: str) -> tuple[bool | None, str]:
+    """Return True if higher is better for a metric, and the word that says so.
+
+    Args:
+        name: Name of a metric, or of a task with the name of a metric.
+
+    Returns:
+        None and an empty word if the name has no known metric.
+
+    Example:
+        >>> [read_name(name)[0] for name in ("WikiText perplexity", "1 - WER", "error F1", "MR")]
+        [False, True, True, None]
+    """
+    if known := METRICS.get(name):
+        return known.higher_is_better, name
+    if said := _SAID.search(name):
+        return not said[1], said[0]
+    text = _split(name)
+    readings = [_read(part.split()) for part in _OF.split(text)]
+    units = [word for word in re.findall(r"(?<!\d )\b[a-z]+", text) if _UNITS.fullmatch(word)]
+    found = [own for own in readings if own[1]] + [(False, word) for word in units]
+    return found[0] if found else (None, "")
+
+
+def _split(name: str) -> str:
+    """Return the words of a name in lower case, with one word for each phrase."""
+    for sign, word in _TABLE["signs"].items():
+        name = re.sub(sign, word, name)
+    words = []
+    for own in re.findall(r"[^\W_]+", name):
+        known = any(each.fullmatch(own.lower()) for each in _KNOWN)
+        words += [own] if known else re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d]+", own)
+    text = " ".join(words).lower()
+    for phrase, word in _TABLE["phrases"].items():
+        text = re.sub(rf"\b(?:{phrase})\b", word, text)
+    return text
+
+
+def _read(words: list[str]) -> tuple[bool | None, str]:
+    """Return the direction of the last metric, as in error detection F1, and its word."""
+    higher, said, negative = None, "", ""
+    for word in words:
+        if _NEGATIVE.fullmatch(word):
+            negative = word
+        elif _LOWER.fullmatch(word) or _TOPICS.fullmatch(word):
+            higher, said, negative = bool(negative), word, ""
+        elif _HIGHER.fullmatch(word):  # "negative F1" is that of a class
+            higher, said, negative = negative != "complement", word, ""
+        elif _LESS.fullmatch(word) and said:
+            higher = not higher
+        elif _TASKS.fullmatch(word) and _TOPICS.fullmatch(said):
+            higher, said = None, ""
+        elif not _BETWEEN.fullmatch(word):
+            negative = ""
+    return higher, said
