@@ -55,7 +55,7 @@ class ComparisonOptions:
         None,
         "Tasks or metrics with a lower-is-better score.",
         "NAME[,NAME...]",
-        shown="names such as perplexity, loss, error, RMSE, seconds",
+        shown="by the metric or name, such as loss, error, RMSE, seconds",
     )
     higher_is_better: str | None = option(
         None, "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"

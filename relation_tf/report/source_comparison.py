@@ -84,9 +84,9 @@ def compare(
         labels: Names of the sources, by default of their folders or files.
         merge: If True, pool the seeds of same-named methods across sources.
         columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
-        lower_is_better: Tasks or metrics where lower scores are better, in addition to those in
-            reports and those with such a name (loss, perplexity, error, RMSE, seconds ...).
-        higher_is_better: Tasks or metrics where higher scores are better, in spite of such a name.
+        lower_is_better: Tasks or metrics where lower scores are better. Otherwise the registered
+            metric, the metric that a table names, or the task's name give the direction.
+        higher_is_better: Tasks or metrics where higher scores are better.
         drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
             and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
             better or no worse than a reference.
@@ -129,6 +129,7 @@ def compare(
                         CNN              GRU
         MR  0.7820 ± 0.0016  0.7920 ± 0.0016
         <BLANKLINE>
+        Higher is better on MR (assumed).
         - GRU is better than CNN on MR (p < .05).
     """
     if not sources:

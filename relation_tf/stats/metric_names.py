@@ -54,7 +54,7 @@ def _split(name: str) -> str:
     words = []
     for own in re.findall(r"[^\W_]+", name):
         known = any(each.fullmatch(own.lower()) for each in _KNOWN)
-        words += [own] if known else re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d]+", own)
+        words += [own] if known else re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z]+", own)
     text = " ".join(words).lower()
     for phrase, word in _TABLE["phrases"].items():
         text = re.sub(rf"\b(?:{phrase})\b", word, text)

@@ -42,7 +42,7 @@ def test_lowest_perplexity_is_best_without_an_option():
 
 
 def test_a_bits_per_byte_is_judged_as_lower_is_better():
-    """Of three methods, the one with the lowest scores is the best."""
+    """The method with the lowest scores is the best."""
     table = long_table(["WikiText bits_per_byte"], ["good", "mid", "bad"])
     table["score"] += table["method"].map({"good": 0.0, "mid": 0.1, "bad": 0.2})
     report = compare(table, reference="good", margin=0.01)

@@ -483,25 +483,6 @@ def test_unlike_units_of_a_mean_are_named(table_of):
     assert compare(table_of({"MR": near, "SST-2": near})).context.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "end"),
-    [
-        (("foo", "accuracy"), {},
-         " Higher is assumed to be better on foo; otherwise use --lower-is-better foo."),
-        (("foo x", "my set"), {},
-         " Higher is assumed to be better on foo x and my set; otherwise use --lower-is-better "
-         "TASK."),
-        (("foo", "my set"), {"higher_is_better": "foo"}, " --lower-is-better 'my set'."),
-        (("foo", "MR"), {"higher_is_better": "foo"}, " all to percent."),
-    ],
-)  # fmt: skip
-def test_an_assumed_direction_is_named_with_its_option(table_of, names, options, end):
-    near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
-    far = {name: [150 * score for score in own] for name, own in near.items()}
-    (said,) = compare(table_of({names[0]: far, names[1]: near}), **options).context.warnings
-    assert said.endswith(end)
-
-
 def test_one_margin_for_two_directions_is_named(judged):
     means = {"acc": {"r": 80, "a": 90}, "a loss": {"r": 3.0, "a": 9.0}}
 

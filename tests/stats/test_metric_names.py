@@ -38,7 +38,9 @@ negative log prob|RMSSE|WRMSSE|MdAE|rel_l2|RelL2|total variation|ranked probabil
 equalized odds difference|false reject rate|testnll|speed (ms)|model size (MB)|kl_divergence
 brier_score_loss|time out rate|BITS PER BYTE|WORD ERROR RATE|lossTrain|log10 MSE|t (s)|rank
 optimality gap|excess loss|0-1 loss|ranking loss|minFDE_6|loss of plasticity|UCI energy|f1_loss
-1-Dice|TIMIT PER (%)|score_lower_is_better
+1-Dice|TIMIT PER (%)|score_lower_is_better|µs|μs/token|gCO2
+CO2eq|MMACs|misclassified|ΔPPL|NELBO|price per token|convergence steps|fail rate|false detection rate
+1 minus accuracy|minus log likelihood
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 HIGHER = """
@@ -60,7 +62,7 @@ negative F1|inverse perplexity|inverse of latency|ETTh1 R2|hit rate|accuracy aft
 rank-1 accuracy|fraction correct|agreement|MRPC F1|coverage|bias accuracy|TOKENS PER SECOND
 F-score|F-measure|mean opinion score|win/loss ratio|DROP F1|GAP F1|HumanEval pass@1
 toxicity reduction|Memory-efficient attention acc|energy-based model acc|heart failure AUC
-hallucination detection AUROC|error_reduction_rate
+hallucination detection AUROC|error_reduction_rate|R²|log_prob|speed-up
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 UNKNOWN = """
@@ -68,10 +70,11 @@ MR|CR|SST-2|RTE|CoLA|TREC|BoolQ|COPA|WiC|ReCoRD|needle-64|ListOps|LRA|ETTh1|ETTm
 terrors glossary|long-term memory task|associative memory|working memory|time series|real-time
 Time-Series|DROP|GAP|ADE20K|error detection|toxicity detection|error correction
 toxicity classification|memory network|WordPiece|PIQA|MNLI-m|score|value|test_score|glossary|floss
-Bias in Bios|long-distance dependencies|New York Times|permute|count|sort|compress|memorize
-induction|attack success rate|tokens|96 hours|OpenBookQA|HotpotQA|MMLU|GSM8K|heart failure
+Bias in Bios|long-distance dependencies|New York Times|permute|first|second|third
+count|sort|compress|memorize|induction
+attack success rate|tokens|96 hours|OpenBookQA|HotpotQA|MMLU|GSM8K|heart failure
 Time Magazine|memory efficient|error-prone|power|failure prediction|fault diagnosis|speed|size|R@1
-credit risk
+credit risk|error recovery|Memory Maze|copy memory|selective memory
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 
