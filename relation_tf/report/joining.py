@@ -316,12 +316,11 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     theirs = [source.scores for source in sources if source.results is None]
     there = {*scores.table["task"]}  # without tasks that only left-out methods have
     tasks = [task for task in _tasks_of_tables(sources) if task in there]
-    higher = [task for task in tasks if task not in scores.lower_is_better]
     yield from _doubtful_directions(scores, tasks)
     yield from (note for source in sources for note in source.notes)
     for task in tasks:
         yield from _doubtful_metrics(task, theirs)
-    for task in higher:
+    for task in (task for task in tasks if task not in scores.lower_is_better):
         yield from _doubtful_units(task, scores.samples(task))
     if scores.unit_remark:
         yield (
@@ -342,23 +341,21 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
 
 def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[str]:
     """Yield warnings about opposite directions and scores of unknown metrics."""
-    own = {task: scores.directions[task] for task in scores.own_tasks}
-    unsure = [task for task in tasks if own[task].origin not in ("declared", "registered")]
-    if unsure and len({each.higher_is_better for each in own.values()}) > 1:
-        lower = join_names([task for task in own if not own[task].higher_is_better])
+    origins = {task: scores.directions[task].origin for task in tasks}
+    unsure = [task for task in tasks if origins[task] not in ("declared", "registered")]
+    lower = [task for task in scores.own_tasks if task in scores.lower_is_better]
+    if unsure and 0 < len(lower) < len(scores.own_tasks):
         yield (
-            f"Lower is better on {lower}, higher on the other tasks, and not all of these "
+            f"Lower is better on {join_names(lower)}, higher on the other tasks, and not all "
             "directions are declared. If one is wrong, use --lower-is-better or --higher-is-better."
         )
     known = {name for each in TASKS.values() for name in each.task.scored}
     for task in unsure:
-        samples = [score for sample in scores.samples(task).values() for score in sample]
-        low, high = min(samples), max(samples)
-        if own[task].origin == "assumed" and task not in known and not 0 <= low <= high <= 100:
+        outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
+        if outside and origins[task] == "assumed" and task not in known:
             yield (
-                f"{task}: higher is assumed to be better, but scores from {low:.4g} to {high:.4g} "
-                "are neither fractions nor percentages of a known metric. If lower is better, use "
-                f"--lower-is-better {shlex.quote(task)}."
+                f"{task}: higher is assumed to be better, but scores such as {outside[0]:.4g} are "
+                f"no fractions or percentages. Otherwise use --lower-is-better {shlex.quote(task)}."
             )
 
 

@@ -42,7 +42,7 @@ def read_name(name: str) -> tuple[bool | None, str]:
         return not said[1], said[0]
     text = _split(name)
     readings = [_read(part.split()) for part in _OF.split(text)]
-    units = [word for word in re.findall(r"(?<!\d )\b[a-z]+", text) if _UNITS.fullmatch(word)]
+    units = [word for word in re.findall(r"(?<!\d )\b[^\W\d]+", text) if _UNITS.fullmatch(word)]
     found = [own for own in readings if own[1]] + [(False, word) for word in units]
     return found[0] if found else (None, "")
 
@@ -51,10 +51,10 @@ def _split(name: str) -> str:
     """Return the words of a name in lower case, with one word for each phrase."""
     for sign, word in _TABLE["signs"].items():
         name = re.sub(sign, word, name)
-    words = []
+    words, parts = [], r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z]+"
     for own in re.findall(r"[^\W_]+", name):
         known = any(each.fullmatch(own.lower()) for each in _KNOWN)
-        words += [own] if known else re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z]+", own)
+        words += [own] if known else re.findall(parts, own)
     text = " ".join(words).lower()
     for phrase, word in _TABLE["phrases"].items():
         text = re.sub(rf"\b(?:{phrase})\b", word, text)

@@ -39,7 +39,8 @@ equalized odds difference|false reject rate|testnll|speed (ms)|model size (MB)|k
 brier_score_loss|time out rate|BITS PER BYTE|WORD ERROR RATE|lossTrain|log10 MSE|t (s)|rank
 optimality gap|excess loss|0-1 loss|ranking loss|minFDE_6|loss of plasticity|UCI energy|f1_loss
 1-Dice|TIMIT PER (%)|score_lower_is_better|µs|μs/token|gCO2
-CO2eq|MMACs|misclassified|ΔPPL|NELBO|price per token|convergence steps|fail rate|false detection rate
+CO2eq|MMACs|misclassified|ΔPPL|NELBO|price per token|convergence steps|fail rate
+false detection rate
 1 minus accuracy|minus log likelihood
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
