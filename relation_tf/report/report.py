@@ -165,9 +165,7 @@ class Report:
                 task: network for network, own in context.scores.shared.items() for task in own
             },
             "lower_is_better": sorted(context.scores.lower_is_better),
-            "directions": {
-                task: direction._asdict() for task, direction in context.scores.directions.items()
-            },
+            "directions": {t: own._asdict() for t, own in context.scores.directions.items()},
             "headline": context.headline,
             "caveats": context.caveats,
             "answer": context.answer,

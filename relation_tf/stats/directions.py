@@ -71,22 +71,18 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
     """
     said = []
     for higher, word, most in ((False, "Lower", _MOST_LOWER), (True, "Higher", _MOST_HIGHER)):
-        by_origin = [
-            (label, [str(task) for task, own in directions.items() if own == (higher, origin)])
-            for origin, label in _LABELS.items()
-        ]
-        groups = [
-            (f" ({label[len(tasks) > 1]})" if label[0] else "", tasks)
-            for label, tasks in by_origin
-            if tasks
-        ]
-        if [len(tasks) for _, tasks in groups] == [len(directions)]:
-            ((label, tasks),) = groups
+        groups = []
+        for origin, labels in _LABELS.items():
+            if tasks := [str(task) for task, own in directions.items() if own == (higher, origin)]:
+                label = labels[len(tasks) > 1]
+                groups.append((tasks, f" ({label})" if label else ""))
+        if [len(tasks) for tasks, _ in groups] == [len(directions)]:
+            ((tasks, label),) = groups
             alone = "" if None in directions else f" on {tasks[0]}"
             where = f" on all {len(tasks)} tasks" if len(tasks) > 1 else alone
             said.append(f"{word} is better{where}{label}")
         elif groups:
-            named = [f"{_some(tasks, most)}{label}" for label, tasks in groups]
+            named = [f"{_some(tasks, most)}{label}" for tasks, label in groups]
             said.append(f"{word} is better: {', '.join(named)}")
     return ". ".join(said)
 
