@@ -181,7 +181,7 @@ def test_two_tasks_with_the_same_ranks_of_three_methods():
     """Expect p = 1/6: the second task has six orders."""
     result = friedman_nemenyi(pd.DataFrame([[1, 2, 3], [1, 2, 3]], columns=list("abc")))
     assert (result.friedman_pvalue, result.f_pvalue) == pytest.approx((1 / 6, 1 / 6))
-    assert result.notes[0] == (
+    assert result.notes[1] == (
         "With fewer than 10 tasks Nemenyi's p is a rough approximation; Friedman's p is exact"
     )
 
@@ -191,10 +191,10 @@ def test_tasks_needed():
     for tasks, reached in ((needed, True), (needed - 1, False)):
         attainable = friedman_nemenyi(DEMSAR.iloc[:tasks]).attainable_pvalue
         assert (attainable < 0.05) == reached
-    few = friedman_nemenyi(DEMSAR.iloc[:2])
+    few = friedman_nemenyi(DEMSAR.iloc[:2], higher_is_better=True)
     assert few.notes[-1] == "No pair of 4 methods can differ significantly with 2 tasks"
     assert few.notes[0].startswith("With fewer than 10 tasks Nemenyi's p is a rough")
-    assert friedman_nemenyi(DEMSAR).notes == ()
+    assert friedman_nemenyi(DEMSAR, higher_is_better=True).notes == ()
 
 
 def test_ties_by_tolerance_and_nan():

@@ -184,7 +184,11 @@ def test_direction_control_and_names():
 
 def test_nan_is_ranked_worst_with_a_note():
     scores = {"a": [1.0, 2.0, 3.0], "b": [4.0, float("nan"), 6.0]}
-    assert sequential_test(scores, [3]).notes == ("b: 1 of 3 scores are NaN, ranked worst",)
+    notes = sequential_test(scores, [3]).notes
+    assert notes == (
+        "Higher is better (assumed)",
+        "b: 1 of 3 scores are NaN, ranked worst",
+    )
 
 
 def test_draws_are_reproducible():

@@ -203,21 +203,21 @@ def test_nan_is_the_worst_of_its_task():
 def test_unequal_spread_on_all_tasks_is_noted():
     rng = np.random.default_rng(0)
     wide = {t: {m: rng.normal(0, 10**t * (4 if m == "b" else 1), 9) for m in "ab"} for t in (0, 3)}
-    (note,) = stratified_steel_dwass(wide).notes
+    (note,) = stratified_steel_dwass(wide, higher_is_better=True).notes
     assert note.startswith("The SD of b is ")
     equal = {t: {m: 10**t * rng.normal(size=9) for m in "ab"} for t in (0, 3)}
-    assert stratified_steel_dwass(equal).notes == ()
+    assert stratified_steel_dwass(equal, higher_is_better=True).notes == ()
 
 
 def test_a_task_without_variance_has_no_unequal_spread():
     """The residuals of its scores are rounding errors."""
     constant = {"x": {"a": [0.5] * 3, "b": [0.1] * 3}, "y": {"a": [0.5] * 3, "b": [0.5] * 3}}
-    assert stratified_steel_dwass(constant).notes == ()
+    assert stratified_steel_dwass(constant, higher_is_better=True).notes == ()
 
 
 def test_one_score_has_no_spread():
     tasks = {"x": {"a": [0.5], "b": [0.1, 0.3, 0.2]}, "y": {"a": [0.6], "b": [0.4, 0.2, 0.3]}}
-    assert stratified_steel_dwass(tasks).notes == ()
+    assert stratified_steel_dwass(tasks, higher_is_better=True).notes == ()
 
 
 def test_one_seed_on_several_tasks_can_be_enough():
