@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from relation_tf.errors import did_you_mean
+from relation_tf.registry import METRICS
 from relation_tf.stats.metric_names import read_name
 
 Directions: TypeAlias = bool | Mapping[Any, bool] | None
@@ -54,7 +55,7 @@ def suggest_direction(task: Hashable, metrics: Sequence[str] = ()) -> Direction:
     """
     known = [higher for each in metrics if (higher := read_name(each)[0]) is not None]
     if known:
-        return Direction(all(known), "column")
+        return Direction(all(known), "registered" if METRICS.keys() >= {*metrics} else "column")
     higher = None if task is None else read_name(str(task))[0]
     return Direction(True, "assumed") if higher is None else Direction(higher, "name")
 

@@ -149,6 +149,7 @@ def test_a_mean_of_points_and_perplexity_has_a_note():
         ("PTB perplexity", ["value"], (False, "name")),
         ("MR", ["wer"], (False, "column")),
         ("MR", ["acc", "f1"], (True, "column")),
+        ("PTB perplexity", ["accuracy", "f1"], (True, "registered")),
         ("MR", [], (True, "assumed")),
     ],
 )
