@@ -33,8 +33,6 @@ from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
-from .rope import RopeProbabilities as RopeProbabilities
-from .rope import rope_probabilities as rope_probabilities
 from .sequential import SequentialDesign as SequentialDesign
 from .sequential import SequentialResult as SequentialResult
 from .sequential import look_schedule as look_schedule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -71,7 +71,7 @@ def interquartile_mean(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    by_task = [*finite_scores(scores).values()]
+    by_task = [*_finite_scores(scores).values()]
     if len({own.size for own in by_task}) > 1:
         raise ValueError(
             "each task must have the same number of scores, because a task with more would count "
@@ -128,7 +128,7 @@ def probability_of_improvement(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    pairs = paired_tasks(first, second)
+    pairs = _paired_tasks(first, second)
     signs = refuse_unknown_direction(first, higher_is_better)
     wins = [
         np.heaviside(sign * (b - a[:, None]), 0.5)
@@ -154,13 +154,13 @@ def _ranks(first: FloatArray, second: FloatArray) -> tuple[NDArray[np.intp], NDA
     return ranks[: first.size], ranks[first.size :]
 
 
-def paired_tasks(first: TaskScores, second: TaskScores) -> list[tuple[FloatArray, FloatArray]]:
+def _paired_tasks(first: TaskScores, second: TaskScores) -> list[tuple[FloatArray, FloatArray]]:
     """Return the scores of two methods by task, in the order of the first.
 
     Raises:
         ValueError: If the tasks differ, or a score is not finite.
     """
-    one, other = finite_scores(first), finite_scores(second)
+    one, other = _finite_scores(first), _finite_scores(second)
     if set(one) != set(other):
         raise ValueError(
             f"both methods must have the same tasks. Received: {list(one)} and {list(other)}"
@@ -168,7 +168,7 @@ def paired_tasks(first: TaskScores, second: TaskScores) -> list[tuple[FloatArray
     return [(own, other[task]) for task, own in one.items()]
 
 
-def finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
+def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
     """Return the scores of each task, checked.
 
     Raises:
@@ -181,23 +181,10 @@ def finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
         )
     if not scores:
         raise ValueError("scores must hold at least one task. Received: 0 tasks")
-    return {task: finite(own, task) for task, own in scores.items()}
-
-
-def finite(scores: ArrayLike, name: Hashable) -> FloatArray:
-    """Return scores as float64.
-
-    Args:
-        scores: Scores, shape `(n,)`.
-        name: Name of the scores in errors.
-
-    Raises:
-        TypeError: If a score is not a number.
-        ValueError: If a score is not finite.
-    """
-    values = numeric_scores(scores, name)
-    check_finite(values, name)
-    return values
+    found = {task: numeric_scores(own, task) for task, own in scores.items()}
+    for task, values in found.items():
+        check_finite(values, task)
+    return found
 
 
 def _middle_mean(scores: FloatArray) -> FloatArray:

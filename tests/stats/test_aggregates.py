@@ -14,7 +14,7 @@ from scipy.stats import trim_mean
 from relation_tf.stats import interquartile_mean, probability_of_improvement
 from tests.golden import GOLDEN_VALUES
 
-GOLDEN = json.loads((GOLDEN_VALUES / "rliable_baycomp.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((GOLDEN_VALUES / "rliable.json").read_text(encoding="utf-8"))
 FIRST, SECOND = (dict(enumerate(np.array(GOLDEN[name]).T)) for name in ("first", "second"))
 SCORES = st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=1, max_size=4).map(
     lambda rows: dict(enumerate(rows))
