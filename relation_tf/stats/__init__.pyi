@@ -16,7 +16,6 @@ from .non_inferiority import non_inferiority as non_inferiority
 from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
 from .over_tasks import win_tie_loss as win_tie_loss
-from .plausible import plausible_share as plausible_share
 from .power_analysis import Power as Power
 from .power_analysis import SeedsForPower as SeedsForPower
 from .power_analysis import attainable_margin as attainable_margin

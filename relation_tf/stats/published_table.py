@@ -21,7 +21,6 @@ from relation_tf.stats.design import (
     format_level,
     format_pvalue,
 )
-from relation_tf.stats.plausible import plausible_share
 from relation_tf.stats.presentation import Shown, count, name_pairs
 from relation_tf.stats.printed import is_empty, printed_table, read_cell, read_number
 
@@ -36,8 +35,8 @@ class PublishedTable(Shown):
     Attributes:
         table: Tested pairs on each task, with columns `task`, `a`, `b`, `difference` (mean of b
             minus mean of a), `separation` (scores do not overlap: certain, impossible or
-            undetermined), `significance` (certain, impossible or undetermined), `claimed`,
-            `reason`, a sentence, and for claimed pairs `share`, see `plausible_share`.
+            undetermined), `significance` (certain, impossible or undetermined), `claimed` and
+            `reason`, a sentence.
         n: Number of scores per method.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -57,8 +56,8 @@ class PublishedTable(Shown):
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
     def _shown(self) -> pd.DataFrame:
-        claimed = self.table["claimed"].any()
-        return self.table.drop(columns=["reason"] if claimed else ["reason", "claimed", "share"])
+        unclaimed = [] if self.table["claimed"].any() else ["claimed"]
+        return self.table.drop(columns=["reason", *unclaimed])
 
     def _title(self) -> str:
         return (
@@ -72,10 +71,8 @@ class PublishedTable(Shown):
             said = ", ".join(f"{word} for {number}" for word, number in numbers.items())
             yield f"{what.capitalize()} of {count(len(self.table), 'pair')}: {said}."
         yield "Figures are treated as rounded; p is asymptotic and assumes scores without ties."
-        claims = self.claims()
-        for reason, share in zip(claims["reason"], claims["share"], strict=True):
-            where = f"{share:.1%} of normal samples with these means and SDs".replace("%", " %")
-            yield f"Claim: {reason}; significant in {where}"
+        for reason in self.claims()["reason"]:
+            yield f"Claim: {reason}"
 
 
 def read_published(
@@ -105,9 +102,6 @@ def read_published(
     - `impossible`: p < alpha is impossible with this number of methods and seeds, or it needs
       separation and separation is impossible;
     - `undetermined`: in all other cases.
-
-    For each claim, `share` is the share of normal samples with exactly these means and SDs in which
-    the difference is significant, see `plausible_share`.
 
     Figures are rounded, so `certain` and `impossible` must hold for all values that round to them.
     Strings have the decimals that they show. For numbers, all means have as many decimals as the
@@ -165,8 +159,8 @@ def read_published(
         check_count("num_methods", num_methods)
     if ddof not in (0, 1, None):
         raise ValueError(f"`ddof` must be 0, 1 or None. Received: ddof={ddof!r}")
-    rows, tasks = [], _figures(table)
-    for task, figures in tasks.items():
+    rows = []
+    for task, figures in _figures(table).items():
         compared = len(figures) if num_methods is None else num_methods
         if len(figures) > compared:
             raise ValueError(
@@ -185,19 +179,9 @@ def read_published(
             sentence = f"{a} vs {b}{_on(task)}: {reason}"
             rows.append((task, a, b, difference, separation, significance, False, sentence))
     columns = ["task", "a", "b", "difference", "separation", "significance", "claimed", "reason"]
-    found = pd.DataFrame(rows, columns=columns).assign(share=math.nan)
+    found = pd.DataFrame(rows, columns=columns)
     for claim in claims:
-        row = _row_of(found, claim)
-        figures = tasks[found.loc[row, "task"]]
-        found.loc[row, "claimed"] = True
-        found.loc[row, "share"] = 1.0 if found.loc[row, "significance"] == "certain" else 0.0
-        if found.loc[row, "significance"] == "undetermined":
-            a, b = ((figures[name].mean, figures[name].sd) for name in claim[-2:])
-            compared = num_methods or len(figures)
-            found.loc[row, "share"] = min(
-                plausible_share(a, b, n, compared, alpha, test, ddof=each)
-                for each in ((0, 1) if ddof is None else (ddof,))
-            )
+        found.loc[_row_of(found, claim), "claimed"] = True
     if found["task"].isna().all():
         found = found.drop(columns="task")
     return PublishedTable(found, n, alpha, test)

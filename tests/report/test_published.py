@@ -237,12 +237,6 @@ def test_an_unfinished_suite_has_no_comparison(suite_of, fabricate):
 def test_claims_of_the_relation_paper(name, verdicts):
     claims = check_claims(load_published(name)).claims()
     assert claims["significance"].value_counts().to_dict() == verdicts
-    assert (claims.loc[claims["significance"] == "certain", "share"] == 1).all()
-    undetermined = claims[claims["significance"] == "undetermined"].set_index("task")
-    if name == "relation-table2":
-        share = undetermined.loc["WikiText-103, seconds, 256 units", "share"]
-        assert f"{share:.1%}" == "0.2%"
-    assert (undetermined["share"] > 0).all()
 
 
 def test_claims_are_shown(suite_of, fabricate):
@@ -251,7 +245,7 @@ def test_claims_are_shown(suite_of, fabricate):
     assert len(report.tables["published-claims"]) == 41
     text = report.markdown()
     assert "Claims of the paper: 41 (38 certain, 3 undetermined)" in text
-    row = "| WikiText-103, seconds, 256 units | linear-attention, relation | undetermined | 0.2 % |"
+    row = "| WikiText-103, seconds, 256 units | linear-attention, relation | undetermined |"
     assert row in text
     assert "128 units" not in text.split("Claims of the paper")[1]  # all certain
 

@@ -231,12 +231,3 @@ def test_errors_of_bad_input(table, options, error, message):
     with pytest.raises(error, match=message) as caught:
         read_published(table, **{"n": 5, **options})
     assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_denominator_gives_the_smaller_share():
-    table = pd.DataFrame({"a": ["80.6 ± 0.4"], "b": ["79.4 ± 0.8"]}, index=["MR"])
-    shares = [
-        read_published(table, n=5, claims=[("MR", "a", "b")], ddof=ddof).claims()["share"].item()
-        for ddof in (0, 1, None)
-    ]
-    assert shares[2] == min(shares[:2]) < max(shares[:2])

@@ -168,17 +168,14 @@ def _claims(found: PublishedTable) -> Folded:
     )
     note = (
         "Pairs that the paper calls significantly different, checked from its means and SDs. "
-        "Certain: every sample with these figures is significant. Share: of normally distributed "
-        "samples with exactly these means and SDs, the part with a significant difference "
+        "Certain: every sample with these figures is significant "
         f"({found.n} seeds, {PROCEDURES[found.test].title}, asymptotic {format_level(found.alpha)}"
-        "). A small share means that the claim needs an unusual distribution of the scores. "
-        "All claims: published-claims.csv."
+        "). All claims: published-claims.csv."
     )
     columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
-    columns.append(Column("Share of samples", "number"))
     rows = [
-        Row([row.task, f"{row.a}, {row.b}", row.significance, f"{100 * row.share:.1f} %"])
-        for row in rows_of(claims[claims["significance"] != "certain"].sort_values("share"))
+        Row([row.task, f"{row.a}, {row.b}", row.significance])
+        for row in rows_of(claims[claims["significance"] != "certain"])
     ]
     table = [Table("Table: claims that are not certain", columns, rows)] if rows else []
     summary = f"Claims of the paper: {len(claims)} ({counts})"
