@@ -23,7 +23,6 @@ from .power_analysis import non_inferiority_power as non_inferiority_power
 from .power_analysis import power as power
 from .power_analysis import seeds_for_margin as seeds_for_margin
 from .power_analysis import seeds_for_power as seeds_for_power
-from .printed import printed_table as printed_table
 from .procedures import default_over_tasks as default_over_tasks
 from .procedures import default_procedure as default_procedure
 from .procedures import what_can_be_shown as what_can_be_shown

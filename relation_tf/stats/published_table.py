@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,10 +24,14 @@ from relation_tf.stats.design import (
     format_pvalue,
 )
 from relation_tf.stats.presentation import Shown, count, name_pairs
-from relation_tf.stats.printed import is_empty, printed_table, read_cell, read_number
 
 Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
+
+_LONG = frozenset(["method", "mean", "sd"])  # columns of a table with a row per figure
+_DASHES = str.maketrans("−–—", "---")
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
+_CELL = re.compile(rf"([-+]?{_NUMBER})\s*(?:(?:±|\+/?-)\s*({_NUMBER})|\(\s*({_NUMBER})\s*\))")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +82,7 @@ class PublishedTable(Shown):
 
 
 def read_published(
-    table: pd.DataFrame | str,
+    table: pd.DataFrame | str | Path,
     n: int,
     alpha: float = 0.05,
     test: RankTest = "steel-dwass",
@@ -112,10 +118,11 @@ def read_published(
     Args:
         table: One of
             - columns `method`, `mean`, `sd`, and `task` if there are several tasks;
-            - rows are tasks, columns are methods, cells are `80.6 ± 0.4` or `80.6 (0.4)`;
-            - the same as text: rows of LaTeX, Markdown, or separated by tabs.
-            Figures are read as printed, see `relation_tf.stats.printed.read_cell`. Leave a cell
-            empty, or write a dash, if a method has no result on a task.
+            - rows are tasks, columns are methods, cells are `80.6 ± 0.4`, `80.6 +/- 0.4` or
+              `80.6 (0.4)`;
+            - the path of a CSV file in UTF-8 with one of these forms; in the second, the first
+              column has the tasks.
+            Leave a cell empty, or write a dash, if a method has no result on a task.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -129,7 +136,8 @@ def read_published(
         A `PublishedTable`; `print` shows it.
 
     Raises:
-        TypeError: If the table is not a `pandas.DataFrame` or text, or a figure or an option is
+        OSError: If the file cannot be read.
+        TypeError: If the table is not a `pandas.DataFrame` or a path, or a figure or an option is
             not a number.
         ValueError: If the table has an unknown form, a figure is missing or impossible, a name is
             unknown, or an option is out of range.
@@ -239,16 +247,17 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
     return "certain" if certain else "undetermined"
 
 
-def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figures]]:
+def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, _Figures]]:
     """Return task -> method -> figures; the task is None if the table has no tasks."""
-    if isinstance(table, str):
-        table = printed_table(table)
+    if isinstance(table, str | Path):
+        table = _read_csv(Path(table))
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
-            f"`table` must be a pandas.DataFrame or text. Received: {type(table).__name__}"
+            "`table` must be a pandas.DataFrame or the path of a CSV file. "
+            f"Received: {type(table).__name__}"
         )
     every = list(_entries(table))
-    entries = [each for each in every if not (_is_empty(each.mean) and _is_empty(each.sd))]
+    entries = [each for each in every if _text(each.mean) or _text(each.sd)]
     if not entries:
         raise ValueError("`table` contains no numbers")
     means = _rounded([each.mean for each in entries], entries)
@@ -262,12 +271,6 @@ def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figure
             raise ValueError(f"an SD must be at least 0. Received: {entry.sd} for {entry}")
         methods[entry.method] = _Figures(mean, sd, mean_error, sd_error)
     for task, methods in tasks.items():
-        units = {entry.unit: entry for entry in entries if entry.task == task and entry.unit}
-        if len(units) > 1:
-            found = ", ".join(f"{unit!r} for {entry.method!r}" for unit, entry in units.items())
-            raise ValueError(
-                f"all numbers of a task must have the same unit. Received: {found}{_on(task)}"
-            )
         if len(methods) < 2:
             empty = [e.method for e in every if e.task == task and e.method not in methods]
             raise ValueError(
@@ -277,6 +280,20 @@ def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figure
     return tasks
 
 
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Return the table of a CSV file as text, so that figures keep their decimals."""
+    try:
+        cells = pd.read_csv(
+            path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
+        )
+    except ValueError as error:  # such as a row with more cells than the first one
+        raise ValueError(f"{path} must be a CSV file: {str(error).strip()}") from error
+    table = cells.iloc[1:].set_axis(cells.iloc[0], axis="columns")
+    if _LONG.issubset(table.columns):
+        return table
+    return table.iloc[:, 1:].set_axis(table.iloc[:, 0], axis="index")
+
+
 class _Entry(NamedTuple):
     """Mean and SD of a method on a task, as printed."""
 
@@ -284,7 +301,6 @@ class _Entry(NamedTuple):
     method: Hashable
     mean: Any
     sd: Any
-    unit: str = ""
 
     def __str__(self) -> str:
         return f"{self.method!r}{_on(self.task)}"
@@ -293,7 +309,7 @@ class _Entry(NamedTuple):
 def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
     if not table.columns.is_unique:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
-    if {"method", "mean", "sd"} <= {*table.columns}:
+    if _LONG.issubset(table.columns):
         tasks = table.get("task", [None] * len(table))
         columns = (table[name].to_numpy() for name in ("method", "mean", "sd"))
         yield from itertools.starmap(_Entry, zip(tasks, *columns, strict=True))
@@ -303,22 +319,22 @@ def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
             yield _Entry(task, method, *_parse(cell, task, method))
 
 
-def _parse(cell: Any, task: Hashable, method: Hashable) -> tuple[str, str, str]:
-    """Return mean, SD and unit of a cell; empty for an empty cell."""
-    if _is_empty(cell):
-        return "", "", ""
-    try:
-        return read_cell(cell) or ("", "", "")
-    except (TypeError, ValueError) as error:
+def _parse(cell: Any, task: Hashable, method: Hashable) -> tuple[str, str]:
+    """Return mean and SD of a cell; empty for an empty cell."""
+    text = _text(cell)
+    found = _CELL.fullmatch(text)
+    if text and not found:
         raise ValueError(
             "`table` must have columns method, mean, sd, or cells such as '80.6 ± 0.4'. "
             f"Received: {cell!r} for {method!r}{_on(task)}"
-        ) from error
+        )
+    return (found[1], found[2] or found[3]) if found else ("", "")
 
 
-def _is_empty(figure: Any) -> bool:
-    """Return True for an empty cell or a dash."""
-    return is_empty(figure) if isinstance(figure, str) else bool(pd.isna(figure))
+def _text(figure: Any) -> str:
+    """Return a figure or cell with ASCII minus signs; empty for an empty cell or a dash."""
+    text = str("" if pd.isna(figure) else figure).translate(_DASHES).strip()
+    return text if text.strip("-") else ""
 
 
 def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
@@ -341,8 +357,8 @@ def _decimal(figure: Any, entry: _Entry) -> Decimal:
         if number and not isinstance(figure, bool):
             value = Decimal(np.format_float_positional(figure, trim="-"))
         else:
-            value = Decimal("nan" if _is_empty(figure) else read_number(figure) or "nan")
-    except (TypeError, ValueError) as error:
+            value = Decimal(_text(figure) or "nan")
+    except InvalidOperation as error:
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {entry}") from error
     if not value.is_finite():
         raise ValueError(

@@ -32,7 +32,7 @@ def separation(a, b, n=5, **options):
     return read_published(table_of(a, b), n, **options).pairs()["separation"][0]
 
 
-def test_all_forms_of_tables_give_the_same_result():
+def test_all_forms_of_tables_give_the_same_result(tmp_path):
     figures = {
         ("SST-2", "Relation"): (80.6, 0.4),
         ("CoLA", "Relation"): (8.1, 1.3),
@@ -48,13 +48,63 @@ def test_all_forms_of_tables_give_the_same_result():
     expected = read_published(WIDE, 5).pairs()
     pd.testing.assert_frame_equal(read_published(long, 5).pairs(), expected)
     pd.testing.assert_frame_equal(read_published(long.astype(str), 5).pairs(), expected)
+    file = tmp_path / "figures.csv"
+    WIDE.to_csv(file, encoding="utf-8-sig")
+    pd.testing.assert_frame_equal(read_published(file, 5).pairs(), expected)
+    long.to_csv(file, index=False)
+    pd.testing.assert_frame_equal(read_published(str(file), 5).pairs(), expected)
 
 
-@pytest.mark.parametrize("cell", ["80.6±0.4", "80.6 +- 0.4", " 80.6 +/- .4 ", "80.6 (0.4)"])
+def test_a_file_keeps_decimals_and_names(tmp_path):
+    file = tmp_path / "figures.csv"
+    file.write_text("method,mean,sd\nNA,80.000,1.000\nb,83.600,1.000\nc,-,\n")
+    found = read_published(file, 5).pairs()
+    assert found[["a", "b", "separation"]].to_numpy().tolist() == [["NA", "b", "certain"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "figures.csv must be a CSV file: No columns"),
+        ("method,mean,sd\na,80,6,1\n", "Expected 3 fields in line 2, saw 4"),
+        ("task,a,a\nMR,80 ± 1,70 ± 1\n", r"unique. Received: \['a', 'a'\]"),
+        ("task,a,b\nMR,80 ± 1,70\n", "'70' for 'b' on MR"),
+        ("task,a,b\nMR,80 ± 1\n", r"Received: \['a'\] on MR, no numbers for \['b'\]"),
+    ],
+)
+def test_errors_of_files(tmp_path, content, message):
+    file = tmp_path / "figures.csv"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        read_published(file, 5)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cell", ["−80.6±0.4", "-80.6 +- 0.4", " –80.6 +/- .4 ", "−80.6 (0.4)", "-80.6 ( .40 )"]
+)
 def test_ways_to_write_a_cell(cell):
     found = read_published(pd.DataFrame({"a": [cell], "b": ["70.0 ± 0.4"]}), 5).pairs()
-    assert found["difference"].tolist() == pytest.approx([-10.6])
+    assert found["difference"].tolist() == pytest.approx([150.6])
     assert found["separation"].tolist() == ["certain"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "80,6 ± 0,4",
+        "44,100 ± 1",
+        "80.6 ± ",
+        "80.6 (0.4",
+        "80.6 0.4",
+        "80.6 ± -1",
+        "$80.6 ± 1$",
+        True,
+    ],
+)
+def test_unclear_cells_are_refused(cell):
+    with pytest.raises(ValueError, match=r"cells such as '80.6 ± 0.4'\. Received: .* on 0"):
+        read_published(pd.DataFrame({"a": [cell], "b": ["70.0 ± 0.4"]}), 5)
 
 
 def test_verdicts_and_reasons():
@@ -196,7 +246,7 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
 @pytest.mark.parametrize(
     ("table", "options", "error", "message"),
     [
-        ({"a": "80 ± 1"}, {}, TypeError, "Received: dict"),
+        ({"a": "80 ± 1"}, {}, TypeError, "the path of a CSV file. Received: dict"),
         (GOOD.iloc[:0], {}, ValueError, "contains no numbers"),
         (GOOD.iloc[:1], {}, ValueError, r"at least two methods. Received: \['a'\]"),
         (
