@@ -64,6 +64,10 @@ class SuiteError(RelationError):
         super().__init__("\n".join(map(escape, message.split("\n"))))
 
 
+class DivergedError(SuiteError):
+    """A loss or an output of a run is not finite. The run has failed and is not trained again."""
+
+
 class OptionError(SuiteError):
     """An option that cannot be used.
 

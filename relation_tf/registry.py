@@ -171,6 +171,7 @@ class Mechanism:
         block_options: Further default options inside the blocks of encoders, language models and
             encoder-decoders; not with `variant="released_code"`.
         pretrainable: If True, it can start from an encoder that was pre-trained on plain text.
+        mixes_tokens: If False, each output depends on one token by design.
     """
 
     factory: str | Callable[..., Any]
@@ -182,6 +183,7 @@ class Mechanism:
     options: Mapping[str, Any] = field(default_factory=dict)
     block_options: Mapping[str, Any] = field(default_factory=dict)
     pretrainable: bool = False
+    mixes_tokens: bool = True
 
     def __post_init__(self) -> None:
         for key, allowed in (("head", get_args(Head)), ("positions", (*get_args(Positions), None))):
@@ -244,12 +246,6 @@ class Metric:
     positive: str | None = None
     weighted: Callable[[Any, Any, Any], Any] | None = None
 
-    @property
-    def worst(self) -> float:
-        """Worst possible value, for a diverged network; NaN if there is no bound."""
-        bound = self.low if self.higher_is_better else self.high
-        return float("nan") if bound is None else bound
-
 
 METRICS: Registry[Metric] = Registry("metric", "relation_tf.tasks.metrics")
 
@@ -266,8 +262,8 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
         >>> @register_metric("doc-error", "error", higher_is_better=False)
         ... def error_rate(predictions, labels):
         ...     return float((predictions != labels).mean())
-        >>> METRICS.remove("doc-error").worst
-        1.0
+        >>> METRICS.remove("doc-error").label
+        'error'
     """
     return _decorator(METRICS, name, lambda of: Metric(of, label or name, **declaration))
 

@@ -22,11 +22,11 @@ from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest
-from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
+from relation_tf.bench.run_folder import ERROR, RunFolder, prediction_file, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import RelationError, SuiteError, one_line
+from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
 from relation_tf.files import replacing, write_json, write_table
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
@@ -169,7 +169,7 @@ def run_each(
         folder: The folder of all runs.
         train: Called with a run and its folder, which contains its configuration.
         notify: Called with the start and the end of each run.
-        of_several_hosts: If True, the first failure ends all runs.
+        of_several_hosts: If True, the first failure ends all runs, except a divergence.
 
     Raises:
         SuiteError: If no run can be written, or one of several hosts fails.
@@ -177,14 +177,14 @@ def run_each(
     """
     for run in runs:
         notify({"event": "start", "run": run.key})
-        path = folder.run(run)
+        path, diverged = folder.run(run), False
         try:
             folder.start(run)
             train(run, path)
         except BrokenPipeError:
             raise
         except RelationError as error:
-            reason, detail = str(error), ""
+            reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
         except Exception as error:
             written = (path / "config.json").exists()
             if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
@@ -195,8 +195,8 @@ def run_each(
         else:
             notify({"event": "done", "run": run.key})
             continue
-        fail(folder, run, reason, notify, detail)
-        if of_several_hosts:
+        fail(folder, run, reason, notify, detail, diverged)
+        if of_several_hosts and not diverged:
             # The other hosts may be in the middle of the run and would wait forever.
             raise SuiteError(f"{run} failed, which stops the runs on all hosts: {reason}")
 
@@ -436,15 +436,14 @@ def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
     """Check the metrics of a run, by scored name.
 
     Raises:
-        SuiteError: If one is not finite: means and tests need numbers.
+        SuiteError: If one is not finite, although the outputs are: means and tests need numbers.
     """
     for name, own in metrics.items():
         for metric, value in own.items():
             if not math.isfinite(value):
                 raise SuiteError(
-                    f"metric {metric} on {name} is {value}. It must be a finite number: change "
-                    "settings with which the loss diverges, or a metric that is not defined for "
-                    "all predictions"
+                    f"metric {metric} on {name} is {value}. It must be a finite number: change a "
+                    "metric that is not defined for all predictions"
                 )
 
 
@@ -481,8 +480,9 @@ def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, lis
 
 
 def fail(
-    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = ""
-) -> None:
+    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = "",
+    diverged: bool = False,
+) -> None:  # fmt: skip
     """Write `error.json` of a failed run and send the event.
 
     Raises:
@@ -491,5 +491,5 @@ def fail(
     path = folder.run(run)
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        write_json(path / "error.json", {"error": reason, "traceback": detail})
+        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
     notify({"event": "failed", "run": run.key, "error": reason, "detail": bool(detail)})

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from relation_tf.bench.groups import run_each, train_run
 from relation_tf.bench.layer_checks import advice, sentence
 from relation_tf.bench.progress import Progress
-from relation_tf.bench.run_folder import RunFolder, read_config, writing
+from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import (
     load_installed_plugins,
@@ -172,7 +172,8 @@ def pretrain(
     with folder.locked():
         _open(folder, shared, text)
         pending = [run for run in runs if not folder.is_done(run)]
-        with Progress(folder.path, len(runs), pending, quiet=quiet) as progress:
+        lost = count_diverged(folder, runs, pending)
+        with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:
             try:
                 if pending:
                     progress.say(_extent(text, settings))
@@ -183,9 +184,9 @@ def pretrain(
                 _write_scores(folder.path)
     unfinished = {run: folder.run(run) for run in runs if not folder.holds_result(run)}
     failures = [
-        (str(run), str(read_json(path / "error.json")["error"]))
+        (str(run), str(read_json(path / ERROR)["error"]))
         for run, path in unfinished.items()
-        if (path / "error.json").exists()
+        if (path / ERROR).exists()
     ]
     return Pretraining(folder.path, [*finished_runs(folder.path)], failures)
 

@@ -96,18 +96,20 @@ class Progress:
         folder: The suite's folder, named in messages.
         total: Number of requested runs, finished ones included.
         pending: Requested runs that are not finished.
+        diverged: Number of the other runs that have diverged.
         quiet: If True, print nothing.
     """
 
     def __init__(
-        self, folder: Path, total: int, pending: Sequence[AnyRun], *, quiet: bool = False
-    ) -> None:
+        self, folder: Path, total: int, pending: Sequence[AnyRun], diverged: int = 0, *,
+        quiet: bool = False,
+    ) -> None:  # fmt: skip
         self._console = Console(quiet=quiet, highlight=False)
         self._folder, self._total = folder, total
         self._names = {run.key: str(run) for run in pending}
         self._pending = {*self._names}
-        self._done = self._done_before = total - len(pending)
-        self._failed = 0
+        self._done = self._done_before = total - len(pending) - diverged
+        self._failed = diverged
         self._alike: dict[str, list[str]] = {}  # failed runs without traceback, by reason
         self._notes: set[str] = set()
         self._time_left = TimeLeft()
@@ -115,8 +117,10 @@ class Progress:
         self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
-        if self._done:
-            self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
+        if self._done or self._failed:
+            lost = f" and {self._failed} diverged" if self._failed else ""
+            done = f"{self._done} of {self._total} runs are done"
+            self.say(f"{done}{lost} already, in {self._folder}")
         if self._pending:
             self._bar = _start_bar(self._console, self._total, self._done)
             self._show("starting", always=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.bench.looks import Looks, read_looks
-from relation_tf.bench.run_folder import RunFolder, read_config
+from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, read_config
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, join_names
+from relation_tf.errors import DivergedError, SuiteError, join_names
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.registry import SOURCES
@@ -27,9 +28,13 @@ from relation_tf.tasks.datasets import GLUE
 from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
+from relation_tf.training.stopping import check_losses
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
+
+# A probability; the first three columns are text.
+_NOT_FINITE = re.compile(rb"^(?:[^\t\n]*\t){3}(?:[^\n]*\t)?(?:nan|-?inf)\b", re.MULTILINE)
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -122,6 +127,7 @@ class Results:
         looks: Plan and verdicts of sequential seeds, if the suite was run until decided.
         failing_layers: Methods whose custom layer fails its checks, and the faults.
         aliases: Names of renamed methods by their names in the suite's files.
+        diverged: Names of the failed runs with losses or outputs that are not finite.
     """
 
     folder: Path
@@ -133,6 +139,7 @@ class Results:
     looks: Looks | None = None
     failing_layers: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    diverged: Collection[str] = ()
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
@@ -182,6 +189,7 @@ class Results:
             aliases={**names, **aliases},
             runs=[run | {"method": new(run["method"])} for run in self.runs],
             failures=[(other_run(run), error) for run, error in self.failures],
+            diverged=[*map(other_run, self.diverged)],
             configs=[
                 config.model_copy(update={"method": new(config.method)})
                 for config in self.requested
@@ -293,34 +301,37 @@ def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
 def read_results(folder: str | Path) -> Results:
     """Read a suite's folder.
 
-    A run with a broken file counts as failed, so that the other runs can be reported.
+    A run with a broken file counts as failed, so that the other runs can be reported. So does a run
+    of an earlier version that continued after a loss that was not finite.
 
     Raises:
         SuiteError: If it is not the folder of a suite, or its suite.toml is broken.
     """
     run_folder = RunFolder(expand_home(folder))
     suite = run_folder.suite()
-    runs, failures = [], []
+    runs, failures, diverged = [], [], []
     for path in run_folder.with_file(RESULT):
         if (fault := damage(path, models=False)) is not None:
             failures.append((_name(path), f"{fault}; `relation-tf run` runs it again"))
             continue
         try:
             runs.append(_read_run(suite, path))
+        except DivergedError as error:
+            failures.append((_name(path), str(error)))
+            diverged.append(_name(path))
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
-    failures += [
-        (_name(path), _reason(path))
-        for path in run_folder.with_file("error.json")
-        if not (path / RESULT).exists()
-    ]
+    failed = [path for path in run_folder.with_file(ERROR) if not (path / RESULT).exists()]
+    failures += [(_name(path), _reason(path)) for path in failed]
+    diverged += [_name(path) for path in failed if has_diverged(path)]
     looks = read_looks(run_folder.path)
     configs = None if looks is None else looks.requested(suite.runs())
     methods = {str(method.name) for method in suite.methods()}
     failing = {k: v for k, v in run_folder.failing_layers().items() if k in methods}
     return Results(
-        run_folder.path, suite, runs, failures, configs, looks=looks, failing_layers=failing
-    )
+        run_folder.path, suite, runs, failures, configs,
+        looks=looks, failing_layers=failing, diverged=diverged,
+    )  # fmt: skip
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -331,6 +342,17 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     path = folder / RESULT
     return _checked(path, read_json(path), _Result)
+
+
+def failed_in_words(failed: int, diverged: int) -> str:
+    """Return the numbers of failed runs, such as "1 failed, 2 diverged"; empty for none.
+
+    Args:
+        failed: Number of failed runs.
+        diverged: Number of diverged runs among them.
+    """
+    counts = {"failed": failed - diverged, "diverged": diverged}
+    return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
 
 
 def parts_of(run: str) -> tuple[str, str, str]:
@@ -352,7 +374,7 @@ def _name(folder: Path) -> str:
 def _reason(folder: Path) -> str:
     """Return the error of a failed run."""
     try:
-        return str(read_json(folder / "error.json").get("error"))
+        return str(read_json(folder / ERROR).get("error"))
     except SuiteError as error:
         return str(error)
 
@@ -387,7 +409,12 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
             f"{folder / 'result.json'}: key 'metrics': must have {wanted}. "
             f"Received: {result['metrics']!r:.80}"
         )
-    _read_history(suite, result["task"], folder / "history.csv")
+    history = _read_history(suite, result["task"], folder / "history.csv")
+    for row in [] if task.timed else history.to_dict("records"):
+        check_losses({str(name): value for name, value in row.items()})
+    for path in folder.glob("predictions/*.dev.tsv"):
+        if _NOT_FINITE.search(path.read_bytes()):
+            raise DivergedError(f"diverged: outputs in {path.name} are not finite")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
 
 

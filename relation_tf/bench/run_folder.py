@@ -10,14 +10,15 @@ A run is done when its result.json exists; this file is written last and has che
 others. A run with a damaged file is not done. An unfinished run has a state.npz, from which it
 resumes. With save_models, a run has its network in model.keras and its vocabulary in
 vocabulary.json. Without, a run whose test predictions are missing has its weights in
-weights.npz.
+weights.npz. A failed run has an error.json; one that diverged is not trained again with the same
+configuration.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
@@ -52,6 +53,7 @@ _MADE_FROM = {
 }
 # Names of tables in suites.
 _TABLES = {"custom_task": "[[task]]", "group": "[[group]]"}
+ERROR = "error.json"
 FAILING_LAYERS = "failing_layers.json"
 SWEEP = "sweep"  # folder of the tuning runs
 _SUITES_SHOWN = 4
@@ -200,17 +202,18 @@ class RunFolder:
         return self.path / "runs" / str(run)
 
     def is_done(self, run: AnyRun) -> bool:
-        """Return True if a run is finished.
+        """Return True if a run is finished, or has diverged with this configuration.
 
         Raises:
             SuiteError: If the finished run has another configuration; names the key and both
                 values.
         """
-        if self.has_result(run):
-            folder = self.run(run)
-            self.check_unchanged(
-                folder, run.model_dump(mode="json"), read_config(folder, type(run))
-            )
+        folder, finished = self.run(run), self.has_result(run)
+        if not finished and (self.holds_result(run) or not has_diverged(folder)):
+            return False
+        with nullcontext() if finished else suppress(SuiteError):
+            requested, found = run.model_dump(mode="json"), read_config(folder, type(run))
+            self.check_unchanged(folder, requested, found)
             return True
         return False
 
@@ -297,6 +300,19 @@ class RunFolder:
         """Return the folders of runs that have a file, in order of task, method and seed."""
         folders = map(self.run, self.suite().runs())
         return [folder for folder in folders if _is_there(folder / name)]
+
+
+def has_diverged(folder: Path) -> bool:
+    """Return True if the last attempt at a run diverged."""
+    with suppress(SuiteError):  # a broken file: the run is repeated
+        return _is_there(folder / ERROR) and read_json(folder / ERROR).get("diverged") is True
+    return False
+
+
+def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[AnyRun]) -> int:
+    """Return the number of runs that have diverged and are not pending again."""
+    again = {run.key for run in pending}
+    return sum(run.key not in again and has_diverged(folder.run(run)) for run in runs)
 
 
 def suites_inside(folder: Path) -> str:

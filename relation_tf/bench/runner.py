@@ -27,7 +27,7 @@ from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.requirements import check_requirements
 from relation_tf.bench.results import Results, read_results
-from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder
+from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.sweeping import (
     already_tuned,
@@ -165,7 +165,8 @@ def _run(
             rounds = _open(request, folder, hosts, made, looks, compared)
             quiet = made.quiet or not hosts.is_chief
             names = made.track if hosts.is_chief else ()
-            progress = Progress(folder.path, rounds.total, rounds.pending, quiet=quiet)
+            lost = count_diverged(folder, request.chosen, rounds.pending)
+            progress = Progress(folder.path, rounds.total, rounds.pending, lost, quiet=quiet)
             with Trackers(names, folder.path, request.chosen, progress.say) as trackers:
                 with progress:
                     for line in rounds.lines:

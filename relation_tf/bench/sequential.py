@@ -7,6 +7,7 @@ command resumes with the same looks and verdicts. Does not import Keras.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -163,8 +164,8 @@ class SequentialRuns:
             self.looks.write(self._folder.path)
 
     def _is_done(self, run: RunConfig) -> bool:
-        """Return True if a run is finished; its files are read once."""
-        if run.key not in self._done and self._folder.has_result(run):
+        """Return True if a run is finished or has diverged; its files are read once."""
+        if run.key not in self._done and self._folder.is_done(run):
             self._done.add(run.key)
         return run.key in self._done
 
@@ -260,11 +261,15 @@ class SequentialRuns:
         runs = {run.key: run for run in self._runs}
         plan = self.looks.plan
 
+        def score(run: RunConfig) -> float:
+            if not self._folder.holds_result(run):
+                return math.nan  # it has diverged
+            metrics = read_result(self._folder.run(run))["metrics"]
+            return run_score(self._suite.find_task(run.task), metrics)
+
         def scores(task: str, method: str) -> list[float]:
             own = [runs[task, method, seed] for seed in plan.seeds]
-            done = takewhile(self._is_done, own)
-            found = [read_result(self._folder.run(run))["metrics"] for run in done]
-            return [run_score(self._suite.find_task(task), metrics) for metrics in found]
+            return [score(run) for run in takewhile(self._is_done, own)]
 
         return {task: {method: scores(task, method) for method in methods} for task in plan.tasks}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relation_tf.bench.results import Results, parts_of
+from relation_tf.bench.results import Results, failed_in_words, parts_of
 from relation_tf.files import align
 
 
@@ -21,6 +21,7 @@ class GroupStatus:
         requested: Requested runs.
         done: Finished runs.
         failed: Failed runs.
+        diverged: Those of them with losses or outputs that are not finite.
     """
 
     task: str
@@ -28,10 +29,11 @@ class GroupStatus:
     requested: int
     done: int
     failed: int
+    diverged: int = 0
 
     def __str__(self) -> str:
-        failed = f" ({self.failed} failed)" if self.failed else ""
-        return f"{self.done}/{self.requested}{failed}"
+        failed = failed_in_words(self.failed, self.diverged)
+        return f"{self.done}/{self.requested}{failed and f' ({failed})'}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,19 +71,21 @@ class SuiteStatus:
         requested = Counter((config.task, config.method) for config in results.requested)
         done = Counter((run["task"], run["method"]) for run in results.runs)
         failed = Counter(parts_of(run)[:2] for run, _ in results.failures)
+        diverged = Counter(parts_of(run)[:2] for run in results.diverged)
+        counts = requested, done, failed, diverged
         keys = [
             (task, str(m.name)) for task in results.suite.tasks for m in results.suite.methods()
         ]
         return cls(
             results.suite.name,
             str(results.folder),
-            [GroupStatus(*key, requested[key], done[key], failed[key]) for key in keys],
+            [GroupStatus(*key, *(each[key] for each in counts)) for key in keys],
             results.failures,
             None if results.looks is None else results.looks.sentence(),
         )
 
     def count(self, kind: str) -> int:
-        """Return the number of `"requested"`, `"done"` or `"failed"` runs of all groups."""
+        """Return the number of runs of all groups, such as `"done"`, a field of `GroupStatus`."""
         return sum(getattr(group, kind) for group in self.groups)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +93,7 @@ class SuiteStatus:
         return {
             "suite": self.suite,
             "folder": self.folder,
-            **{kind: self.count(kind) for kind in ("requested", "done", "failed")},
+            **{kind: self.count(kind) for kind in ("requested", "done", "failed", "diverged")},
             "groups": [asdict(group) for group in self.groups],
             "failures": [{"run": run, "error": error} for run, error in self.failures],
             "sequential": self.sequential,
@@ -102,7 +106,8 @@ class SuiteStatus:
             rows.setdefault(group.task, []).append(str(group))
         table = align([[head, *cells] for head, cells in rows.items()])
         done = f"{self.count('done')} of {self.count('requested')} runs done"
-        lines = [*table, f"{done}, {self.count('failed')} failed"]
+        failed = failed_in_words(self.count("failed"), self.count("diverged")) or "0 failed"
+        lines = [*table, f"{done}, {failed}"]
         return "\n".join([*lines, *([] if self.sequential is None else [self.sequential])])
 
     __repr__ = __str__

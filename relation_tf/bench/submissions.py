@@ -81,7 +81,7 @@ def check_submittable(results: Results) -> None:
     if not any(suite.find_task(run["task"]).answered for run in results.runs):
         raise SuiteError(
             f"{folder}: nothing to submit: there are no finished runs on tasks of the GLUE "
-            "leaderboard"
+            "leaderboard" + "".join(f"; {run}: {why}" for run, why in results.failures[:1])
         )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.bench.options import RunOptions
@@ -304,7 +303,7 @@ def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
     """Return the validation score of each finished run of a sweep.
 
     The score is that of the epoch whose weights are kept: the mean of the task's metrics on the
-    validation rows, or its first metric if they differ in unit. It is NaN after a divergence.
+    validation rows, or its first metric if they differ in unit. It is NaN for a diverged run.
 
     Args:
         suite: The suite with the sweep.
@@ -325,6 +324,10 @@ def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
         score = _validation_score(suite, results, run)
         own = {"task": run["task"], "method": method, **settings, "seed": run["seed"]}
         rows.append(own | {"score": score})
+    for task, name, seed in map(parts_of, results.diverged):
+        method, settings = sources[name]
+        own = {"task": task, "method": method, **settings}
+        rows.append(own | {"seed": int(seed.removeprefix("seed-")), "score": math.nan})
     columns = ["task", "method", *suite.sweep.values, "seed", "score"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -333,6 +336,6 @@ def _validation_score(suite: Suite, results: Results, run: Mapping[str, Any]) ->
     history = results.history(dict(run))
     kept = history[history["epoch"] == run["kept_epoch"]]
     metrics = suite.find_task(run["task"]).metrics
-    if kept.empty or not np.isfinite(kept[["loss", "val_loss"]]).all(axis=None):
+    if kept.empty:
         return math.nan
     return score_of({name: float(kept[f"val_{name}"].iloc[0]) for name in metrics})

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.interrupts import check_interrupts
-from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.diagnostics.rows import Symbols
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -158,11 +157,13 @@ def score_outputs(
         labels: Label of each row.
         name: Name of the score.
     """
-    if not np.isfinite(outputs).all():
-        # A diverged network has no predictions.
-        return {metric: METRICS[metric].worst for metric in task.metrics_of(name)}
     true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
     return score(task, name, words_of(task, outputs), true)
+
+
+def are_finite(outputs: np.ndarray) -> bool:
+    """Return True if all outputs of `TaskSteps.predict` are finite; ids of others are -1."""
+    return bool(np.isfinite(outputs).all() and (outputs.dtype.kind == "f" or outputs.min() >= 0))
 
 
 def _cross_entropy(labels: Any, outputs: Any) -> Any:
@@ -183,6 +184,5 @@ def words_of(
     if targets is not None:
         return np.array(targets.decode(outputs), dtype=object)
     if task.labels is None:
-        # Replace NaN of a diverged network: the file must contain numbers.
-        return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
+        return np.clip(outputs, 0.0, 1.0) * task.maximum
     return np.array(task.labels)[outputs.argmax(axis=1)]

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf.config.run import dropout_seed_of, seed_of
-from relation_tf.errors import SuiteError, in_one_line
+from relation_tf.errors import DivergedError, in_one_line
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
@@ -71,7 +71,7 @@ class LanguageModelTrainer(Trainer):
         """Train for the steps of the settings.
 
         Raises:
-            SuiteError: If the loss is not finite.
+            DivergedError: If the loss is not finite at an evaluation.
         """
         settings = self.settings
         vary = settings.vary.split(",")
@@ -152,10 +152,9 @@ class LanguageModelTrainer(Trainer):
         with np.errstate(over="ignore"):
             perplexity = float(np.exp(held_out))
         if not np.isfinite([loss, perplexity]).all():
-            finite = np.isfinite([loss, held_out]).all()
-            raise SuiteError(
-                f"the {'perplexity' if finite else 'loss'} is not finite at step {step}. Received: "
-                f"a loss of {loss:g}, on held-out text {held_out:g}; try a lower learning rate"
+            raise DivergedError(
+                f"diverged at step {step}: loss is {loss:g}, on held-out text {held_out:g}, "
+                f"perplexity is {perplexity:g}"
             )
         return {
             "step": step,

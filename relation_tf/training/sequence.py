@@ -35,7 +35,10 @@ class SequenceSteps(TokenSteps):
         return sources, np.pad(targets, ((0, 0), (0, self._longest + 1 - targets.shape[1])))
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
-        """Return the decoded ids of each source, `(rows, tokens)`, 0 after the end token."""
+        """Return the decoded ids of each source, `(rows, tokens)`, 0 after the end token.
+
+        All ids of a source with outputs that are not finite are -1.
+        """
         return self._fill(np.zeros((len(split), self._longest), np.int32), split)
 
     def score(self, outputs: np.ndarray, split: EncodedSplit, name: str = "") -> dict[str, float]:
@@ -76,11 +79,13 @@ class SequenceSteps(TokenSteps):
         state = self.model.initial_state(sources, self._longest)
         last = tf.fill(tf.shape(sources)[:1], targets.start)
         never = tf.constant([0, targets.start])
-        written = []
+        finite, written = tf.ones_like(last, tf.bool), []
         for _ in range(self._longest):
             logits, state, _ = self.model.step(last[:, None], state)
             barred = tf.reduce_any(tf.range(targets.size)[:, None] == never, axis=1)
             best = tf.argmax(tf.where(barred, -np.inf, logits[:, 0]), axis=1, output_type=tf.int32)
-            last = tf.where((last == targets.end) | (last == 0), 0, best)
+            ended = (last == targets.end) | (last == 0)
+            finite &= ended | tf.reduce_all(tf.math.is_finite(logits[:, 0]), axis=1)
+            last = tf.where(ended, 0, best)
             written.append(last)
-        return tf.stack(written, axis=1)
+        return tf.where(finite[:, None], tf.stack(written, axis=1), -1)

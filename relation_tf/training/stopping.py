@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relation_tf.errors import DivergedError
 from relation_tf.registry import METRICS, STOPPING_RULES, register_stopping_rule
 from relation_tf.training.parts import make_part
 
@@ -85,6 +86,22 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
         "stopping", settings.stopping, declared.factory, arguments, settings.stopping_options
     )
     return rule, column
+
+
+def check_losses(row: Mapping[str, float], epochs_before: int = 0) -> None:
+    """Check the losses of an epoch.
+
+    Args:
+        row: Row of the history.
+        epochs_before: Number of epochs of earlier trainings of the same run.
+
+    Raises:
+        DivergedError: If one is not finite.
+    """
+    lost = [name for name in ("loss", "val_loss") if not math.isfinite(row[name])]
+    if lost:
+        found = " and ".join(f"{name} is {row[name]:g}" for name in lost)
+        raise DivergedError(f"diverged in epoch {int(row['epoch']) + epochs_before}: {found}")
 
 
 def records_accuracy(settings: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import statistics
 import time
@@ -17,7 +18,7 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
-from relation_tf.errors import SuiteError, one_line
+from relation_tf.errors import DivergedError, SuiteError, one_line
 from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import state_bytes
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
@@ -28,12 +29,12 @@ from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, check_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
 from relation_tf.training.checkpoint import Checkpoint, State
-from relation_tf.training.classification import TaskSteps
+from relation_tf.training.classification import TaskSteps, are_finite
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.sequence import SequenceSteps
 from relation_tf.training.session import check_backend, op_determinism
-from relation_tf.training.stopping import Stop, make_rule, records_accuracy
+from relation_tf.training.stopping import Stop, check_losses, make_rule, records_accuracy
 from relation_tf.training.token_classification import TokenClassificationSteps
 from relation_tf.training.trainer import (
     Clock,
@@ -63,7 +64,10 @@ class TaskTrainer(SuiteTrainer):
     Attributes:
         parts: Network and steps of each task.
         model: One model with the variables of all networks.
+        epochs_before: Number of epochs of earlier trainings of the same run.
     """
+
+    epochs_before: int = 0
 
     def __init__(
         self,
@@ -134,7 +138,11 @@ class TaskTrainer(SuiteTrainer):
         on_progress: ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
-        """Train until the stopping rule ends the run, and predict the dev and test sets."""
+        """Train until the stopping rule ends the run, and predict the dev and test sets.
+
+        Raises:
+            DivergedError: If the loss of an epoch or an output is not finite.
+        """
         vary = self.config.vary
         order = seed_of("order", vary, seed)
         self.reset(seed_of("init", vary, seed), dropout_seed_of(vary, seed))
@@ -164,6 +172,12 @@ class TaskTrainer(SuiteTrainer):
                     f"stopping {self.config.stopping!r} needs the column {column!r}, but the "
                     f"history has {', '.join(row)}"
                 )
+            try:
+                check_losses(row, self.epochs_before)
+            except DivergedError:
+                callbacks.epoch_end(epoch - 1, row)
+                callbacks.train_end(row)
+                raise
             stop = rule.update(epoch, row[column], self.weights)  # the evaluated weights
             callbacks.epoch_end(epoch - 1, row)  # can change weights
             (requested,) = self.replicas.broadcast_from_chief(float(callbacks.ends))
@@ -222,13 +236,9 @@ class TaskTrainer(SuiteTrainer):
         # Losses are read at the end, so that steps do not wait for each other.
         losses = [float(loss) for loss, _ in steps]
         weights = [len(rows) for _, rows in batches]
-        # Predictions of a diverged network do not count.
-        right = sum(
-            int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
-        )
         return {
             "loss": float(np.average(losses, weights=weights)),
-            "accuracy": right / sum(weights),
+            "accuracy": sum(int(hits) for _, hits in steps) / sum(weights),
             "input_seconds": input_seconds,
             "padding": padding,
         }
@@ -307,6 +317,9 @@ class TaskTrainer(SuiteTrainer):
         Returns:
             The outputs by (split, name), the metrics of each scored name, see `TrainingResult`, and
             the reason for each further test set without a score.
+
+        Raises:
+            DivergedError: If an output of another set is not finite.
         """
         group = self.task.task
         predictions: dict[tuple[str, str], np.ndarray] = {}
@@ -323,8 +336,13 @@ class TaskTrainer(SuiteTrainer):
                     if name not in task.diagnostics or name not in task.scored:
                         raise
                     unscored[name] = _cannot_predict(splits[split], error)
-                else:
+                    continue
+                if are_finite(outputs):
                     predictions[group.split_of(task, split), name] = outputs
+                elif name in task.diagnostics and name in task.scored:
+                    unscored[name] = "outputs that are not finite"
+                else:
+                    raise DivergedError(f"diverged: outputs for {name} are not finite")
             for name, split in part.task.scored.items():
                 if name not in unscored:
                     outputs = predictions[group.split_of(task, split), name]
@@ -376,15 +394,16 @@ class TaskTrainer(SuiteTrainer):
         ended = time.perf_counter()
         outputs = [(part, part.predict(part.held_out)) for part in self.parts]
         # The values of a group are means over its tasks.
+        finite = all(are_finite(own) for _, own in outputs)
         losses = [part.loss(own, part.held_out) for part, own in outputs]
         row = {
             "epoch": len(history) + 1,
             "loss": trained["loss"],
-            "val_loss": float(np.mean(losses)),
+            "val_loss": float(np.mean(losses)) if finite else math.nan,
         }
-        scores = [part.score(own, part.held_out) for part, own in outputs]
+        scores = [part.score(own, part.held_out) for part, own in outputs] if finite else []
         for name in self.task.task.metrics:
-            row[f"val_{name}"] = float(np.mean([own[name] for own in scores]))
+            row[f"val_{name}"] = float(np.mean([own[name] for own in scores] or math.nan))
         if records_accuracy(self.config) and len(self.parts) == 1:
             row["accuracy"] = trained["accuracy"]
             row["running_accuracy"] = self._running_accuracy(history, row)

@@ -32,7 +32,7 @@ class TokenClassificationSteps(TokenSteps):
         return int(self.train_rows.inputs[0].lengths.sum())
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
-        """Return the predicted labels, `(rows, tokens)`; 0 at tokens without a label."""
+        """Return the predicted labels, `(rows, tokens)`; 0 without a label, -1 without outputs."""
         longest = int(split.lengths.max(initial=1))
         outputs = np.zeros((len(split), longest), np.int32)
         return self._fill(outputs, split)
@@ -67,6 +67,5 @@ class TokenClassificationSteps(TokenSteps):
         places = tf.where(targets > 0)
         logits = self._logits(texts, places, False)
         found = tf.argmax(logits, axis=1, output_type=tf.int32) + 1
-        # A diverged network has no predictions.
-        found = tf.where(tf.reduce_all(tf.math.is_finite(logits), axis=1), found, 0)
+        found = tf.where(tf.reduce_all(tf.math.is_finite(logits), axis=1), found, -1)
         return tf.scatter_nd(places, found, tf.shape(targets, out_type=tf.int64))

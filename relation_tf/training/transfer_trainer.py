@@ -160,6 +160,7 @@ class TransferTrainer(SuiteTrainer):
         outputs = sum(len(each.scored) for each in tasks[:index])
         with self._hidden():
             trainer = self._target(task) if on_task else self._source(task)
+        trainer.epochs_before = len(ended.history)
         if isinstance(trainer, _FrozenTrainer):
             trainer.shared = ended.carried[outputs:]
 

@@ -108,11 +108,3 @@ def test_the_signature_of_bleu_is_documented():
     signature, _, _ = str(metric.get_signature()).rpartition("version:")
     for text in (page.read_text(encoding="utf-8"), " ".join(bleu.__doc__.split())):
         assert f"`{signature}version:" in text
-
-
-def test_the_worst_values():
-    worst = {name: metric.worst for name, metric in METRICS.items()}
-    signed = {"matthews", "pearson", "spearman"}
-    for name in ("accuracy", "f1", "exact_match", "bleu", "tokens_per_second", *signed):
-        assert worst[name] == (-1.0 if name in signed else 0.0)
-    assert math.isnan(Metric(None, "x", low=None).worst)

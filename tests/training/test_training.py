@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.config import list_suites, load_suite
-from relation_tf.errors import SuiteError
+from relation_tf.errors import DivergedError, SuiteError
 from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
@@ -97,11 +97,13 @@ def test_best_weights_are_restored(network):
     close(kept, min(costs))
 
 
-def test_a_diverged_network_has_the_worst_score(network):
+def test_a_diverged_network_has_no_score(network):
     first, config = network(learning_rate=1e30)
-    trained = first.run(config.seed)
-    assert np.isnan(trained.history[-1]["val_loss"])
-    assert trained.metrics == {"CoLA": {"matthews": -1.0}}
+    rows = []
+    with pytest.raises(DivergedError, match="diverged in epoch 1: loss is nan and val_loss is nan"):
+        first.run(config.seed, lambda epoch, row: rows.append(row))
+    (row,) = rows  # of the epoch in which it ended
+    assert np.isnan([row["loss"], row["val_loss"], row["val_matthews"]]).all()
 
 
 def learning(network, **changes):

@@ -9,6 +9,7 @@ import pytest
 
 from relation_tf.bench import plan_suite, read_results, run_suite
 from relation_tf.config import Suite
+from relation_tf.errors import DivergedError
 from relation_tf.report import make_report
 from relation_tf.tasks import CustomTask, load_task
 from relation_tf.training.checkpoint import Checkpoint
@@ -127,6 +128,22 @@ def test_shared_layers_are_trained_on_the_other_tasks_and_frozen(make, trainings
     assert trained.metrics.keys() == {*TASKS}
     assert [row["training"] for row in trained.history] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     assert [row["epoch"] for row in trained.history] == [*range(1, 13)]
+
+
+def test_epochs_of_a_diverged_transfer_are_those_of_the_run(make, monkeypatch):
+    """The second training has a loss that is not finite in its first of two epochs."""
+    from relation_tf.training.transfer_trainer import TransferTrainer
+
+    target = TransferTrainer._target
+
+    def with_nan(trainer, task):
+        made = target(trainer, task)
+        monkeypatch.setattr(made.parts[0], "loss", lambda *_: np.nan)
+        return made
+
+    monkeypatch.setattr(TransferTrainer, "_target", with_nan)
+    with pytest.raises(DivergedError, match="diverged in epoch 3: val_loss is nan"):
+        make().run(1)
 
 
 @pytest.mark.slow

@@ -1,0 +1,212 @@
+"""Runs with losses or outputs that are not finite: failed, with one status in all commands."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.bench import SuiteStatus, read_results, run_suite, write_submissions
+from relation_tf.bench.pretraining import pretrain
+from relation_tf.bench.sweeping import sweep_table
+from relation_tf.errors import SuiteError
+from relation_tf.tasks import reversal
+from relation_tf.tasks.diagnostics import presets
+from relation_tf.tasks.generated import GENERATED
+from relation_tf.training.pretraining_settings import PretrainingSettings
+
+BASELINE = {"mechanism": "baseline", "units": 8}
+RELATION = {"mechanism": "relation", "units": 8}
+HUGE = 1e30
+ENDED: list[str] = []
+
+
+class Poison(keras.callbacks.Callback):
+    """Set the weights of a seed to NaN after an epoch; record the end of each run."""
+
+    def __init__(self, after: int, seed: int = 1) -> None:
+        super().__init__()
+        self.after, self.seed = after, seed
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch + 1 == self.after and self.params["run"].endswith(f"seed-{self.seed}"):
+            self.model.set_weights([np.full_like(w, np.nan) for w in self.model.get_weights()])
+
+    def on_train_end(self, logs: Any = None) -> None:
+        ENDED.append(self.params["run"])
+
+
+def poison(after: int) -> list[dict[str, Any]]:
+    return [{"callback": f"{__name__}:Poison", "options": {"after": after}}]
+
+
+def errors(folder: Path) -> dict[str, Any]:
+    found = {path.parent: json.loads(path.read_text()) for path in folder.rglob("error.json")}
+    return {"/".join(path.parts[-3:]): error for path, error in found.items()}
+
+
+@pytest.mark.tensorflow
+def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suite):
+    """Also if earlier epochs were fine, whose weights early stopping would restore."""
+    ENDED.clear()
+    asked = suite(
+        tasks=["CoLA"], method=[RELATION, BASELINE], epochs=5, stopping="early_stopping",
+        callbacks=poison(after=2),
+    )  # fmt: skip
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    lost = {"CoLA/baseline-8/seed-1", "CoLA/relation-8/seed-1"}
+    assert {*results.diverged} == lost == {name for name, _ in results.failures}
+    assert {run["seed"] for run in results.runs} == {2}
+    for error in errors(tmp_path).values():
+        assert error["error"] == "diverged in epoch 3: loss is nan and val_loss is nan"
+        assert error["diverged"] is True
+    assert not [*tmp_path.glob("runs/*/*/seed-1/predictions")]
+    assert {*ENDED} == {*map(str, asked.runs())}  # also callbacks of diverged runs end
+    status = SuiteStatus.of(results)
+    assert [(each.done, each.failed, each.diverged) for each in status.groups] == [(1, 1, 1)] * 2
+    assert "2 of 4 runs done, 2 diverged" in str(status)
+    assert status.to_dict()["diverged"] == 2
+
+
+@pytest.mark.tensorflow
+def test_a_diverged_run_is_trained_again_only_with_other_settings(
+    tmp_path, small_glue, suite, capsys
+):
+    asked = suite(tasks=["WNLI"], method=[BASELINE], learning_rate=HUGE, epochs=2)
+    run_suite(asked, tmp_path, data=small_glue)
+    (first, _) = (path.stat().st_mtime_ns for path in tmp_path.rglob("error.json"))
+    capsys.readouterr()
+    again = run_suite(asked, tmp_path, data=small_glue)
+    printed = capsys.readouterr().out
+    assert "0 of 2 runs are done and 2 diverged already" in printed
+    assert "0 of 2 runs done, 2 failed" in printed
+    assert first in {path.stat().st_mtime_ns for path in tmp_path.rglob("error.json")}
+    assert len(again.diverged) == 2
+    other = asked.model_copy(update={"learning_rate": 0.01})
+    assert len(run_suite(other, tmp_path, data=small_glue, quiet=True).runs) == 2
+    assert errors(tmp_path) == {}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("STS-B", {"method": [RELATION]}),
+        ("three", {"method": [RELATION]}),
+        ("two", {"method": [{"mechanism": "lstm", "units": 4, "sharing": "adversarial"}]}),
+        ("parity", {"method": [RELATION], "embedding_dim": 8}),
+        ("reversal", {"method": [{"mechanism": "gru-encoder-decoder", "units": 8}],
+                      "embedding_dim": 100}),
+    ],
+    ids=["regression", "group", "adversarial", "tokens", "sequence"],
+)  # fmt: skip
+def test_every_trainer(tmp_path, small_glue, suite, monkeypatch, task, changes):
+    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
+    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
+    short = functools.partial(reversal, train=40, dev=8, test=6, lengths=(2, 4), long=(5, 6))
+    monkeypatch.setitem(GENERATED, "reversal", short)
+    groups = [
+        {"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]},
+        {"name": "two", "tasks": ["CoLA", "SST-2"]},
+    ]
+    asked = suite(
+        tasks=[task], group=[each for each in groups if each["name"] == task],
+        callbacks=poison(after=1), epochs=3, seeds=[1], **changes,
+    )  # fmt: skip
+    data = {} if task in ("parity", "reversal") else {"data": small_glue}
+    results = run_suite(asked, tmp_path, quiet=True, **data)
+    assert results.runs == []
+    (error,) = errors(tmp_path).values()
+    assert error["error"] == "diverged in epoch 2: loss is nan and val_loss is nan"
+
+
+@pytest.mark.tensorflow
+def test_one_loss_of_a_batch_is_enough(network):
+    made, config = network(epochs=1)
+    (part,) = made.parts
+    train, calls = part.train, []
+
+    def one_nan(*batch: Any) -> Any:
+        loss, right = train(*batch)
+        calls.append(loss)
+        return (loss * np.nan if len(calls) == 2 else loss), right
+
+    part.train = one_nan
+    row = made.train_epoch(config.seed, 1)
+    assert len(calls) > 2
+    assert np.isnan(row["loss"])
+
+
+@pytest.mark.tensorflow
+def test_outputs_for_other_sets_than_the_validation_rows(network, monkeypatch):
+    made, config = network("MNLI", epochs=1)
+    (part,) = made.parts
+    predict = part.predict
+
+    def of(split: Any) -> Any:
+        return predict(split) * (np.nan if split is part.task.splits["dev_mismatched"] else 1)
+
+    monkeypatch.setattr(part, "predict", of)
+    with pytest.raises(Exception, match="diverged: outputs for MNLI-mm are not finite") as error:
+        made.run(config.seed)
+    assert type(error.value).__name__ == "DivergedError"
+
+
+@pytest.mark.tensorflow
+def test_pretraining(tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("the cat eats .\nthe dog runs .\n" * 200)
+    settings = PretrainingSettings(
+        num_layers=1, units=8, length=12, batch_size=4, steps=4, evaluate_every=2,
+        vocabulary_size=80, learning_rate=1e30,
+    )  # fmt: skip
+    asked = [text], tmp_path / "out", ["relation"], [1], settings
+    for _ in range(2):
+        made = pretrain(*asked, quiet=True)
+        ((run, error),) = made.failures
+        assert run == "relation/seed-1"
+        assert error.startswith("diverged at step ")
+        path = tmp_path / "out" / "runs" / run / "error.json"
+        written = path.stat().st_mtime_ns
+    pretrain(*asked, quiet=True)
+    assert path.stat().st_mtime_ns == written
+
+
+@pytest.mark.tensorflow
+def test_a_diverged_value_of_a_sweep_is_the_worst_candidate(tmp_path, small_glue, suite):
+    sweep = {"learning_rate": [0.01, HUGE], "seeds": [11, 12]}
+    asked = suite(tasks=["WNLI"], method=[BASELINE], sweep=sweep, epochs=2, seeds=[1])
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    (tuned,) = results.suite.tuned
+    assert tuned.settings == {"learning_rate": 0.01}
+    assert len(results.runs) == 1
+    table = sweep_table(asked, read_results(tmp_path / "sweep"))
+    scores = table.set_index(["learning_rate", "seed"])["score"]
+    assert scores.isna().to_dict() == {
+        (0.01, 11): False, (0.01, 12): False, (HUGE, 11): True, (HUGE, 12): True,
+    }  # fmt: skip
+
+
+@pytest.mark.tensorflow
+def test_sequential_seeds_continue_with_the_worst_rank(tmp_path, small_glue, suite):
+    """Without scores of the diverged seed, no look would be possible."""
+    asked = suite(tasks=["WNLI"], seeds=[1], callbacks=poison(after=1), epochs=2)
+    results = run_suite(
+        asked, tmp_path, data=small_glue, quiet=True, until_decided=True, max_seeds=3
+    )
+    assert len(results.diverged) == 2
+    assert [look.seeds for state in results.looks.states for look in state.looks] == [3]
+
+
+@pytest.mark.tensorflow
+def test_nothing_is_packed_from_a_diverged_run(tmp_path, small_glue, suite):
+    asked = suite(tasks=["WNLI"], method=[BASELINE], seeds=[1], learning_rate=HUGE, epochs=1)
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    with pytest.raises(SuiteError, match=r"nothing to submit.*WNLI/baseline-8/seed-1: diverged in"):
+        write_submissions(results)
