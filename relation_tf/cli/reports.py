@@ -61,7 +61,9 @@ class ComparisonOptions:
         None, "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
     drop_failed: bool = option(
-        False, "Leave out table rows with an empty or NaN score (failed runs)."
+        False,
+        "Leave out table rows with an empty or NaN score (failed runs). Without this option, rank "
+        "tests rank them worst, and means leave them out.",
     )
     failed_as: float | None = option(
         None, "Score for table rows with an empty or NaN score, in the unit of the table.", "SCORE"

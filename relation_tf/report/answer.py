@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from relation_tf.bench.results import failed_in_words
 from relation_tf.report.blocks import number
 from relation_tf.report.comparisons import all_pvalues, rows_of, winners
 from relation_tf.report.families import family_prefix
@@ -115,9 +118,11 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     if (chosen := _whole_part(runs)) and not failed:
         yield f"Runs exist only for {chosen}; all {done} are done."
         return
-    others = [f"{failed} failed"] if failed else []
+    diverged = int(runs["diverged"].sum())
+    others = [failed_in_words(failed, diverged)] if failed else []
     others += [f"{missing} not done"] if missing else []
-    yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
+    start = "Preliminary: " if missing or failed > diverged else ""
+    yield f"{start}{done} of {len(runs)} runs are done, {in_words(others)}."
 
 
 def _whole_part(runs: pd.DataFrame) -> str:
@@ -375,14 +380,14 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
     for row in rows_of(pairs[pairs["ahead"] != ""]):
         samples = scores.samples(row.task)
         other = row.b if row.ahead == row.a else row.a
-        ahead, behind = (sum(samples[name]) / len(samples[name]) for name in (row.ahead, other))
+        ahead, behind = (fmean(samples.get(name, [math.nan])) for name in (row.ahead, other))
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
             found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
     if found:
         named = [f"{ahead} over {other} on {in_words(on)}" for (ahead, other), on in found.items()]
         yield (
-            "Significantly better by ranks but with the worse mean, because of outliers: "
-            f"{_first(named)}."
+            "Significantly better by ranks but with the worse mean, because of outliers or failed "
+            f"runs: {_first(named)}."
         )
 
 

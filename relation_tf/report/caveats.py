@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.reliability import trained_networks
+from relation_tf.report.failed import ranks_diverged
+from relation_tf.report.reliability import mostly_lost, trained_networks
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
@@ -30,7 +32,7 @@ def caveats(
     collapsed: pd.DataFrame,
     runs: pd.DataFrame,
 ) -> list[str]:
-    """Return up to four sentences that limit the headline.
+    """Return up to five sentences that limit the headline.
 
     The first names verdicts on the mean that the test of pairs does not give, and which of the two
     to quote. The verdict "no worse", which allows for a margin that the test does not know, is left
@@ -39,7 +41,8 @@ def caveats(
     The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
 
-    The third names judged methods of which at least half of the runs collapsed.
+    The third names judged methods of which at least half of the runs collapsed; a separate sentence
+    names those that mix no tokens by design.
 
     The last names tasks on which most runs of a method were still improving when they reached the
     limit on epochs: more training can change the verdicts.
@@ -52,7 +55,7 @@ def caveats(
         runs: Result of `all_runs`, or the `runs.csv` of a report; can be empty.
     """
     if verdicts is None:
-        return [*_failed_winners(tests, runs)]
+        return [*_failed_winners(tests, scores, runs)]
     return [
         *_disagreement(verdicts, tests, scores),
         *_unstable(verdicts, scores, collapsed),
@@ -61,11 +64,14 @@ def caveats(
     ]
 
 
-def _failed_winners(tests: Outcome | None, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on failed runs of methods that a test finds better."""
+def _failed_winners(tests: Outcome | None, scores: Scores, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on failed runs of methods that a test finds better without them."""
     if tests is None or runs.empty:
         return
-    failed = runs.loc[runs["status"] == "failed", "method"].value_counts()
+    left_out = runs["status"] == "failed"
+    if "diverged" in runs and ranks_diverged(scores.procedure):
+        left_out &= ~runs["diverged"].eq(True)
+    failed = runs.loc[left_out, "method"].value_counts()
     better = [name for name in dict.fromkeys(tests.pairs["better"].dropna()) if name in failed]
     if better:
         named = in_words([f"{name} ({count(int(failed[name]), 'failed run')})" for name in better])
@@ -162,23 +168,20 @@ def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator
 def _mostly_collapsed(
     verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame, runs: pd.DataFrame
 ) -> Iterator[str]:
-    """Yield a sentence on the judged methods of which at least half of the runs collapsed."""
-    lost = trained_networks(collapsed, scores)
-    counts = lost["method"].value_counts()
-    totals = trained_networks(scores.table, scores)["method"].value_counts()
-    mostly = [
-        name for name in verdicts.methods if name in counts and 2 * counts[name] >= totals[name]
-    ]
-    if not mostly:
-        return
-    shares = [f"{counts[name]} of {totals[name]} runs of {name}" for name in mostly[:_MOST_NAMES]]
-    more = len(mostly) - _MOST_NAMES
-    who = in_words([*shares, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
-    which = "this verdict" if len(mostly) == 1 else "their verdicts"
-    yield (
-        f"{who} collapsed (learned nothing).{_how_stopped(lost, mostly, runs)} Other "
-        f"training settings can change {which}."
-    )
+    """Yield sentences on the judged methods of which at least half of the runs collapsed."""
+    lost, shares = trained_networks(collapsed, scores), mostly_lost(scores, collapsed)
+    mostly = [name for name in verdicts.methods if name in shares]
+    blind = {row.method for row in rows_of(runs) if getattr(row, "mixes_tokens", True) is False}
+    for by_design, own in groupby(sorted(mostly, key=blind.__contains__), blind.__contains__):
+        names = [*own]
+        said = ["{} of {} runs of {}".format(*shares[name], name) for name in names[:_MOST_NAMES]]
+        more = len(names) - _MOST_NAMES
+        who = in_words([*said, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
+        which = "this verdict" if len(names) == 1 else "their verdicts"
+        why = f"{_how_stopped(lost, names, runs)} Other training settings can change {which}."
+        if by_design:
+            why = " Each output sees one token by design, so longer training does not help."
+        yield f"{who} collapsed (learned nothing).{why}"
 
 
 def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> str:

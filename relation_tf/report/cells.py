@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.report.blocks import Cell, number
 from relation_tf.report.comparisons import SCORE, rows_of
+from relation_tf.report.failed import lost_in_words
 from relation_tf.report.reliability import collapsed_note
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.metrics import find_metric
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def mean_cells(context: ReportContext) -> dict[tuple[str, str], Cell]:
-    """Return means by method and column, without methods that have no finished run."""
+    """Return means by method and column, without methods that have no finished or failed run."""
     scores, summary = context.scores, context.summary
     by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
     highest, lowest = by_score.max().to_dict(), by_score.min().to_dict()
@@ -25,13 +26,19 @@ def mean_cells(context: ReportContext) -> dict[tuple[str, str], Cell]:
     by_cell: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of(summary):
         by_cell.setdefault((row.method, row.task), []).append(row)
-    cells = {}
+    failed = lost_in_words(context.failed)
+    cells = {
+        cell: Cell("–", notes=[f"0 of {max(scores.seeds, number)} runs, {said}"])
+        for cell, (number, said) in failed.items()
+    }
     for (method, task), rows in by_cell.items():
         own = next(row for row in rows if row.metric == SCORE)
         best = lowest if task in scores.lower_is_better else highest
         mean, sd = _shown(scores, task, [row for row in rows if row is not own] or rows)
         lost, dagger = collapsed_note(collapsed.get((method, task), 0))
+        number, said = failed.get((method, task), (0, ""))
         fewer = [f"n = {own.n}"] if own.n != scores.seeds else []
+        fewer = [f"{own.n} of {max(scores.seeds, own.n + number)} runs, {said}"] if said else fewer
         cells[method, task] = Cell(
             mean,
             bold=lowest[task] < highest[task] and math.isclose(own.mean, best[task]),

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
+from relation_tf.bench.results import Results
 from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure
 from relation_tf.report.scores import Scores
@@ -228,6 +229,30 @@ def summarize(
     )
     rows.sort(key=lambda row: (tasks[row[0]], methods[row[1]]))
     return pd.DataFrame(rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"])
+
+
+def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
+    """Return the metrics and averages of all seeds.
+
+    Args:
+        scores: The scores; the metric of those without a known one is "score".
+        results: The runs that gave the scores, if known.
+
+    Returns:
+        Columns `task`, `method`, `seed`, `metric` and `value`.
+    """
+    own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+    own = own[["task", "method", "seed", "metric", "value"]]
+    if results is None:
+        return own
+    metrics, key = results.metrics, ["task", "method", "seed"]
+    known = pd.MultiIndex.from_frame(metrics[key])
+    others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
+    named = metrics.groupby("task", observed=True)["metric"].unique()
+    only = {t: name for t in named.index if [name := scores.only_metric(t)] == [*named[t]]}
+    others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
+    tables = [table for table in (metrics, others) if len(table)]
+    return pd.concat(tables, ignore_index=True) if tables else metrics
 
 
 def all_pvalues(

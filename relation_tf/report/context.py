@@ -14,7 +14,7 @@ from relation_tf.bench.looks import Looks
 from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.published import Published, load_published
-from relation_tf.registry import SECTIONS
+from relation_tf.registry import SECTIONS, Procedure
 from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import short_answer
@@ -23,6 +23,7 @@ from relation_tf.report.caveats import caveats
 from relation_tf.report.cells import mean_cells
 from relation_tf.report.comparisons import (
     SCORE,
+    all_metrics,
     all_pvalues,
     compare_methods,
     letters_of,
@@ -30,6 +31,7 @@ from relation_tf.report.comparisons import (
     summarize,
     wins,
 )
+from relation_tf.report.failed import failed_by_task, failed_runs, with_diverged
 from relation_tf.report.families import family_prefix, of_family
 from relation_tf.report.limits import limited
 from relation_tf.report.over_tasks import OverTasks, over_tasks
@@ -37,14 +39,16 @@ from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import (
+    DAGGER,
     collapse_warnings,
     collapsed_runs,
     incomplete_warnings,
+    mostly_lost,
     spread_warnings,
     trained_networks,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.standings import leading, outcome_of, standings
+from relation_tf.report.standings import leading, none_learned, outcome_of, standings
 from relation_tf.report.tuned import tuning_caveats
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
@@ -212,12 +216,13 @@ class ReportContext:
         """Verdicts against the reference; None with families, and for sequential seeds."""
         if self.scores.families or self.looks is not None:
             return None
+        return judge(self.scores, failed_by_task(self.failed))
+
+    @cached_property
+    def failed(self) -> pd.DataFrame:
+        """Failed runs by scored task, see `failed_runs`."""
         suite = None if self.results is None else self.results.suite
-        scored = how_runs_went.scored_names(suite)
-        failed = how_runs_went.failed_runs(
-            self._known_runs, scored, self.scores.own_tasks, self.scores.networks
-        )
-        return judge(self.scores, failed)
+        return failed_runs(self._known_runs, suite, self.scores)
 
     @cached_property
     def headline(self) -> str:
@@ -225,8 +230,11 @@ class ReportContext:
         if self.scores.families:
             said = {family: part.headline for family, part in self.parts.items()}
             return " ".join(f"{family_prefix(name)}{own}" for name, own in said.items() if own)
+        lost = mostly_lost(self.scores, self.collapsed, self.failed)
+        if none := none_learned(self.scores, lost):
+            return none
         if self.verdicts is None:
-            return leading(self.scores, self.several, self.comparisons, self.looks)
+            return leading(self.scores, self.several, self.comparisons, self.looks, lost)
         return headline(self.verdicts, self.scores, self.costs)
 
     @cached_property
@@ -253,7 +261,7 @@ class ReportContext:
     @cached_property
     def warnings(self) -> list[str]:
         """Warnings about differences between runs or scores, and about failures."""
-        runs = [] if self.results is None else provenance.warnings(self.results, self.runs)
+        runs = [] if self.results is None else provenance.warnings(self.results)
         return [
             *self.doubts,
             *self._incomplete(),
@@ -269,10 +277,10 @@ class ReportContext:
         """Return a warning if methods lack whole tasks, unless runs are pending."""
         if self.scores.timed or self.looks is not None:
             return []
-        if self.results is None:
-            return incomplete_warnings(self.scores, "SOURCE...")
-        pending = self.runs["status"].eq("not done").any()
-        return [] if pending else incomplete_warnings(self.scores, str(self.results.folder))
+        if self.results is not None and self.runs["status"].eq("not done").any():
+            return []
+        source = "SOURCE..." if self.results is None else str(self.results.folder)
+        return incomplete_warnings(self._tested(self.scores.procedure_over_tasks), source)
 
     def _warnings_by_family(self) -> Iterator[str]:
         for family, part in self.parts.items():
@@ -301,7 +309,7 @@ class ReportContext:
     def comparisons(self) -> dict[str, PairwiseResult]:
         """Test of each task; empty with families, and for sequential seeds."""
         single = not self.scores.families and self.looks is None
-        return compare_methods(self.scores) if single else {}
+        return compare_methods(self._tested(self.scores.procedure)) if single else {}
 
     @property
     def tested(self) -> bool:
@@ -312,7 +320,11 @@ class ReportContext:
     def several(self) -> OverTasks | None:
         """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
         single = not self.scores.families and self.looks is None
-        return over_tasks(self.scores) if single and not self.scores.timed else None
+        tested = self._tested(self.scores.procedure_over_tasks)
+        return over_tasks(tested) if single and not self.scores.timed else None
+
+    def _tested(self, test: Procedure) -> Scores:
+        return with_diverged(self.scores, self.failed, test)
 
     @cached_property
     def wins(self) -> list[Any]:
@@ -473,8 +485,7 @@ class ReportContext:
     @property
     def dagger(self) -> str:
         """Explanation of † in tables for papers; empty without collapsed runs."""
-        said = "†: number of collapsed runs, which learned nothing; their scores are included."
-        return "" if self.collapsed.empty else said
+        return "" if self.collapsed.empty else DAGGER
 
     @cached_property
     def row_tables(self) -> dict[str, pd.DataFrame]:
@@ -486,15 +497,4 @@ class ReportContext:
     @cached_property
     def _all_scores(self) -> pd.DataFrame:
         """Metrics and averages of all seeds: task, method, seed, metric, value."""
-        own = self.scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
-        own = own[["task", "method", "seed", "metric", "value"]]
-        if self.results is None:
-            return own
-        metrics, key = self.results.metrics, ["task", "method", "seed"]
-        known = pd.MultiIndex.from_frame(metrics[key])
-        others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
-        named = metrics.groupby("task", observed=True)["metric"].unique()
-        only = {t: name for t in named.index if [name := self.scores.only_metric(t)] == [*named[t]]}
-        others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
-        tables = [table for table in (metrics, others) if len(table)]
-        return pd.concat(tables, ignore_index=True) if tables else metrics
+        return all_metrics(self.scores, self.results)

@@ -474,6 +474,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
         runs=[run for each in parts for run in each.runs],
         failures=[own for each in parts for own in each.failures if own[0] not in repeated],
         configs=[own for key, own in requested.items() if key not in elsewhere - finished],
+        diverged={run for each in parts for run in each.diverged} - repeated,
         parts=[
             replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts

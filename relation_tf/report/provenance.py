@@ -11,7 +11,6 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted, differing_settings, reads_one_token
 from relation_tf.stats.presentation import count
 from relation_tf.tasks.scoring import no_score
@@ -136,13 +135,12 @@ def _rows(rows: dict[str, int]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in counts.items()) + of
 
 
-def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
-    """Return warnings on differences between runs, shared pre-training and diverged runs."""
+def warnings(results: Results) -> list[str]:
+    """Return warnings on differences between runs and on shared pre-training."""
     return [
         *_unlike(results),
         *_shared_start(results),
         *_unscored(results),
-        *_went_wrong(runs),
         *_sequential_parts(results),
     ]
 
@@ -264,16 +262,6 @@ def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
     if len(found) > 1:
         counts = "; ".join(f"{value} ({count(times, 'run')})" for value, times in found)
         yield f"The runs differ in {key}: {counts}."
-
-
-def _went_wrong(runs: pd.DataFrame) -> Iterator[str]:
-    if "diverged" not in runs:
-        return
-    for row in rows_of(runs[runs["diverged"].eq(True)]):
-        yield (
-            f"{row.task}/{row.method}/seed-{row.seed}: a loss was not finite; "
-            "the score is included unchanged."
-        )
 
 
 def in_a_line(settings: Mapping[str, Any]) -> str:

@@ -20,16 +20,20 @@ from relation_tf.stats.spread import unequal_spread
 from relation_tf.tasks.metrics import find_metric
 
 _MOST_NAMED = 6  # tasks or methods in one warning
+DAGGER = (
+    "†: number of collapsed runs, which learned nothing; their scores are included. So few seeds "
+    "do not show how often runs collapse."
+)
 _ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
 
 
 def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that learned nothing.
 
-    A run is collapsed if an output is not finite, if all its predictions are equal, or if its
-    accuracy is not above the share of the most frequent class, on a task where the median run is,
-    by three standard errors. Without predictions, a correlation of exactly 0 is that of equal
-    predictions. A low score alone is no sign: it can be the method's.
+    A run is collapsed if all its predictions are equal, or if its accuracy is not above the share
+    of the most frequent class, on a task where the median run is, by three standard errors. Without
+    predictions, a correlation of exactly 0 is that of equal predictions. A low score alone is no
+    sign: it can be the method's.
 
     Args:
         sets: Predictions of the runs on scored sets.
@@ -56,9 +60,7 @@ def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str
     for method, runs in own.runs.items():
         for seed, (labels, outputs) in runs.items():
             chosen = outputs.argmax(axis=1) if own.classes else outputs
-            if not np.isfinite(outputs).all():
-                yield (method, seed), "outputs are not finite"
-            elif chosen.size > 1 and (chosen == chosen[0]).all():
+            if chosen.size > 1 and (chosen == chosen[0]).all():
                 yield (method, seed), f"all predictions are {own.words(chosen[:1])[0]}"
             elif own.classes:
                 accuracies[method, seed] = (chosen == labels).mean(), labels
@@ -85,6 +87,47 @@ def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
     own = runs.loc[runs["task"].isin(scores.main_tasks), ["task", "method", "seed"]]
     trained = own["task"].map(lambda task: scores.networks.get(task, task))
     return own.assign(task=trained).drop_duplicates(ignore_index=True)
+
+
+def mostly_lost(
+    scores: Scores, collapsed: pd.DataFrame, failed: pd.DataFrame | None = None
+) -> dict[str, tuple[int, int]]:
+    """Return the methods of which at least half of the trained networks learned nothing.
+
+    Args:
+        scores: The scores.
+        collapsed: Result of `collapsed_runs`.
+        failed: Result of `failed_runs`, to count diverged runs as well.
+
+    Returns:
+        The number of these networks, and of all networks, by method.
+    """
+    lost = collapsed if failed is None else pd.concat([collapsed, failed[failed["diverged"]]])
+    both = pd.concat([scores.table, lost])
+    own, of = (trained_networks(runs, scores)["method"].value_counts() for runs in (lost, both))
+    return {str(name): (own[name], of[name]) for name in own.index if 2 * own[name] >= of[name]}
+
+
+def rarely_seen(
+    collapsed: pd.DataFrame, scores: Scores, method: str, reference: str, task: str | None = None
+) -> list[str]:
+    """Return a note on a verdict if runs of one of its methods collapsed; else nothing.
+
+    Args:
+        collapsed: Result of `collapsed_runs`.
+        scores: The scores.
+        method: The judged method.
+        reference: The reference.
+        task: The task of a verdict on one task.
+    """
+    lost, runs = (
+        trained_networks(own[own["task"].eq(task or own["task"])], scores)["method"].value_counts()
+        for own in (collapsed, scores.table)
+    )
+    both = {method: "", reference: f" of {reference}"}
+    shares = [f"{lost[name]} of {runs[name]}{of}" for name, of in both.items() if name in lost]
+    often = f"{count(scores.seeds, 'seed')} do not show how often"
+    return [f"{in_words(shares)} collapsed; {often}"] if shares else []
 
 
 def collapsed_note(number: int) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import OPTIONS
 from relation_tf.errors import SuiteError
-from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism, mixes_tokens
 from relation_tf.registry import METRICS, SOURCES
 from relation_tf.stats.presentation import count
 from relation_tf.tasks import GLUE
@@ -77,17 +77,21 @@ TIMED: Mapping[str, TimedTexts] = {
 def all_runs(results: Results) -> pd.DataFrame:
     """Return one row per requested run, with its status (done, failed, not done) and results.
 
-    A finished run is `diverged` if a loss in its history is not finite.
+    A failed run is `diverged` if a loss or an output was not finite.
     """
     done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
-    errors = dict(results.failures)
+    errors, diverged = dict(results.failures), {*results.diverged}
     rows = []
     for config in results.requested:
         run, error = done.get(config.key), errors.get(str(config))
         status = "done" if run else "not done" if error is None else "failed"
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
+        row |= {
+            "diverged": str(config) in diverged,
+            "mixes_tokens": mixes_tokens(config.mechanism, config.options),
+        }
         rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
-    columns = None if rows else ["task", "method", "seed", "status", "error"]
+    columns = None if rows else ["task", "method", "seed", "status", "diverged", "error"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -116,6 +120,10 @@ def read_runs(folder: Path) -> pd.DataFrame:
     for column in COSTS:
         if runs[column].dtype.kind not in "if":
             raise SuiteError(f"{file}: must have numbers in column {column!r}")
+    if {"diverged", "error"} <= {*runs}:  # earlier versions trained on and gave the run a score
+        lost = runs["diverged"].eq(True) & runs["status"].eq("done")
+        errors = runs["error"].astype(object).mask(lost, "diverged")
+        runs = runs.assign(status=runs["status"].mask(lost, "failed"), error=errors)
     return runs
 
 
@@ -244,31 +252,6 @@ def has_scores(
     return lambda task, method, seed: any(
         (name, method, str(seed)) in known for name in (task, *scored.get(task, ()))
     )
-
-
-def failed_runs(
-    runs: pd.DataFrame,
-    scored: Mapping[str, Sequence[str]],
-    tasks: Sequence[str],
-    networks: Mapping[str, str],
-) -> dict[tuple[str, str], set[str]]:
-    """Return the failed runs by scored task and method.
-
-    Args:
-        runs: As for `summarize_costs`.
-        scored: Scored tasks by the name of the trained task.
-        tasks: All scored tasks; a failed run of an unknown task counts for each.
-        networks: Trained tasks by the name of a scored task with another name.
-    """
-    failed: dict[tuple[str, str], set[str]] = {}
-    # A table can have a row for the trained task and others for the scored ones.
-    known = {task: [task, *scored.get(task, ())] for task in (*tasks, *scored)}
-    for task, trained in networks.items():
-        known.setdefault(trained, []).append(task)
-    for run in runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ():
-        for task in known.get(run["task"], tasks):
-            failed.setdefault((task, run["method"]), set()).add(f"{run['task']}/{run['seed']}")
-    return failed
 
 
 def requested_methods(results: Results) -> list[dict[str, str]]:
@@ -429,7 +412,6 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
     tokens = run.get("tokens") or math.nan  # not counted for text and in earlier versions
     history = results.history(run)
-    costs = history[history.columns.intersection(["loss", "val_loss"])].to_numpy(dtype=float)
     return {
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
@@ -437,7 +419,6 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "metrics": ", ".join(_validated(history)),
         "stopped": run["stopped"],
         "still_improving": _still_improving(run, history),
-        "diverged": not np.isfinite(costs).all(),
         "parameters": parameters["total"],
         "without_embedding": parameters["total"] - parameters["embedding"],
         "mechanism": parameters["mechanism"],

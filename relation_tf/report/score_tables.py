@@ -41,7 +41,8 @@ class TableOptions:
 
     Attributes:
         columns: Names of columns in the tables, by our names (`COLUMNS`).
-        drop_failed: If True, leave failed runs out.
+        drop_failed: If True, leave failed runs out, also of rank tests, which rank them worst
+            otherwise.
         failed_as: Score of failed runs, in the unit of the table.
 
     Raises:
@@ -73,7 +74,8 @@ class ScoreTable:
 
     Attributes:
         scores: The scores.
-        failed: Failed runs that were left out: columns `task`, `method`, `seed`, `status`.
+        failed: Failed runs without a score: columns `task`, `method`, `seed`, `status` and
+            `diverged` (if True, rank tests rank them worst).
         notes: Remarks on how the table was read.
     """
 
@@ -113,11 +115,12 @@ def read_table(
         for value, state, row in zip(own.pop("score").tolist(), unfinished, rows, strict=True)
     ]
     failed = pd.Series([math.isnan(value) for value in values])
-    notes += _failures(own[failed.to_numpy()], options.failed_as)
+    notes += _failures(own[failed.to_numpy()], options)
     if options.failed_as is not None:
         values = [options.failed_as if math.isnan(value) else value for value in values]
     own = own.astype(str).assign(score=values)
     lost = own.loc[own["score"].isna(), KEY].drop_duplicates()
+    methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
     own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost))]
     if own.empty:
@@ -128,13 +131,13 @@ def read_table(
     return ScoreTable(
         Scores(
             table=scores,
-            methods=[*dict.fromkeys(scores["method"])],
+            methods=methods,
             tasks=tasks,
             seeds=most_seeds(scores),
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
         ),
-        lost.assign(status="failed"),
+        lost.assign(status="failed", diverged=not options.drop_failed),
         notes,
     )
 
@@ -373,34 +376,31 @@ def _parsed(value: Any) -> float | None:
 
 
 def _number(value: Any, state: str, row: str, options: TableOptions) -> float:
-    """Return a score, or NaN for a failed run that `options` allow.
+    """Return a score, or NaN for a failed run; one that has not finished needs `options`.
 
     Raises:
-        DataError: If it is not a finite number, because it has no mean with others.
+        DataError: If it is no number, or the run has not finished.
     """
     number = math.nan if state else _parsed(value)
     if number is None:
         percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
         raise DataError(
-            f"{row}: the score must be a finite number. Received: {quote(str(value))}{percent}"
+            f"{row}: the score must be a number, or empty for a failed run. Received: "
+            f"{quote(str(value))}{percent}"
         )
     if abs(number) > _LARGEST:
         raise DataError(
             f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
         )
-    if not math.isnan(number):
-        return number
-    if options.drop_failed or options.failed_as is not None:
-        return math.nan
-    how = "For failed runs, use --drop-failed or --failed-as VALUE"
-    if state:
-        raise DataError(f"{row}: the run must be finished. Received: {state!r}. {how}")
-    raise DataError(
-        f"{row}: the score must be a finite number. Received: {quote(str(value))}. {how}"
-    )
+    if state and not options.drop_failed and options.failed_as is None:
+        raise DataError(
+            f"{row}: the run must be finished. Received: {state!r}. For failed runs, use "
+            "--drop-failed or --failed-as VALUE"
+        )
+    return number
 
 
-def _failures(failed: pd.DataFrame, score: float | None) -> list[str]:
+def _failures(failed: pd.DataFrame, options: TableOptions) -> list[str]:
     """Return a note that names the failed runs."""
     names = [*dict.fromkeys(" / ".join(row) for row in failed[KEY].astype(str).to_numpy().tolist())]
     if not names:
@@ -408,8 +408,8 @@ def _failures(failed: pd.DataFrame, score: float | None) -> list[str]:
     runs = count(len(names), "failed run")
     verb = "have" if len(names) > 1 else "has"
     shown = join_names(names)
-    if score is not None:
-        return [f"{runs} {verb} the score {score:g} (--failed-as): {shown}."]
-    return [
-        f"{runs} left out (--drop-failed): {shown}. Means without them favor methods that fail."
-    ]
+    if options.failed_as is not None:
+        return [f"{runs} {verb} the score {options.failed_as:g} (--failed-as): {shown}."]
+    how = "left out (--drop-failed)" if options.drop_failed else "without a finite score"
+    ranks = "" if options.drop_failed else " Rank tests rank them worst."
+    return [f"{runs} {how}: {shown}.{ranks} Means without them favor methods that fail."]

@@ -87,9 +87,10 @@ def compare(
         lower_is_better: Tasks or metrics where lower scores are better. Otherwise the registered
             metric, the metric that a table names, or the task's name give the direction.
         higher_is_better: Tasks or metrics where higher scores are better.
-        drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
-            and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
-            better or no worse than a reference.
+        drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite
+            (by default, rank tests rank them worst), and unfinished runs in exports of W&B and
+            MLflow (by default an error). A method with failed runs is never better or no worse
+            than a reference.
         failed_as: Score of these runs, in the unit of the table.
         complete_methods: If True, leave out methods without scores on some of the tasks.
         alpha: Level of the tests, between 0 and 0.5; by default the level of the suites if all

@@ -25,9 +25,10 @@ from relation_tf.config.stand_ins import missing_parts
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
+from relation_tf.report.failed import failed_runs
 from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
-from relation_tf.report.score_tables import ScoreTable, TableOptions, read_table
+from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
 from relation_tf.stats.directions import Direction
 from relation_tf.tasks.sources import digest_of_file
@@ -148,8 +149,10 @@ def read_source(
     if file is None:
         return _source_of_runs(label, read_results(path))
     read = _read_file(file, options)
-    facts = _ScoreFacts() if file == path else _facts(path)
-    scores = read.scores if file == path else _as_reported(read.scores, facts)
+    facts, scores, runs = _ScoreFacts(), read.scores, _with_costs(read.failed)
+    if file != path:
+        facts, own = _facts(path), read_runs(path)
+        scores, runs = _as_reported(scores, facts, own), pd.concat([runs, own])
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
     return LoadedScores(
@@ -159,7 +162,7 @@ def read_source(
         paths=[path],
         pretraining=pretraining,
         manifests=manifests,
-        runs=_with_costs(read.failed) if file == path else read_runs(path),
+        runs=runs,
         notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
     )
 
@@ -231,11 +234,11 @@ def _facts(folder: Path) -> _ScoreFacts:
         raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
 
 
-def _as_reported(scores: Scores, said: _ScoreFacts) -> Scores:
-    """Return the scores of a report with its facts."""
+def _as_reported(scores: Scores, said: _ScoreFacts, runs: pd.DataFrame) -> Scores:
+    """Return the scores of a report with its facts, without those of its failed runs."""
     # Reports of earlier versions did not record it; most were reports of suites.
     in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
-    return replace(
+    made = replace(
         scores,
         in_points=in_points,
         directions=scores.directions
@@ -249,6 +252,11 @@ def _as_reported(scores: Scores, said: _ScoreFacts) -> Scores:
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},
     )
+    known, lost = (
+        pd.MultiIndex.from_frame(table[KEY].astype(str))
+        for table in (scores.table, failed_runs(runs, None, made))
+    )
+    return replace(made, table=scores.table[~known.isin(lost)])
 
 
 def read_report(folder: Path) -> dict[str, Any]:

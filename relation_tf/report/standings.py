@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ def leading(
     several: OverTasks | None,
     comparisons: Mapping[str, PairwiseResult],
     looks: Looks | None = None,
+    lost: Collection[str] = (),
 ) -> str:
     """Return a sentence with the best method and the number of pairs that differ significantly.
 
@@ -51,16 +52,36 @@ def leading(
         several: Test over tasks, if there is one.
         comparisons: The test of each task.
         looks: Sequential verdicts; they replace the tests.
+        lost: Methods of which at least half of the runs learned nothing: none is the best.
     """
     table = standings(scores)
     if len(table) < 2:
         return ""
     names, best = _best(table, scores)
+    if wrong := [name for name in names if name in lost]:
+        names, best = _best(table.drop([name for name in table.index if name in lost]), scores)
+        best = f"Without {in_words(wrong)} (at least half of its runs learned nothing), {best}"
     outcome = outcome_of(scores, several, comparisons, looks)
     if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.main_tasks}
         return f"{best}; {_by_task(single, scores)}."
     return f"{best}{_found(outcome, names, scores)}."
+
+
+def none_learned(scores: Scores, lost: Collection[str]) -> str:
+    """Return a sentence if at least half of the runs of each method learned nothing; else empty.
+
+    Args:
+        scores: The scores of a family.
+        lost: The methods of which at least half of the runs learned nothing.
+    """
+    if not lost or not {*scores.table["method"]} <= {*lost}:
+        return ""
+    task = "tasks" if len(scores.main_tasks) > 1 else "task"
+    return (
+        f"No method learned the {task}: at least half of the runs of each method learned nothing, "
+        "so a difference between them means nothing."
+    )
 
 
 def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:

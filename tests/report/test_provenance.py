@@ -6,7 +6,6 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.report.provenance import data, made, settings, warnings
-from relation_tf.report.runs import all_runs
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def test_note_on_data_is_a_warning(results_with):
         files["manifest"]["data"]["notes"] = ["trained on a sample"]
 
     results = results_with(sample, tasks=["AG-News"])
-    assert warnings(results, all_runs(results)) == ["AG-News: trained on a sample."]
+    assert warnings(results) == ["AG-News: trained on a sample."]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_differences_between_runs_are_named(results_with, change, expected):
     results = results_with(
         lambda config, files: change(files) if config.key == ("CoLA", "linear", 1) else None
     )
-    (warning,) = warnings(results, all_runs(results))
+    (warning,) = warnings(results)
     assert warning.startswith(expected)
 
 
@@ -86,7 +85,7 @@ def older(config, files):
 )  # fmt: skip
 def test_comparable_runs_give_no_warning(results_with, change, suite):
     results = results_with(change, **suite)
-    assert warnings(results, all_runs(results)) == []
+    assert warnings(results) == []
     facts = made([run["manifest"] for run in results.runs])
     assert facts["commands"] == ["relation-tf run made-up"]
     assert facts["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]

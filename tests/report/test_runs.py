@@ -8,15 +8,16 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.report import make_report
+from relation_tf.report.failed import failed_by_task, failed_runs
 from relation_tf.report.runs import (
     all_runs,
     computed,
-    failed_runs,
     how_run,
     load_warnings,
     memory_of,
     summarize_costs,
 )
+from relation_tf.report.scores import Scores
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -160,5 +161,8 @@ def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):
 
 def test_a_failed_run_counts_for_all_test_sets_of_its_network():
     runs = pd.DataFrame([{"task": "induction", "method": "a", "seed": 1, "status": "failed"}])
-    failed = failed_runs(runs, {}, ["induction-2x", "sort"], {"induction-2x": "induction"})
-    assert failed == {("induction-2x", "a"): {"induction/1"}}
+    table = pd.DataFrame(columns=["task", "method", "seed", "score"])
+    tasks, networks = ["induction-2x", "sort"], {"induction-2x": "induction"}
+    scores = Scores(table, ["a"], tasks, seeds=1, networks=networks)
+    failed = failed_runs(runs, None, scores)
+    assert failed_by_task(failed) == {("induction-2x", "a"): {"induction/1"}}

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.report import compare
-from relation_tf.report.score_tables import TableOptions, read_table
+from relation_tf.report.score_tables import KEY, TableOptions, read_table
 
 
 def read(table, **options):
@@ -238,10 +238,15 @@ def test_complete_methods_are_advised_only_where_this_is_possible(incomplete):
 def test_failed_runs(failed):
     table = long_table(seeds=4).astype({"score": object})
     table.loc[1, "score"] = failed
-    with pytest.raises(DataError, match="use --drop-failed or --failed-as VALUE"):
-        read(table)
+    by_default = read(table)
+    assert len(by_default.scores.samples("A")["a"]) == 3
+    assert by_default.failed["diverged"].tolist() == [True]
+    assert by_default.notes == [
+        "1 failed run without a finite score: A / a / 1. Rank tests rank them worst. Means without "
+        "them favor methods that fail."
+    ]
     table.loc[1, "score"] = "high"
-    with pytest.raises(DataError, match=r"must be a finite number. Received: 'high'$"):
+    with pytest.raises(DataError, match=r"must be a number, or empty .*run. Received: 'high'$"):
         read(table)
     table.loc[1, "score"] = "80.8%"
     with pytest.raises(DataError, match=r"Received: '80.8%'. Write it without the percent sign$"):
@@ -250,7 +255,7 @@ def test_failed_runs(failed):
     dropped = read(table, drop_failed=True)
     assert len(dropped.scores.samples("A")["a"]) == 3
     assert dropped.failed.to_dict("records") == [
-        {"task": "A", "method": "a", "seed": "1", "status": "failed"}
+        {"task": "A", "method": "a", "seed": "1", "status": "failed", "diverged": False}
     ]
     assert dropped.notes == [
         "1 failed run left out (--drop-failed): A / a / 1. Means without them favor methods that "
@@ -264,7 +269,7 @@ def test_failed_runs(failed):
 def test_a_misspelt_score_is_no_failed_run():
     table = long_table().astype({"score": object})
     table.loc[1, "score"] = "O.5"
-    with pytest.raises(DataError, match=r"row 1: the score must be a finite number.*'O.5'"):
+    with pytest.raises(DataError, match=r"row 1: the score must be a number.*'O.5'"):
         read(table, drop_failed=True)
 
 
@@ -356,8 +361,7 @@ def test_wide_table():
     assert "the rows of a task are seeds 1, 2, ..." in numbered.notes[0]
     table = table.astype({"y": object})
     table.loc[1, "y"] = ""
-    with pytest.raises(DataError, match="row 1: the score must be"):
-        read(table)
+    assert read(table).failed[KEY].to_numpy().tolist() == [["A", "y", "2"]]
     assert read(table, drop_failed=True).scores.samples("A") == {"x": [1, 2], "y": [4]}
 
 
@@ -434,7 +438,7 @@ def test_export_of_the_api_of_wandb():
         {"summary": {r"0\.7169.*?,": "nan,"}}, regex=True
     )
     found = read(table, columns=columns, drop_failed=True)
-    assert found.failed.to_numpy().tolist() == [["CoLA", "attention", "1", "failed"]]
+    assert found.failed[KEY].to_numpy().tolist() == [["CoLA", "attention", "1"]]
     with pytest.raises(DataError, match=r"row 0: config must be a dictionary\. Received: 'x'"):
         read(table.assign(config="x"), columns=columns)
     for wrong in ("{[1]: 2}", "(" * 10_000):

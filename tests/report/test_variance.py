@@ -157,17 +157,14 @@ def test_equal_right_predictions_have_no_standard_error(predicted):
     assert "| MRPC | 60 | 0.00 | 0.00 | 0.00 | 0.00 | – |" in report.markdown()
 
 
-def test_methods_with_other_rows_or_nan_are_left_out(predicted):
+def test_methods_with_other_rows_are_left_out(predicted):
     def change(table, run):
         if run["method"] == "baseline" and run["seed"] == 2:
             return table.assign(label=table["label"].to_numpy()[::-1])
-        if run["method"] == "relation":
-            return table.assign(probability_0=np.nan, probability_1=np.nan)
         return table
 
     report = make_report(predicted(change))
-    assert report.tables["variance"]["method"].tolist() == ["attention"]
-    assert "rows-pvalues" not in report.tables
+    assert report.tables["variance"]["method"].tolist() == ["relation", "attention"]
 
 
 def test_no_section_without_labels(predicted):
@@ -185,13 +182,17 @@ def test_rows_of_all_scored_sets_are_read(predicted):
     assert found.sets[0].words(labels)[0] in found.sets[0].classes
 
 
-def test_a_method_with_a_diverged_seed_is_left_out_and_named(predicted):
+def test_a_run_of_an_earlier_version_with_other_outputs_has_failed(predicted):
+    """These versions wrote NaN for outputs that were not finite, also if the losses were."""
+
     def change(table, run):
         if (run["method"], run["seed"]) == ("relation", 2):
             return table.assign(probability_0=np.nan, probability_1=np.nan)
         return table
 
-    report = make_report(predicted(change))
-    assert report.tables["variance"]["method"].tolist() == ["baseline", "attention"]
-    said = "Left out, because outputs of at least one seed are not finite: relation on MRPC."
-    assert said in report.markdown()
+    results = read_results(predicted(change))
+    (name,) = results.diverged
+    assert name == "MRPC/relation/seed-2"
+    assert results.failures == [(name, "diverged: outputs in MRPC.dev.tsv are not finite")]
+    found = make_report(results).tables["variance"].set_index("method")["seeds"]
+    assert found["relation"] == found["attention"] - 1

@@ -56,7 +56,7 @@ def calibration(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
         CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
         mlp 0.350.
     """
-    task, runs = answers.task, answers.finite
+    task, runs = answers.task, answers.by_method
     if not runs:
         return None
     errors = {name: mean_of([_error(run) for run in own]) for name, own in runs.items()}
@@ -92,8 +92,6 @@ def _bins(run: Run) -> pd.DataFrame:
 
 
 def _error(run: Run) -> float:
-    if not np.isfinite(run.probabilities).all():
-        return math.nan
     bins = _bins(run)
     return float(np.average((bins["confidence"] - bins["accuracy"]).abs(), weights=bins["rows"]))
 

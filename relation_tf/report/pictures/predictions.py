@@ -1,7 +1,6 @@
 """ROC curves and confusion matrices.
 
-Runs with probabilities that are not finite are NaN in tables and left out of figures; the
-alternative text gives their number.
+All probabilities are finite: a run with others has failed.
 """
 
 from __future__ import annotations
@@ -103,25 +102,18 @@ class Answers:
         return runs
 
     @cached_property
-    def finite(self) -> dict[str, list[Run]]:
-        """Runs with finite probabilities, by method."""
+    def by_method(self) -> dict[str, list[Run]]:
+        """Runs of each method."""
         found: dict[str, list[Run]] = {}
         for run in self.runs:
-            if np.isfinite(run.probabilities).all():
-                found.setdefault(run.method, []).append(run)
+            found.setdefault(run.method, []).append(run)
         return found
 
     @property
     def remarks(self) -> str:
-        """Remarks for the alternative text: classes without rows and runs left out."""
-        found = []
-        if absent := self.without_rows(*self.runs):
-            found.append(f"no rows of {', '.join(absent)}")
-        if left_out := len(self.runs) - sum(map(len, self.finite.values())):
-            found.append(
-                f"{left_out} of {len(self.runs)} runs left out because outputs are not finite"
-            )
-        return "".join(f"; {remark}" for remark in found)
+        """Remark for the alternative text: classes without rows."""
+        absent = self.without_rows(*self.runs)
+        return f"; no rows of {', '.join(absent)}" if absent else ""
 
     def without_rows(self, *runs: Run) -> list[str]:
         """Return the classes without rows in these runs."""
@@ -168,15 +160,15 @@ def roc_curves(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
     References:
         T. Fawcett (2006), An introduction to ROC analysis, Pattern Recognition Letters 27, 861-874.
     """
-    if not answers.finite:
+    if not answers.by_method:
         return None
     averages = {"macro average": _macro, "micro average": _micro}
     if len(answers.classes) == 2:
         averages = {f"class {answers.classes[1]}": _macro}
     panels = []
-    legend = {name: f"{name}, AUC" for name in answers.finite}
+    legend = {name: f"{name}, AUC" for name in answers.by_method}
     for average, roc in averages.items():
-        found = {name: [roc(run) for run in own] for name, own in answers.finite.items()}
+        found = {name: [roc(run) for run in own] for name, own in answers.by_method.items()}
         curves = {name: np.mean([one.curve for one in own], axis=0) for name, own in found.items()}
         areas = {name: mean_of([one.area for one in own]) for name, own in found.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
@@ -219,8 +211,6 @@ def _micro(run: Run) -> _Roc:
 def _roc(truth: NDArray[np.bool_], scores: FloatArray) -> _Roc:
     from sklearn.metrics import auc, roc_curve
 
-    if not np.isfinite(scores).all():
-        return _UNDEFINED
     false, true, _ = roc_curve(truth, scores)
     return _Roc(np.interp(_RATES, false, true), float(auc(false, true)))
 
@@ -248,7 +238,7 @@ def confusion_table(answers: Answers) -> pd.DataFrame:
     """
     rows = [
         (name, true, predicted, share)
-        for name, runs in answers.finite.items()
+        for name, runs in answers.by_method.items()
         for true, shares in zip(answers.classes, _confusion(runs), strict=True)
         for predicted, share in zip(answers.classes, shares, strict=True)
     ]
@@ -272,7 +262,7 @@ def confusion_matrices(answers: Answers) -> Picture | None:
         CoLA, mlp, recall in percent: no 100, yes 50; most frequent errors: yes as no 50.
     """
     task, classes = answers.task, answers.classes
-    shares = {name: _confusion(own) for name, own in answers.finite.items()}
+    shares = {name: _confusion(own) for name, own in answers.by_method.items()}
     if not shares or len(classes) > MOST_CLASSES:
         return None
     named = [name if len(name) <= 16 else f"{name[:15]}…" for name in classes]

@@ -32,7 +32,7 @@ from relation_tf.report.definitions import caption, definitions
 from relation_tf.report.families import family_prefix, of_family
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import differences
-from relation_tf.report.reliability import collapsed_note
+from relation_tf.report.reliability import collapsed_note, rarely_seen
 from relation_tf.report.runs import scored_on
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import standings
@@ -251,13 +251,10 @@ def verdict_table(context: ReportContext) -> Table | None:
         cells: list[Cell | str] = [Cell("reference", notes=lost, paper_note=dagger), ""]
         if name in judged:
             difference = _difference(judged[name], scores, scores.main_tasks[0])
+            note = "; ".join([difference.paper_note, *daggers])
             cells = [
-                _verdict(judged[name]),
-                replace(
-                    difference,
-                    notes=[*difference.notes, *lost],
-                    paper_note="; ".join([difference.paper_note, *daggers]),
-                ),
+                _verdict(judged[name], rarely_seen(context.collapsed, scores, name, reference)),
+                replace(difference, paper_note=note),
             ]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
@@ -278,7 +275,8 @@ def _unit(scores: Scores, tasks: int) -> str:
     return ", ".join(filter(None, [scores.unit, f"mean of {tasks} tasks" if tasks > 1 else ""]))
 
 
-def _verdict(row: Any) -> Cell:
+def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
+    """Return a verdict with its reason, and a note on collapsed runs, not for papers."""
     reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
         reason = "beyond the margin"
@@ -287,7 +285,7 @@ def _verdict(row: Any) -> Cell:
     return Cell(
         str(row.verdict),
         significant=row.verdict in FAVORABLE,
-        notes=[reason] if reason else [],
+        notes=[*([reason] if reason else []), *collapsed],
         paper_note=reason,
     )
 
@@ -304,7 +302,9 @@ def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
     for task, table in verdicts.tasks.items():
         judged = by_method(table)
         cells = [
-            _with_difference(judged[name], context.scores, task) if name in judged else ""
+            _with_difference(judged[name], context, task, verdicts.reference)
+            if name in judged
+            else ""
             for name in verdicts.methods
         ]
         rows.append(Row([context.scores.with_arrow(task), *cells], task=task))
@@ -318,8 +318,9 @@ def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
     return Table("Table: verdicts by task", columns, rows, "verdicts", kept)
 
 
-def _with_difference(row: Any, scores: Scores, task: str) -> Cell:
-    shown, difference = _verdict(row), _difference(row, scores, task)
+def _with_difference(row: Any, context: ReportContext, task: str, reference: str) -> Cell:
+    collapsed = rarely_seen(context.collapsed, context.scores, str(row.Index), reference, task)
+    shown, difference = _verdict(row, collapsed), _difference(row, context.scores, task)
     notes = [f"{difference.text}, {difference.paper_note}", *shown.notes]
     return replace(shown, notes=notes, paper_note="; ".join(notes))
 
@@ -336,6 +337,13 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
         yield (
             "A method with failed runs is never better or no worse, and no method is worse than a "
             "reference with failed runs."
+        )
+    if not context.collapsed.empty:
+        yield (
+            "If runs of a method or of the reference collapsed, seeds this few do not show how "
+            "often this happens, and other seeds can change the verdict: if 15 % of the runs of "
+            "one of two equal methods collapse, better and no worse are wrong in 18 to 31 % of "
+            "cases with 3 to 10 seeds."
         )
     if tasks > 1:
         yield "The mean gives each task equal weight."

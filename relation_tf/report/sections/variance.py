@@ -45,7 +45,7 @@ class Variance(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return a table of the standard errors of each task, and the tasks that it leaves out."""
         found = self.tables(context)
-        left_out = [*_left_out(context), *_not_finite(context)]
+        left_out = [*_left_out(context)]
         if "variance" not in found:
             return left_out
         columns = [Column("Task", "head"), Column("Evaluation rows", "number")]
@@ -134,23 +134,8 @@ def _left_out(context: ReportContext) -> Iterator[Paragraph]:
         )
 
 
-def _not_finite(context: ReportContext) -> Iterator[Paragraph]:
-    """Yield a note on the methods that are left out because of outputs that are not finite."""
-    found = [
-        f"{method} on {own.name}"
-        for own in context.predicted_rows.sets
-        for method, runs in own.runs.items()
-        if not _is_finite(runs)
-    ]
-    if found:
-        yield Paragraph(
-            f"Left out, because outputs of at least one seed are not finite: {in_words(found)}.",
-            "warning",
-        )
-
-
 def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
-    """Yield the standard errors of each method with finite outputs."""
+    """Yield the standard errors of each method."""
     metrics = [
         name
         for name in counted(own.task.metrics_of(own.name))
@@ -180,7 +165,7 @@ def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
 
 
 def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return labels (rows,) and predictions (seeds, rows) of methods with finite outputs.
+    """Return labels (rows,) and predictions (seeds, rows) of each method.
 
     A method whose runs have different evaluation rows is left out.
     """
@@ -188,12 +173,7 @@ def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]
     for method, runs in own.runs.items():
         labels = next(iter(runs.values()))[0]
         same = all(np.array_equal(given, labels) for given, _ in runs.values())
-        if same and len(labels) > 1 and _is_finite(runs):
+        if same and len(labels) > 1:
             predictions = np.array([own.predictions(outputs) for _, outputs in runs.values()])
             found[method] = own.words(labels), predictions
     return found
-
-
-def _is_finite(runs: Mapping[int, tuple[NDArray[Any], NDArray[np.float64]]]) -> bool:
-    """Return True if the outputs of all seeds are finite."""
-    return all(np.isfinite(outputs).all() for _, outputs in runs.values())

@@ -167,30 +167,7 @@ def test_no_curve_for_a_single_class():
     )
 
 
-def test_diverged_run_is_counted_and_left_out():
-    whole = made(["a", "b"], 3)
-    astray = np.full((200, 3), math.nan)
-    predictions = {**whole, "b": {1: whole["b"][1], 2: (whole["b"][2][0], astray)}}
-    only = {**whole, "b": {1: whole["b"][1]}}
-    for one, other in zip(
-        pictures(predictions, classes_of(3)), pictures(only, classes_of(3)), strict=True
-    ):
-        assert one.inline != other.inline
-        for panel, same in zip(one.panels, other.panels, strict=True):
-            remark = "; 1 of 4 runs left out because outputs are not finite."
-            assert panel.alt == same.alt.removesuffix(".") + remark
-    assert auc_table(answered(predictions, classes_of(3))).isna()["macro"].tolist() == [
-        False
-    ] * 3 + [True]
-    assert calibration_table(answered(predictions, classes_of(3))).isna()["ece"].sum() == 1
-    assert confusion_table(answered(predictions, classes_of(3))).equals(
-        confusion_table(answered(only, classes_of(3)))
-    )
-
-
-def test_no_figures_if_all_runs_diverged():
-    predictions = {"a": {1: ([0, 1], [[math.nan, 1.0], [0.5, 0.5]])}}
-    assert pictures(predictions, classes_of(2)) == (None, None, None)
+def test_no_figures_without_runs():
     assert pictures({}, classes_of(2)) == (None, None, None)
     assert confusion_table(answered({}, classes_of(2))).empty
 
