@@ -100,7 +100,9 @@ _RULES = (
         lambda f, m: f.written,
         {
             **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults("vocabulary_size", "max_length", "pretrained", "positions", "segments"),
+            **_defaults(
+                "vocabulary", "vocabulary_size", "max_length", "pretrained", "positions", "segments"
+            ),
             **_defaults("short_convolution", "network", "embedding_dim", "embedding_initializer"),
             **_defaults("initializer", "hidden_units", "hidden_activation", "compute"),
             "group": ([],),
@@ -111,7 +113,7 @@ _RULES = (
         lambda f, m: f.token_labels,
         {
             **_defaults("embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults("vocabulary_size", "pretrained", "segments", "compute"),
+            **_defaults("vocabulary", "vocabulary_size", "pretrained", "segments", "compute"),
             "group": ([],),
         },
         "for {}, a token classification task",
@@ -152,7 +154,7 @@ _RULES = (
         {
             "tokens": ("wordpiece",),
             "feature_projection": (False,),
-            **_defaults("embeddings", "start_token", "vocabulary_size"),
+            **_defaults("embeddings", "start_token", "vocabulary", "vocabulary_size"),
             **_defaults("positions", "segments", "short_convolution"),
         },
         "with 'pretrained', which has its own vocabulary and embedding",
@@ -174,12 +176,14 @@ _RULES = (
     ),
     Rule(
         lambda f, m: f.setting(m, "tokens") == "text",
-        _defaults("embeddings", "start_token", "vocabulary_size", "max_length", "xla"),
+        _defaults(
+            "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
+        ),
         "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
     ),
     Rule(
         lambda f, m: f.setting(m, "tokens") == "byte",
-        _defaults("embeddings", "vocabulary_size"),
+        _defaults("embeddings", "vocabulary", "vocabulary_size"),
         "with tokens = 'byte', where the 256 bytes are the vocabulary",
     ),
     Rule(

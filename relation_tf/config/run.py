@@ -25,7 +25,8 @@ from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.task import MeasuredTask
 
-_READING = ("source", "tokens", "start_token", "validation_split", "vocabulary_size", "max_length")
+_READING = ("source", "tokens", "start_token", "validation_split", "vocabulary", "vocabulary_size",
+            "max_length")  # fmt: skip
 
 RunKey = tuple[str, str, int]
 """Task, method and seed of a run."""

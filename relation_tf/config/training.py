@@ -122,6 +122,7 @@ _KEY_OF_OPTION = {
 }
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
+VocabularyRows = Literal["train", "all"]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Embeddings = Literal["random", "glove"]
 
@@ -138,8 +139,10 @@ class TrainingSettings(BaseModel):
             `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
             encoders.
         start_token: If True, each text begins with a special token.
-        vocabulary_size: Size of the vocabulary, by default every word of the training text, or
-            8,000 pieces.
+        vocabulary: Rows whose words are the vocabulary: `"train"`, or `"all"` for those of all
+            splits, without their labels: words of dev and test rows then have vectors, too.
+        vocabulary_size: Size of the vocabulary, by default every word of these rows, or 8,000
+            pieces.
         max_length: Maximum number of tokens of a text, including the start token; by default all.
         validation_split: Share of the training rows for validation, in (0, 1); by default the
             validation rows of the task, or 0.1 if it has none.
@@ -214,6 +217,7 @@ class TrainingSettings(BaseModel):
     source: Annotated[str, name_in(SOURCES)] = "auto"
     tokens: Tokens = "word"
     start_token: bool = False
+    vocabulary: VocabularyRows = "train"
     vocabulary_size: VocabularySize | None = None
     max_length: Positive | None = None
     validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None

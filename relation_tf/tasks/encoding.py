@@ -27,6 +27,7 @@ from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import START, Chained, Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
+VocabularyRows = Literal["train", "all"]
 
 _Value = TypeVar("_Value")
 
@@ -152,7 +153,7 @@ def load_task(
     split_seed: int | None = None,
     vocabulary_size: int | None = None,
     max_length: int | None = None,
-    vocabulary: str | Path | None = None,
+    vocabulary: VocabularyRows | Path = "train",
     skip_bad_lines: bool = False,
 ) -> EncodedTask:
     """Read and encode a task, or load it from the cache.
@@ -173,8 +174,8 @@ def load_task(
             or 8,000 for WordPiece.
         max_length: Largest number of tokens of a text, including a start token; longer texts are
             truncated. Default: no limit.
-        vocabulary: File written with `Vocabulary.to_json`; by default the vocabulary is built from
-            the training text.
+        vocabulary: Rows whose words are the vocabulary: `"train"`, or `"all"` for those of all
+            splits (their texts, not their labels); or a file written with `Vocabulary.to_json`.
         skip_bad_lines: If True, skip and count malformed lines of training files.
 
     Raises:
@@ -189,7 +190,13 @@ def load_task(
         (2, 'dev')
     """
     _check(tokens, start_token, validation_split, vocabulary_size, max_length)
-    given = None if vocabulary is None else _given(vocabulary, tokens, start_token, vocabulary_size)
+    given = None
+    if isinstance(vocabulary, Path):
+        given = _given(vocabulary, tokens, start_token, vocabulary_size)
+    elif vocabulary not in get_args(VocabularyRows):
+        raise DataError(
+            f"vocabulary must be 'train', 'all' or the path of a file. Received: {vocabulary!r}"
+        )
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
@@ -202,7 +209,7 @@ def load_task(
             vocabulary_size=vocabulary_size,
             # With learned positions, suites set the number of positions with it.
             max_length=None if task.token_labels else max_length,
-            vocabulary=vocabulary,
+            vocabulary=None if vocabulary == "train" else vocabulary,
         )
         return _generated(found, found.digest())
     digests = found.digests(skip_bad_lines)
@@ -221,6 +228,7 @@ def load_task(
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines and _without_folders(found.undigested(), found),
         **({} if given is None else {"vocabulary": given.to_json()}),
+        **({"vocabulary_rows": vocabulary} if vocabulary == "all" else {}),
         **({} if split_seed is None else {"split_seed": split_seed}),
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
@@ -232,8 +240,9 @@ def load_task(
         text = replace(text, notes=notes, skipped=_without_folders(text.skipped, found))
         own = given
         if own is None and tokens != "text":
-            train = [splits[task.split_of(each, "train")] for each in task.each()]
-            texts = Chained(iter, [column for split in train for column in split.texts])
+            train = {task.split_of(each, "train") for each in task.each()}
+            rows = [split for name, split in splits.items() if vocabulary == "all" or name in train]
+            texts = Chained(iter, [column for split in rows for column in split.texts])
             own = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
                                    spaced=text.is_spaced(tokens))  # fmt: skip
         _write(folder, own, splits, text, max_length)

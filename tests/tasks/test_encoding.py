@@ -224,12 +224,35 @@ def test_validation_split_does_not_depend_on_tokens(small_glue):
         ({"max_length": 1, "start_token": True}, "max_length must be 2 or more with start_token"),
         ({"name": "dates", "max_length": 5}, "max_length has no effect on dates, which is gen"),
         ({"name": "dates", "split_seed": 5}, "split_seed has no effect on dates, which is gen"),
+        ({"name": "dates", "vocabulary": "all"}, "vocabulary has no effect on dates, which is gen"),
         ({"name": "parity", "tokens": "byte"}, "tokens has no effect on parity, which is gen"),
     ],
 )
 def test_errors_of_settings(arguments, message):
     with pytest.raises(DataError, match=message):
         load_task(**{"name": "CoLA", **arguments})
+
+
+def test_the_vocabulary_can_have_the_words_of_all_splits(small_glue, tmp_path):
+    """Rows and their order stay the same; words of dev and test rows get ids."""
+    folder = shutil.copytree(small_glue / "CoLA", tmp_path / "CoLA")
+    for split in ("dev", "test"):
+        with (folder / f"{split}.tsv").open("a", encoding="utf-8") as file:
+            number = len((folder / "test.tsv").read_text("utf-8").splitlines()) - 1
+            start = "x\t1\t\t" if split == "dev" else f"{number}\t"
+            file.write(f"{start}zebra of {split}\n")
+    train, everything = (
+        load_task("CoLA", data=tmp_path, vocabulary=rows) for rows in ("train", "all")
+    )
+    new = everything.vocabulary.words.keys() - train.vocabulary.words.keys()
+    assert {"zebra", "dev", "test"} <= new
+    unknown = train.vocabulary.words["[UNK]"]
+    for split in ("dev", "test"):
+        assert (train.splits[split].inputs[0].ids == unknown).any()
+        assert not (everything.splits[split].inputs[0].ids == unknown).any()
+    assert train.splits["dev"].labels.tolist() == everything.splits["dev"].labels.tolist()
+    with pytest.raises(DataError, match="vocabulary must be 'train', 'all' or the path"):
+        load_task("CoLA", data=small_glue, vocabulary="test")
 
 
 def test_given_vocabulary_is_used(small_glue, tmp_path):
