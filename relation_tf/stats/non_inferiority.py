@@ -16,7 +16,7 @@ from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, capital, count
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
-from relation_tf.stats.spread import MOST_UNEQUAL, error_of_sum, is_constant
+from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
 from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
 
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
@@ -276,15 +276,15 @@ def _check_finite(tasks: TaskScores) -> None:
                 )
 
 
-def _has_narrow_reference(groups: Mapping[Hashable, FloatArray], reference: Hashable) -> bool:
+def _has_unequal_spread(groups: Mapping[Hashable, FloatArray], reference: Hashable) -> bool:
     """Return True for a design in which wrong verdicts on one task are too frequent.
 
-    See `benchmarks/simultaneous.py`.
+    With several methods, that is a reference with a small SD; see `benchmarks/simultaneous.py`.
     """
-    narrow = groups[reference]
-    if is_constant(narrow) or min(scores.size for scores in groups.values()) >= _ENOUGH:
-        return False
-    return max(scores.std(ddof=1) for scores in groups.values()) > MOST_UNEQUAL * narrow.std(ddof=1)
+    varying = {name: scores for name, scores in groups.items() if not is_constant(scores)}
+    spread = unequal_spread(varying)
+    few = any(scores.size < _ENOUGH for scores in varying.values())
+    return few and spread is not None and (len(varying) == 2 or spread.narrow == reference)
 
 
 def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -> Iterator[str]:
@@ -293,11 +293,11 @@ def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -
     }
     if remark := unlike_units(largest, higher):
         yield f"{capital(remark)}, so the mean difference mixes them: use `tasks`"
-    narrow = [task for task, groups in tasks.items() if _has_narrow_reference(groups, reference)]
-    if narrow:
-        where = "" if narrow == [None] else f" on {join_names([*map(str, narrow)])}"
+    unequal = [task for task, groups in tasks.items() if _has_unequal_spread(groups, reference)]
+    if unequal:
+        where = "" if unequal == [None] else f" on {join_names([*map(str, unequal)])}"
         yield (
-            f"The SD of the reference is less than a third of that of another method{where}: with "
+            f"The SDs of the reference and another method differ by more than 3:1{where}: with "
             f"fewer than {_ENOUGH} scores, up to 8 % of verdicts on a single task are wrong "
             "instead of 5 %"
         )

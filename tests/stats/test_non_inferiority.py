@@ -227,9 +227,12 @@ def test_wrong_verdicts_in_both_directions_have_the_level_together():
 
 
 @pytest.mark.parametrize(
-    ("seeds", "spread", "noted"), [(3, 0.2, True), (5, 0.2, True), (10, 0.2, False), (3, 1, False)]
-)
-def test_few_scores_and_a_narrow_reference_are_noted(seeds, spread, noted):
+    ("seeds", "spread", "others", "noted"),
+    [(3, 0.2, 1, True), (3, 5, 1, True), (5, 0.2, 3, True), (5, 5, 3, False), (10, 0.2, 3, False),
+     (3, 1, 1, False)],
+)  # fmt: skip
+def test_few_scores_of_unequal_spread_are_noted(seeds, spread, others, noted):
     steps = np.linspace(-1, 1, seeds)
-    notes = non_inferiority({"r": 5 + spread * steps, "a": 5 + steps}, "r", 1.0).notes
-    assert any("SD of the reference" in note for note in notes) == noted
+    samples = {"r": 5 + spread * steps, **{str(number): 5 + steps for number in range(others)}}
+    notes = non_inferiority(samples, "r", 1.0).notes
+    assert any("SDs of the reference" in note for note in notes) == noted
