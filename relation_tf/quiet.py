@@ -84,8 +84,8 @@ def errors_only(package: str) -> Iterator[None]:
     """Drop the messages of a package's logger that are not errors.
 
     Example:
-        >>> with errors_only("gensim"):
-        ...     logging.getLogger("gensim").warning("use more threads")
+        >>> with errors_only("tensorflow"):
+        ...     logging.getLogger("tensorflow").warning("retracing")
     """
     logger = logging.getLogger(package)
     before = logger.level

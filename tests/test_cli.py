@@ -346,7 +346,7 @@ def test_without_a_command(call):
 
 COMMANDS = (
     "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
-    "submit", "run", "diagnose", "plan", "pretrain", "generate", "vectors",
+    "submit", "run", "diagnose", "plan", "pretrain", "generate",
 )  # fmt: skip
 
 
@@ -576,10 +576,9 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["pretrain", "b.txt", "--mechanisms", ","], "--mechanisms must have one or more"),
         (["generate", "b", "--prompt", "a", "--top-p", "2"], "--top-p must be 1 or less."),
         (["generate", "b", "--prompt", "a", "--greedy", "--top-k", "2"], "--top-k must not be"),
+        (["generate", "b", "--prompt", "a", "--tokens", "2147483648"],
+         "--tokens must be below 2,147,483,648."),
         (["generate", "b", "--prompt", "a"], "b: must be a folder written by"),
-        (["vectors"], "--tasks must name one or more tasks if no files are given."),
-        (["vectors", "a.txt", "--model", "skipgram"], "Did you mean 'skip-gram'?"),
-        (["vectors", "a.txt", "--out", "none/v.txt"], "none/v.txt: cannot be written: "),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
@@ -856,19 +855,6 @@ def test_wrong_arguments_of_lm_eval(work, call):
     code, _, err = call(*command, "method=relation")
     assert code == 2
     assert err.splitlines()[-1] == "relation-tf: pretrained: must be a folder. Received: none."
-
-
-def test_vectors(work, call):
-    pytest.importorskip("gensim")
-    command = ("vectors", "--tasks", "CoLA,RTE", "--data", "glue_data", "--out", "v.txt")
-    code, out, err = call(*command, "--width", "8", "--min-count", "1", "--epochs", "1")
-    assert (code, err) == (0, "")
-    assert out.splitlines()[-2:] == [
-        "trained on 100 % of 1,011 tokens",
-        "v.txt: 64 words, width 8, trained on 1,011 tokens. Use it with --glove v.txt and "
-        "embedding_dim = 8",
-    ]
-    assert {len(line.split(" ")) for line in (work / "v.txt").read_text().splitlines()} == {9}
 
 
 def test_options_are_those_of_the_settings_classes():

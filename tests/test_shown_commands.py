@@ -135,7 +135,6 @@ def data(tmp_path_factory):
         (folder / "DIR" / "tones" / f"{split}.csv").write_text(f"text,tone\n{tones}")
     vectors = "".join(f"{word} {' '.join(['0.5'] * 100)}\n" for word in ("the", "good", "so"))
     (folder / "glove.6B.100d.txt").write_text(vectors, encoding="utf-8")
-    (folder / "wikipedia.txt").write_text("so loud it is\n" * 9, encoding="utf-8")
     return folder
 
 

@@ -122,7 +122,6 @@ def complete_setting(incomplete: str) -> list[str]:
 complete_run_folder = complete_folder_with("suite.toml")
 complete_encoder_folder = complete_folder_with("pretraining.json")
 complete_task = complete_one_of(TASKS)
-complete_task_list = complete_some_of(TASKS)
 complete_mechanism = complete_one_of(MECHANISMS)
 complete_mechanism_list = complete_some_of(MECHANISMS)
 

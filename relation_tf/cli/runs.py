@@ -1,4 +1,4 @@
-"""Commands that plan and run suites, pre-train encoders and word vectors, and generate text."""
+"""Commands that plan and run suites, pre-train encoders, and generate text."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ from relation_tf.cli.completion import (
     complete_encoder,
     complete_encoder_folder,
     complete_mechanism_list,
-    complete_task_list,
 )
 from relation_tf.cli.reports import print_failures, write_report, write_zips
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.tasks.vector_settings import VectorSettings
 from relation_tf.training.generation_settings import GenerationSettings
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
@@ -287,44 +285,6 @@ def generate(
         on_text=show,
     )
     typer.echo()
-
-
-@command(
-    "relation-tf vectors text.txt --out vectors.txt",
-    "relation-tf vectors --tasks CoLA,RTE --data glue_data --model fasttext --min-count 2",
-)
-@with_options(RunOptions, "data", "tfds_folder", "skip_bad_lines", "plugins")
-@with_options(VectorSettings)
-def vectors(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="UTF-8 text files to train on, plain or .gz."),
-    ] = None,
-    tasks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="Tasks whose training rows are used as text.",
-            autocompletion=complete_task_list,
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="File of the vectors.")] = Path(
-        "vectors.txt"
-    ),
-    **options: Any,
-) -> None:
-    """Train word vectors on text, for suites with embeddings = 'glove'."""
-    with interrupts_delayed():
-        from relation_tf.config.plugins import load_plugins
-        from relation_tf.tasks import train_vectors
-
-    import_from_here()
-    load_plugins(options.pop("plugins") or ())
-    reading = {name: options.pop(name) for name in ("data", "tfds_folder", "skip_bad_lines")}
-    made = train_vectors(
-        out, files or (), split_names(tasks) or (), VectorSettings(**options), **reading
-    )
-    echo(f"{made}. Use it with --glove {made.path} and embedding_dim = {made.width}")
 
 
 def _track_report(results: Results, trackers: Sequence[str] | None) -> None:

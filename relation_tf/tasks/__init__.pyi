@@ -13,9 +13,7 @@ from .scoring import score
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
 from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
-from .vector_settings import VectorSettings
 from .vocabulary import Vocabulary
-from .word_vectors import TrainedVectors, train_vectors
 
 __all__ = [
     "GENERATED",
@@ -39,8 +37,6 @@ __all__ = [
     "TaskText",
     "TextSplit",
     "Texts",
-    "TrainedVectors",
-    "VectorSettings",
     "Vocabulary",
     "dates",
     "examples",
@@ -55,5 +51,4 @@ __all__ = [
     "reversal",
     "score",
     "search",
-    "train_vectors",
 ]

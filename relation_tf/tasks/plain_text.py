@@ -82,7 +82,8 @@ def read_plain_text(
         >>> text.train.shape, text.held_out.shape
         ((8, 20), (2, 20))
     """
-    check_list("files", files)
+    if isinstance(files, str | Path):  # a letter would be read as a file
+        raise DataError(f"files: must be a list. Received: {str(files)!r}")
     for name, value, least in (("length", length, 1), ("vocabulary_size", vocabulary_size, 3)):
         if value < least:
             raise DataError(f"{name}: must be {least} or more. Received: {value}")
@@ -135,16 +136,6 @@ def read_plain_text(
                 f"{name}: expected text for at least one block of {length} tokens, found less"
             )
     return PlainText(vocabulary, train, other, key)
-
-
-def check_list(name: str, values: Sequence[str | Path]) -> None:
-    """Check that an argument is not a single name, whose letters would be read as names.
-
-    Raises:
-        DataError: If it is one.
-    """
-    if isinstance(values, str | Path):
-        raise DataError(f"{name}: must be a list. Received: {str(values)!r}")
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -88,7 +88,6 @@ def tab(work, monkeypatch, capsys):
         ("relation-tf run demo --methods relation-", ["relation-64"]),
         ("relation-tf run suite.toml --methods r", ["relation", "relation-64"]),
         ("relation-tf tasks SST-2-", ["SST-2-sentences"]),
-        ("relation-tf vectors --tasks RTE,CoL", ["RTE,CoLA"]),
         ("relation-tf check-layer multi", ["multi-head-attention"]),
         ("relation-tf pretrain a.txt --mechanisms fofe,aft-l", ["fofe,aft-local"]),
         ("relation-tf run demo --set ep", ["epochs="]),
