@@ -18,7 +18,6 @@ from pydantic import Field
 
 from relation_tf import registry
 from relation_tf.errors import SuiteError, no_such_module, without_breaks
-from relation_tf.loaded_modules import check_unedited
 from relation_tf.quiet import loading_quietly
 
 ENTRY_POINTS = "relation_tf.plugins"
@@ -51,7 +50,6 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     for module in modules:
         if module not in sys.modules:
             _import(module)
-            check_unedited(module)
         _check_source(module, places)
 
 
@@ -114,9 +112,6 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 
     Returns:
         None if there are no modules.
-
-    Raises:
-        SuiteError: If a module was edited after its import.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):
@@ -137,7 +132,6 @@ def _sources(module: str) -> dict[str, bytes]:
         for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:
             key = file.relative_to(folder).as_posix()
             if file.is_file() and key not in sources:
-                check_unedited(key.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
                 sources[key] = file.read_bytes()
                 if not installed:
                     left |= _imports(sources[key])

@@ -22,7 +22,6 @@ from relation_tf.errors import (
     no_such_module,
     quote,
 )
-from relation_tf.loaded_modules import check_unedited
 from relation_tf.registry import MECHANISMS, Mechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
@@ -377,11 +376,10 @@ def load(path: str, kind: str = "mechanism") -> Any:
 
     Raises:
         ValueError: If the module or the name does not exist.
-        SuiteError: If the module was edited after its import.
     """
     module_name, _, attribute = path.rpartition(":")  # a path may begin with C:
     try:
-        found = operator.attrgetter(attribute)(importlib.import_module(module_name))
+        return operator.attrgetter(attribute)(importlib.import_module(module_name))
     except (ImportError, AttributeError) as error:
         reason = _line(str(error), 200)
         if module_name in sys.modules:
@@ -391,9 +389,6 @@ def load(path: str, kind: str = "mechanism") -> Any:
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
-    for name in {module_name, getattr(found, "__module__", module_name)}:  # two, if re-exported
-        check_unedited(name)
-    return found
 
 
 def _layers_of(module_name: str) -> str:
