@@ -20,8 +20,8 @@ TASKS = (
     "task", "status", "source", "layout", "rows", "target", "classes", "metrics", "mean_tokens",
     "longest", "digest", "notes", "error",
 )  # fmt: skip
-STATUS = ("suite", "folder", "requested", "done", "failed", "groups", "failures", "sequential")
-OF_GROUPS = ("task", "method", "requested", "done", "failed")
+STATUS = ("suite", "folder", "requested", "done", "failed", "diverged", "groups", "failures", "sequential")
+OF_GROUPS = ("task", "method", "requested", "done", "failed", "diverged")
 PLAN = (
     "suite", "requested", "done", "pending", "hours", "bytes", "jobs", "seeds", "start_seconds",
     "processor_share", "groups", "evidence", "notes",
@@ -127,7 +127,7 @@ def test_status(call, tmp_path):
     assert [status[kind] for kind in ("requested", "done", "failed")] == [8, 0, 1]
     assert all(tuple(group) == OF_GROUPS for group in status["groups"])
     (group,) = (group for group in status["groups"] if group["failed"])
-    assert [*group.values()] == ["RTE", "relation-64", 2, 0, 1]
+    assert [*group.values()] == ["RTE", "relation-64", 2, 0, 1, 0]
     assert status["failures"] == [{"run": "RTE/relation-64/seed-1", "error": "no memory"}]
 
 
