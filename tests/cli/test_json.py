@@ -20,7 +20,10 @@ TASKS = (
     "task", "status", "source", "layout", "rows", "target", "classes", "metrics", "mean_tokens",
     "longest", "digest", "notes", "error",
 )  # fmt: skip
-STATUS = ("suite", "folder", "requested", "done", "failed", "diverged", "groups", "failures", "sequential")
+STATUS = (
+    "suite", "folder", "requested", "done", "failed", "diverged", "groups", "failures",
+    "sequential",
+)  # fmt: skip
 OF_GROUPS = ("task", "method", "requested", "done", "failed", "diverged")
 PLAN = (
     "suite", "requested", "done", "pending", "hours", "bytes", "jobs", "seeds", "start_seconds",

@@ -707,7 +707,7 @@ def test_other_files_are_not_overwritten(tmp_path, name, earlier):
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_interrupted_report_is_replaced(tmp_path, monkeypatch):
+def test_interrupted_report_leaves_no_files(tmp_path, monkeypatch):
     report = compare(_tasks(3))
 
     def interrupted(path, content):
@@ -719,7 +719,7 @@ def test_interrupted_report_is_replaced(tmp_path, monkeypatch):
         patch.setattr("relation_tf.report.report.write_bytes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             report.write(tmp_path)
-    assert (tmp_path / "scores.csv").is_file()
+    assert not [*tmp_path.iterdir()]
     assert compare(_tasks(3)).write(tmp_path).is_file()
 
 
