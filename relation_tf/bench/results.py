@@ -302,7 +302,8 @@ def read_results(folder: str | Path) -> Results:
     """Read a suite's folder.
 
     A run with a broken file counts as failed, so that the other runs can be reported. So does a run
-    of an earlier version that continued after a loss that was not finite.
+    of an earlier version that continued after a loss that was not finite. A run that diverged with
+    other settings than those of the suite counts as not done.
 
     Raises:
         SuiteError: If it is not the folder of a suite, or its suite.toml is broken.
@@ -321,7 +322,12 @@ def read_results(folder: str | Path) -> Results:
             diverged.append(_name(path))
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
-    failed = [path for path in run_folder.with_file(ERROR) if not (path / RESULT).exists()]
+    requested = {run_folder.run(run): run for run in suite.runs()}
+    failed = [
+        path
+        for path in run_folder.with_file(ERROR)
+        if not (path / RESULT).exists() and not run_folder.has_other_settings(requested[path])
+    ]
     failures += [(_name(path), _reason(path)) for path in failed]
     diverged += [_name(path) for path in failed if has_diverged(path)]
     looks = read_looks(run_folder.path)

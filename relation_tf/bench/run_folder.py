@@ -217,6 +217,13 @@ class RunFolder:
             return True
         return False
 
+    def has_other_settings(self, run: AnyRun) -> bool:
+        """Return True if a run diverged with another configuration."""
+        folder = self.run(run)
+        if not has_diverged(folder) or not _is_there(folder / "config.json"):
+            return False
+        return not self.is_done(run)
+
     def check_unchanged(
         self, folder: Path, requested: Mapping[str, Any], found: Mapping[str, Any]
     ) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _OF_DIAGNOSES = (
     "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
 )  # fmt: skip
-_QUICK = "By default only 10 tasks, two seeds and attention as the only other method."
+_QUICK = "Train less: 10 of 20 tasks, two of five seeds, and only attention next to the layer."
 
 
 @command(

@@ -28,7 +28,7 @@ def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         own = own_margins(scores, verdicts)
         yield (
             f"No worse: the whole interval is above −{margin} (the margin{own}). If it is also "
-            "below 0, the method is lower, but within the margin."
+            "below 0, the method is behind the reference, but within the margin."
         )
         yield (
             f"Worse: the whole interval is below 0, and it reaches −{margin} or lower. Worse "

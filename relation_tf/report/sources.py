@@ -150,8 +150,9 @@ def read_source(
         return _source_of_runs(label, read_results(path))
     read = _read_file(file, options)
     facts, scores, runs = _ScoreFacts(), read.scores, _with_costs(read.failed)
-    if file != path:
-        facts, own = _facts(path), read_runs(path)
+    # The report next to its scores knows their metrics and directions.
+    if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
+        facts, own = _facts(file.parent), read_runs(file.parent)
         scores, runs = _as_reported(scores, facts, own), pd.concat([runs, own])
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])

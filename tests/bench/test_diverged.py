@@ -89,6 +89,9 @@ def test_a_diverged_run_is_trained_again_only_with_other_settings(
     assert first in {path.stat().st_mtime_ns for path in tmp_path.rglob("error.json")}
     assert len(again.diverged) == 2
     other = asked.model_copy(update={"learning_rate": 0.01})
+    one = run_suite(other, tmp_path, data=small_glue, quiet=True, seeds=[asked.seeds[0]])
+    # The report of the new settings does not count the run that diverged with the old ones.
+    assert (len(one.runs), one.failures, one.diverged) == (1, [], [])
     assert len(run_suite(other, tmp_path, data=small_glue, quiet=True).runs) == 2
     assert errors(tmp_path) == {}
 

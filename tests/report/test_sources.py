@@ -707,6 +707,13 @@ def test_other_files_are_not_overwritten(tmp_path, name, earlier):
     assert (tmp_path / name).read_text() == "mine"
 
 
+def test_scores_of_a_report_keep_their_direction(tmp_path):
+    table = _tasks(1).rename(columns={"score": "bits_per_byte"})
+    compare(table, columns={"score": "bits_per_byte"}).write(tmp_path / "first")
+    again = compare(tmp_path / "first" / "scores.csv").context.scores
+    assert again.lower_is_better == {"t0"}
+
+
 def test_interrupted_report_leaves_no_files(tmp_path, monkeypatch):
     report = compare(_tasks(3))
 
