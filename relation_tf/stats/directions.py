@@ -68,7 +68,7 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
         >>> state_directions({task: suggest_direction(task) for task in tasks})
         'Lower is better: WikiText perplexity (from its name). Higher is better: MR, RTE (assumed)'
         >>> state_directions({task: suggest_direction(task) for task in tasks[1:]})
-        'Higher is better on all 2 tasks (assumed)'
+        'Higher is better on both tasks (assumed)'
     """
     said = []
     for higher, word, most in ((False, "Lower", _MOST_LOWER), (True, "Higher", _MOST_HIGHER)):
@@ -80,7 +80,8 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
         if [len(tasks) for tasks, _ in groups] == [len(directions)]:
             ((tasks, label),) = groups
             alone = "" if None in directions else f" on {tasks[0]}"
-            where = f" on all {len(tasks)} tasks" if len(tasks) > 1 else alone
+            every = "both" if len(tasks) == 2 else f"all {len(tasks)}"
+            where = f" on {every} tasks" if len(tasks) > 1 else alone
             said.append(f"{word} is better{where}{label}")
         elif groups:
             named = [f"{_some(tasks, most)}{label}" for tasks, label in groups]

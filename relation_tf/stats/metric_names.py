@@ -11,12 +11,12 @@ from relation_tf.registry import METRICS
 _TABLE = tomllib.loads(
     (resources.files("relation_tf.stats") / "metric_names.toml").read_text("utf-8")
 )
-_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN = (
+_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN, _EITHER = (
     re.compile(f"(?:{'|'.join(words.split())})s?")
     for words in _TABLE.values()
     if isinstance(words, str)
 )
-_KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS)
+_KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _EITHER)
 _SAID = re.compile(
     r"(↓|(?:lower|smaller)[\W_](?:is[\W_])?better)|↑|(?:higher|larger)[\W_](?:is[\W_])?better", re.I
 )
@@ -30,7 +30,8 @@ def read_name(name: str) -> tuple[bool | None, str]:
         name: Name of a metric, or of a task with the name of a metric.
 
     Returns:
-        None and an empty word if the name has no known metric.
+        None if the name has no known metric, with its word if lower is better in some uses, as in
+        `size`, or else an empty word.
 
     Example:
         >>> [read_name(name)[0] for name in ("WikiText perplexity", "1 - WER", "error F1", "MR")]
@@ -44,7 +45,8 @@ def read_name(name: str) -> tuple[bool | None, str]:
     readings = [_read(part.split()) for part in _OF.split(text)]
     units = [word for word in re.findall(r"(?<!\d )\b[^\W\d]+", text) if _UNITS.fullmatch(word)]
     found = [own for own in readings if own[1]] + [(False, word) for word in units]
-    return found[0] if found else (None, "")
+    either = [word for word in text.split() if _EITHER.fullmatch(word)]
+    return found[0] if found else (None, "".join(either[:1]))
 
 
 def _split(name: str) -> str:

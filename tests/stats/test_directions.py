@@ -26,7 +26,7 @@ from relation_tf.stats.directions import (
 PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
 SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
-NOTE = "Lower is better on all 2 tasks (from their names)"
+NOTE = "Lower is better on both tasks (from their names)"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_column_of_metrics_precedes_the_name(task, metrics, expected):
 def test_statements_name_each_task_or_all():
     higher = dict.fromkeys(["CoLA", "RTE"], Direction(True, "registered"))
     assert state_directions({}) == ""
-    assert state_directions(higher) == "Higher is better on all 2 tasks"
+    assert state_directions(higher) == "Higher is better on both tasks"
     assert state_directions({"RTE": Direction(True, "assumed")}) == (
         "Higher is better on RTE (assumed)"
     )

@@ -42,6 +42,18 @@ optimality gap|excess loss|0-1 loss|ranking loss|minFDE_6|loss of plasticity|UCI
 CO2eq|MMACs|misclassified|ΔPPL|NELBO|price per token|convergence steps|fail rate
 false detection rate
 1 minus accuracy|minus log likelihood
+RAM|peak RAM|disk usage|file size|model size|checkpoint size (MB)|price|API price|USD|price (USD)
+J/token|mJ/inference|J per token|us per call|us/call|ns/op|ns per op|speed (us)|cost per token
+energy per token|Wh per query|bytes per token|bytes/param|WQL|SER|UER|LSD|ERGAS|DTW|n_wrong|num wrong
+wrong answers|wrong answer rate|epochs|iterations|steps|Number of epochs|training steps
+translation edit rate|leakage|data leakage rate|memorization rate|infeasibility rate|infeasible
+overfitting|tour length|description length|Cllr|RMSD > 2A (%)|error (length < 512)|error (p<0.05)
+WER within 10 minutes|error under 0.1 noise|WER under noise|loss for length < 512|nats|nats/dim
+epochs to loss < 0.1|time to <5% error|No. of errors|no. errors|no augmentation error|anti-spoofing EER
+time to answer|time to first token|time to answer (s)|survival time MAE|time to failure MAE
+negLL|val_negLL|MS MARCO loss|MAE (ImageNet regression)|loss fixed lr|error closed set|model/params
+memory utilization|errors per joule|top-1 error ImageNet|error (top-1)|errors per kWh|skill error
+loss/param|GFLOPs/token|CRPS|train/flops|collision avoidance error|loss (no dropout)
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 HIGHER = """
@@ -64,6 +76,19 @@ rank-1 accuracy|fraction correct|agreement|MRPC F1|coverage|bias accuracy|TOKENS
 F-score|F-measure|mean opinion score|win/loss ratio|DROP F1|GAP F1|HumanEval pass@1
 toxicity reduction|Memory-efficient attention acc|energy-based model acc|heart failure AUC
 hallucination detection AUROC|error_reduction_rate|R²|log_prob|speed-up
+RMSD < 2A (%)|% RMSD<2Å|RMSD<=2|RMSD ≤ 2 Å|RMSD within 2Å|error under 3 px|% error below 5%|WER < 5%
+PSNR > 30 dB|accuracy (<1B params)|accuracy under 10 ms|F1 within 60 seconds|accuracy > 1B params
+tokens per joule|tokens/J|samples per kWh|samples/kWh|FLOPS/W|GFLOPS/W|GFLOPS per watt|TOPS/W
+accuracy/param|accuracy per param|tokens per parameter|queries per dollar|tokens/$|accuracy/J
+FLOPs/byte|FLOPS utilization|model FLOPs utilization|GPU utilization|MFU|MSE skill score
+Brier skill score|CRPSS|ranked probability skill score|ELBO (nats)|ELBO/nats|log-likelihood (nats)
+Hamming score|Levenshtein ratio|Levenshtein score|collision avoidance rate|timeouts avoided
+failures prevented|gap closed|gap recovered|bugs fixed|no-loss rate|no failure rate|anti-forgetting
+NegMAE|negNLL|val_negMAE|negmse|NegLoss|time to event concordance|survival time C-index|C-index
+time to answer accuracy|time to failure|mean time between failures|accuracy (error bars)
+accuracy (standard error)|F1 (no error bars)|CoNLL03 PER/F1|PER-F1|MS MARCO MRR@10|msmarco nDCG
+MAE ViT-B ImageNet top-1|MAE-L top-1|MAE ImageNet top-1 accuracy|profit (USD)|SER accuracy
+wrong answer detection F1|accuracy fixed lr|accuracy closed-book
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 UNKNOWN = """
@@ -73,9 +98,16 @@ Time-Series|DROP|GAP|ADE20K|error detection|toxicity detection|error correction
 toxicity classification|memory network|WordPiece|PIQA|MNLI-m|score|value|test_score|glossary|floss
 Bias in Bios|long-distance dependencies|New York Times|permute|first|second|third
 count|sort|compress|memorize|induction
-attack success rate|tokens|96 hours|OpenBookQA|HotpotQA|MMLU|GSM8K|heart failure
-Time Magazine|memory efficient|error-prone|power|failure prediction|fault diagnosis|speed|size|R@1
+tokens|96 hours|OpenBookQA|HotpotQA|MMLU|GSM8K|heart failure
+Time Magazine|memory efficient|error-prone|power|failure prediction|fault diagnosis|speed|R@1
 credit risk|error recovery|Memory Maze|copy memory|selective memory
+MS MARCO|ms_marco|MS-COCO|MSMARCO|leakage detection|house prices|house price prediction
+predictive entropy|survival time|memorization|epochs 3 and 4|skill|steps-10
+""".replace("\n", "|").strip("|").split("|")  # fmt: skip
+
+EITHER = """
+attack success rate|ASR|ASR (%)|jailbreak rate|jailbreak success rate|refusal rate|refusals|size
+batch size|uncertainty|variance|std|score std|MAD|L1|L2|L2 norm
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 
@@ -92,6 +124,12 @@ def test_higher_is_better(name):
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_no_metric(name):
     assert read_name(name) == (None, "")
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_a_metric_of_either_direction_has_a_word(name):
+    higher, word = read_name(name)
+    assert higher is None and word
 
 
 def test_higher_is_better_on_all_built_in_tasks():
