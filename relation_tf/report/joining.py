@@ -23,6 +23,7 @@ from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Direction
+from relation_tf.stats.metric_names import read_name
 from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.group import TaskGroup
 
@@ -350,13 +351,15 @@ def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[str]:
             "directions are declared. If one is wrong, use --lower-is-better or --higher-is-better."
         )
     known = {name for each in TASKS.values() for name in each.task.scored}
-    for task in unsure:
+    for task in (task for task in unsure if origins[task] == "assumed" and task not in known):
         outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
-        if outside and origins[task] == "assumed" and task not in known:
-            yield (
-                f"{task}: higher is assumed to be better, but scores such as {outside[0]:.4g} are "
-                f"no fractions or percentages. Otherwise use --lower-is-better {shlex.quote(task)}."
-            )
+        either = any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ())))
+        why = "lower is better in some uses of such a metric" if either else ""
+        if outside:
+            why = f"scores such as {outside[0]:.4g} are no fractions or percentages"
+        if why:
+            option = f"--lower-is-better {shlex.quote(task)}"
+            yield f"{task}: higher is assumed to be better, but {why}. Otherwise use {option}."
 
 
 def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
@@ -370,10 +373,7 @@ def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
 
 
 def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield a warning if low percentages may be mixed with fractions.
-
-    `_check_units` does not find them, because such percentages can be as low as 1.
-    """
+    """Yield a warning if percentages as low as 1, unlike those of `_check_units`, may be mixed."""
     sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
     low = min(sizes, key=lambda name: max(sizes[name]))
     high = max(sizes, key=lambda name: min(sizes[name]))

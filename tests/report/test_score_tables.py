@@ -108,6 +108,22 @@ def test_unknown_metrics_outside_of_fractions_and_percentages(task, level, optio
     assert ["--lower-is-better mystery" in each for each in warnings] == [True] * warned
 
 
+@pytest.mark.parametrize(
+    ("task", "metric", "warned"),
+    [
+        ("attack success rate", "score", True),
+        ("mine", "uncertainty", True),
+        ("mine", "score", False),
+        ("ASR", "accuracy", False),
+        ("uncertainty AUROC", "score", False),
+    ],
+)
+def test_an_assumed_direction_of_a_metric_with_two_is_a_warning(task, metric, warned):
+    table = long_table([task]).assign(metric=metric)
+    warnings = compare(table).context.warnings
+    assert ["--lower-is-better" in each for each in warnings] == [True] * warned
+
+
 def test_directions_can_be_given():
     table = long_table(["val_loss", "SST-2"])
     report = compare(table, higher_is_better="val_loss")
