@@ -113,7 +113,7 @@ def test_collapsed_runs_are_marked_next_to_the_scores(table_of):
         report.context.__dict__.pop(name, None)
     assert re.search(r"0.70+ ± 0.10+ \(1 collapsed\)", str(report))
     opened = report.html().partition("<nav")[0]
-    assert "<small>1 collapsed</small>" in opened
+    assert "1 of 3 collapsed; 3 seeds do not show how often" in opened
     paper = report.latex()
     assert r"(1\dag{})" in paper
     assert r"\dag{}: number of collapsed runs, which learned nothing; their scores are" in paper
