@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -36,52 +36,59 @@ def caveats(
 
     The first names verdicts on the mean that the test of pairs does not give, and which of the two
     to quote. The verdict "no worse", which allows for a margin that the test does not know, is left
-    out.
+    out. The second names methods with failed runs that the test leaves out: it is not to be quoted
+    on them. Without verdicts, it is the only one.
 
-    The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
+    The next names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
 
-    The third names judged methods of which at least half of the runs collapsed; a separate sentence
+    The fourth names judged methods of which at least half of the runs collapsed; a separate sentence
     names those that mix no tokens by design.
 
     The last names tasks on which most runs of a method were still improving when they reached the
     limit on epochs: more training can change the verdicts.
 
     Args:
-        verdicts: The verdicts. Without them, a sentence names winners with failed runs.
+        verdicts: The verdicts, if there are any.
         tests: The test over tasks, or of the only task.
         scores: The scores.
         collapsed: Result of `collapsed_runs`.
         runs: Result of `all_runs`, or the `runs.csv` of a report; can be empty.
     """
+    failed = _failed_runs(tests, runs)
     if verdicts is None:
-        return [*_failed_winners(tests, scores, runs)]
+        return [*_left_out(failed)]
     return [
-        *_disagreement(verdicts, tests, scores),
+        *_disagreement(verdicts, tests, scores, failed),
+        *_left_out(failed),
         *_unstable(verdicts, scores, collapsed),
         *_mostly_collapsed(verdicts, scores, collapsed, runs),
         *_undertrained(runs),
     ]
 
 
-def _failed_winners(tests: Outcome | None, scores: Scores, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on failed runs of methods that a test finds better without them."""
+def _failed_runs(tests: Outcome | None, runs: pd.DataFrame) -> dict[str, int]:
+    """Return the number of failed runs that the test leaves out, by method."""
     if tests is None or runs.empty:
-        return
+        return {}
     left_out = runs["status"] == "failed"
-    if "diverged" in runs and ranks_diverged(scores.procedure):
+    if "diverged" in runs and (tests.procedure is None or ranks_diverged(tests.procedure)):
         left_out &= ~runs["diverged"].eq(True)
-    failed = runs.loc[left_out, "method"].value_counts()
-    better = [name for name in dict.fromkeys(tests.pairs["better"].dropna()) if name in failed]
-    if better:
-        named = in_words([f"{name} ({count(int(failed[name]), 'failed run')})" for name in better])
+    return dict(runs.loc[left_out, "method"].value_counts(sort=False))
+
+
+def _left_out(failed: Mapping[str, int]) -> Iterator[str]:
+    if failed:
+        named = [f"{name} ({count(own, 'failed run')})" for name, own in failed.items()]
         yield (
-            f"The test leaves out failed runs of {named}. A method whose runs fail can look better "
-            "than it is."
+            f"The test leaves out failed runs of {in_words(named)}. A method whose runs fail can "
+            "look better than it is."
         )
 
 
-def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> Iterator[str]:
+def _disagreement(
+    verdicts: Verdicts, tests: Outcome | None, scores: Scores, failed: Collection[str]
+) -> Iterator[str]:
     if verdicts.mean is None or tests is None:
         return
     reference = verdicts.reference
@@ -110,12 +117,16 @@ def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> 
         found = f"disagrees: {'; '.join(said)}"
         if tests.lacking and tests.pairs["better"].isna().all():
             found = f"cannot confirm this: with so few {tests.lacking}, it cannot be significant"
-        yield (f"The test {where} ({tests.how}) {found}. {_to_quote(reference, scores)}")
+        judged = {reference, *(name for names in unlike.values() for name in names)}
+        to_quote = _to_quote(reference, scores, offers_test=not judged & {*failed})
+        yield (f"The test {where} ({tests.how}) {found}. {to_quote}")
 
 
-def _to_quote(reference: str, scores: Scores) -> str:
+def _to_quote(reference: str, scores: Scores, *, offers_test: bool) -> str:
     if scores.reference_declared:
         return f"Quote the verdicts: the suite declared {reference} as reference before the runs."
+    if not offers_test:
+        return "Quote the verdicts."
     return (
         f"Quote the verdicts if you chose {reference} as reference before the runs, otherwise the "
         "test."

@@ -411,5 +411,4 @@ def _failures(failed: pd.DataFrame, options: TableOptions) -> list[str]:
     if options.failed_as is not None:
         return [f"{runs} {verb} the score {options.failed_as:g} (--failed-as): {shown}."]
     how = "left out (--drop-failed)" if options.drop_failed else "without a finite score"
-    ranks = "" if options.drop_failed else " Rank tests rank them worst."
-    return [f"{runs} {how}: {shown}.{ranks} Means without them favor methods that fail."]
+    return [f"{runs} {how}: {shown}. Means without them favor methods that fail."]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.looks import Looks
+from relation_tf.registry import Procedure
 from relation_tf.report.answer import better_of, in_words, lacking, no_difference
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.over_tasks import OverTasks
@@ -28,12 +29,14 @@ class Outcome(NamedTuple):
         how: Name and level of the test.
         undecided: Number of pairs without a verdict.
         lacking: Unit of which there are too few for any p below the level; empty with enough.
+        procedure: The test; None for sequential verdicts, which rank diverged runs worst.
     """
 
     pairs: pd.DataFrame
     how: str
     undecided: int = 0
     lacking: str = ""
+    procedure: Procedure | None = None
 
 
 def leading(
@@ -123,11 +126,12 @@ def outcome_of(
     if several is not None:
         how = f"{several.procedure.title}, {level}"
         few = lacking(several.result, f"{several.procedure.unit}s", scores)
-        return Outcome(several.pairs, how, lacking=few)
+        return Outcome(several.pairs, how, lacking=few, procedure=several.procedure)
     if len(scores.main_tasks) == 1 and scores.main_tasks[0] in comparisons:
         test = comparisons[scores.main_tasks[0]]
         how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
-        return Outcome(test.pairs(), how, lacking=lacking(test, "seeds", scores))
+        few = lacking(test, "seeds", scores)
+        return Outcome(test.pairs(), how, lacking=few, procedure=scores.procedure)
     return None
 
 

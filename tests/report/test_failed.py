@@ -69,6 +69,32 @@ def test_tests_of_means_leave_failed_runs_out_and_say_so(table_of):
     assert not any("leaves out" in each for each in ranked.context.caveats)
 
 
+def left_out(report):
+    """Return the caveats that name failed runs without a place in the test."""
+    return [each for each in report.context.caveats if "leaves out failed runs of b" in each]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_left_out"),
+    [
+        ({"test_over_tasks": "wilcoxon-holm"}, True),  # a test of means; that of tasks is of ranks
+        ({"test": "welch"}, False),  # the test over tasks ranks runs, that of tasks is of means
+        ({"drop_failed": True}, True),
+    ],
+)
+@pytest.mark.parametrize("reference", [None, "a"])
+def test_the_test_of_the_headline_decides_on_failed_runs(table_of, options, is_left_out, reference):
+    tasks = {task: {"a": A, "b": [*A[:4], np.nan]} for task in "uvwxyz"}
+    tasks |= {task: {"a": A, "b": [x + 20 for x in own["b"]]} for task, own in tasks.items()}
+    control = {"control": "a"} if "test_over_tasks" in options else {}
+    report = compare(table_of(tasks), reference=reference, **options, **control)
+    assert bool(left_out(report)) == is_left_out
+    assert all("6 failed runs" in each for each in left_out(report))
+    offered = any("otherwise the test" in each for each in report.context.caveats)
+    assert offered == (reference is not None and not is_left_out)
+    assert not any("rank them worst" in each for each in report.context.doubts)
+
+
 def test_verdicts_that_need_the_score_are_withheld(table_of):
     better = [95.0, 96.0, 97.0, 98.0, np.nan]
     report = compare(table_of({"x": {"a": A, "b": better}}), reference="a")

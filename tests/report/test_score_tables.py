@@ -258,7 +258,7 @@ def test_failed_runs(failed):
     assert len(by_default.scores.samples("A")["a"]) == 3
     assert by_default.failed["diverged"].tolist() == [True]
     assert by_default.notes == [
-        "1 failed run without a finite score: A / a / 1. Rank tests rank them worst. Means without "
+        "1 failed run without a finite score: A / a / 1. Means without "
         "them favor methods that fail."
     ]
     table.loc[1, "score"] = "high"
