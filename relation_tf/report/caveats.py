@@ -32,7 +32,7 @@ def caveats(
     collapsed: pd.DataFrame,
     runs: pd.DataFrame,
 ) -> list[str]:
-    """Return up to five sentences that limit the headline.
+    """Return up to six sentences that limit the headline.
 
     The first names verdicts on the mean that the test of pairs does not give, and which of the two
     to quote. The verdict "no worse", which allows for a margin that the test does not know, is left
@@ -42,8 +42,8 @@ def caveats(
     The next names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
 
-    The fourth names judged methods of which at least half of the runs collapsed; a separate sentence
-    names those that mix no tokens by design.
+    The fourth names judged methods of which at least half of the runs collapsed; a separate
+    sentence names those that mix no tokens by design.
 
     The last names tasks on which most runs of a method were still improving when they reached the
     limit on epochs: more training can change the verdicts.

@@ -97,12 +97,14 @@ def mostly_lost(
     Args:
         scores: The scores.
         collapsed: Result of `collapsed_runs`.
-        failed: Result of `failed_runs`, to count diverged runs as well.
+        failed: Result of `failed_runs`, to count diverged runs and failed runs of tables as well.
 
     Returns:
         The number of these networks, and of all networks, by method.
     """
-    lost = collapsed if failed is None else pd.concat([collapsed, failed[failed["diverged"]]])
+    lost = collapsed
+    if failed is not None:
+        lost = pd.concat([lost, failed[failed["diverged"] | failed["error"].isna()]])
     both = pd.concat([scores.table, lost])
     own, of = (trained_networks(runs, scores)["method"].value_counts() for runs in (lost, both))
     return {str(name): (own[name], of[name]) for name in own.index if 2 * own[name] >= of[name]}

@@ -55,7 +55,7 @@ def leading(
         several: Test over tasks, if there is one.
         comparisons: The test of each task.
         looks: Sequential verdicts; they replace the tests.
-        lost: Methods of which at least half of the runs learned nothing: none is the best.
+        lost: Methods of which at least half of the runs failed or learned nothing: none is best.
     """
     table = standings(scores)
     if len(table) < 2:
@@ -63,7 +63,9 @@ def leading(
     names, best = _best(table, scores)
     if wrong := [name for name in names if name in lost]:
         names, best = _best(table.drop([name for name in table.index if name in lost]), scores)
-        best = f"Without {in_words(wrong)} (at least half of its runs learned nothing), {best}"
+        whose = "its" if len(wrong) == 1 else "their"
+        why = f"at least half of {whose} runs failed or learned nothing"
+        best = f"Without {in_words(wrong)} ({why}), {best}"
     outcome = outcome_of(scores, several, comparisons, looks)
     if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.main_tasks}
@@ -72,18 +74,18 @@ def leading(
 
 
 def none_learned(scores: Scores, lost: Collection[str]) -> str:
-    """Return a sentence if at least half of the runs of each method learned nothing; else empty.
+    """Return a sentence if at least half of the runs of each method were lost; else empty.
 
     Args:
         scores: The scores of a family.
-        lost: The methods of which at least half of the runs learned nothing.
+        lost: The methods of which at least half of the runs failed or learned nothing.
     """
     if not lost or not {*scores.table["method"]} <= {*lost}:
         return ""
     task = "tasks" if len(scores.main_tasks) > 1 else "task"
     return (
-        f"No method learned the {task}: at least half of the runs of each method learned nothing, "
-        "so a difference between them means nothing."
+        f"No method learned the {task}: at least half of the runs of each method failed or learned "
+        "nothing, so a difference between them means nothing."
     )
 
 

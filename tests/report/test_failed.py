@@ -95,6 +95,14 @@ def test_the_test_of_the_headline_decides_on_failed_runs(table_of, options, is_l
     assert not any("rank them worst" in each for each in report.context.doubts)
 
 
+@pytest.mark.parametrize("drop_failed", [False, True])
+def test_a_method_whose_runs_mostly_failed_is_not_the_best(table_of, drop_failed):
+    table = table_of({"x": {"a": A, "b": [99.0, *[np.nan] * 4]}})
+    headline = compare(table, drop_failed=drop_failed).context.headline
+    assert headline.startswith("Without b (")
+    assert "a has the highest mean" in headline
+
+
 def test_verdicts_that_need_the_score_are_withheld(table_of):
     better = [95.0, 96.0, 97.0, 98.0, np.nan]
     report = compare(table_of({"x": {"a": A, "b": better}}), reference="a")
@@ -173,7 +181,9 @@ def test_no_winner_if_no_method_learned(suite_of, fabricate):
 def test_a_method_that_mostly_learned_nothing_is_not_the_best(suite_of, fabricate):
     scores = {"a": [0.0, 0.0, 0.9, 0.9], "b": [0.2, 0.21, 0.22, 0.23]}
     headline = headline_of(suite_of, fabricate, scores).headline
-    assert headline.startswith("Without a (at least half of its runs learned nothing), b has the")
+    assert headline.startswith(
+        "Without a (at least half of its runs failed or learned nothing), b has the"
+    )
     fewer = {**scores, "a": [0.0, 0.8, 0.9, 0.9]}
     assert headline_of(suite_of, fabricate, fewer).headline.startswith("a has the highest mean")
 
