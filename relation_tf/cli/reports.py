@@ -66,7 +66,10 @@ class ComparisonOptions:
         "tests rank them worst, and means leave them out.",
     )
     failed_as: float | None = option(
-        None, "Score for table rows with an empty or NaN score, in the unit of the table.", "SCORE"
+        None,
+        "Score for table rows with an empty or NaN score, in the unit of the table; no better than "
+        "the worst score of a task.",
+        "SCORE",
     )
     complete_methods: bool = option(
         False, "Leave out methods that lack scores on at least one task."

@@ -43,7 +43,8 @@ class TableOptions:
         columns: Names of columns in the tables, by our names (`COLUMNS`).
         drop_failed: If True, leave failed runs out, also of rank tests, which rank them worst
             otherwise.
-        failed_as: Score of failed runs, in the unit of the table.
+        failed_as: Score of failed runs, in the unit of the table; no better than the worst score of
+            a task.
 
     Raises:
         OptionError: If a column is unknown, or both ways to treat failed runs are given.
@@ -77,11 +78,13 @@ class ScoreTable:
         failed: Failed runs without a score: columns `task`, `method`, `seed`, `status` and
             `diverged` (if True, rank tests rank them worst).
         notes: Remarks on how the table was read.
+        replaced: Tasks on which `failed_as` is the score of a failed run.
     """
 
     scores: Scores
     failed: pd.DataFrame
     notes: Sequence[str]
+    replaced: frozenset[str] = frozenset()
 
 
 def read_table(
@@ -119,6 +122,7 @@ def read_table(
     if options.failed_as is not None:
         values = [options.failed_as if math.isnan(value) else value for value in values]
     own = own.astype(str).assign(score=values)
+    replaced = frozenset(() if options.failed_as is None else own.loc[failed.to_numpy(), "task"])
     lost = own.loc[own["score"].isna(), KEY].drop_duplicates()
     methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
@@ -139,6 +143,7 @@ def read_table(
         ),
         lost.assign(status="failed", diverged=not options.drop_failed),
         notes,
+        replaced,
     )
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from relation_tf import __version__
 from relation_tf.bench.results import Results
 from relation_tf.config.plugins import load_plugins
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.errors import OptionError, SuiteError, quote
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
@@ -91,7 +91,8 @@ def compare(
             (by default, rank tests rank them worst), and unfinished runs in exports of W&B and
             MLflow (by default an error). A method with failed runs is never better or no worse
             than a reference.
-        failed_as: Score of these runs, in the unit of the table.
+        failed_as: Score of these runs, in the unit of the table; no better than the worst score of
+            a task.
         complete_methods: If True, leave out methods without scores on some of the tasks.
         alpha: Level of the tests, between 0 and 0.5; by default the level of the suites if all
             declare the same test, else .05.
@@ -159,6 +160,7 @@ def compare(
     scores, read = join(
         read, merge=merge, lower_is_better=lower, higher_is_better=higher, alpha=alpha
     )
+    _check_failed_as(failed_as, read, scores)
     suites = [source.results.suite for source in read if source.results is not None]
     methods = [method for suite in suites for method in suite.methods()]
     scores = with_families(scores, methods, families, control, reference)
@@ -219,6 +221,20 @@ def _check_used(options: TableOptions, read: Sequence[LoadedScores], merge: bool
             raise OptionError(name, "applies to tables of scores, but all sources are suites")
     if merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
+
+
+def _check_failed_as(value: float | None, read: Sequence[LoadedScores], scores: Scores) -> None:
+    """Check that failed runs do not get a score that is better than that of another run."""
+    for task in {task: None for source in read for task in sorted(source.replaced)}:
+        own = scores.table.loc[scores.table["task"] == task, "score"]
+        lower = task in scores.lower_is_better
+        worst = own.max() if lower else own.min()
+        if value is not None and (value < worst if lower else value > worst):
+            raise OptionError(
+                "failed_as",
+                f"must be no better than the worst score on {quote(task)}: "
+                f"{'at least' if lower else 'at most'} {worst:g}. Received: {value:g}",
+            )
 
 
 def _read(

@@ -56,6 +56,7 @@ class LoadedScores:
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
             `results`.
         notes: Remarks on how a table was read, and on plugins that are not imported.
+        replaced: Tasks of a table on which failed runs have the score of `--failed-as`.
     """
 
     label: str
@@ -67,6 +68,7 @@ class LoadedScores:
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = ()
+    replaced: frozenset[str] = frozenset()
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
@@ -136,6 +138,7 @@ def read_source(
             f"{name}, in memory",
             runs=_with_costs(read.failed),
             notes=read.notes,
+            replaced=read.replaced,
         )
     if isinstance(source, Results):
         return _source_of_runs(label or _label(source.folder), source)
@@ -165,6 +168,7 @@ def read_source(
         manifests=manifests,
         runs=runs,
         notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
+        replaced=read.replaced,
     )
 
 

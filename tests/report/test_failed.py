@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relation_tf.errors import OptionError
 from relation_tf.files import write_json
 from relation_tf.networks.mechanisms import mixes_tokens
 from relation_tf.registry import MECHANISMS, register_mechanism
@@ -67,6 +68,26 @@ def test_tests_of_means_leave_failed_runs_out_and_say_so(table_of):
     assert any("leaves out failed runs of b" in each for each in report.context.caveats)
     ranked = compare(table_of({"x": {"a": A, "b": B}}))
     assert not any("leaves out" in each for each in ranked.context.caveats)
+
+
+@pytest.mark.parametrize(
+    ("task", "lower", "value", "bound"),
+    [
+        ("x", [], 80.5, "at most 80"),
+        ("x loss", [], 0.0, "at least 88"),
+        ("x", ["x"], 0.0, "at least 88"),  # a direction that the table does not know
+        ("x", [], 80.0, None),
+        ("x loss", [], 100.0, None),
+    ],
+)
+def test_a_failed_run_gets_no_better_score_than_another_run(table_of, task, lower, value, bound):
+    table = table_of({task: {"a": A, "b": B}, "whole": {"a": [-1.0, *A[1:]], "b": A}})
+    options = {"failed_as": value, "lower_is_better": lower}
+    if bound is None:
+        assert compare(table, **options).context.failed.empty
+    else:
+        with pytest.raises(OptionError, match=f"failed_as: must be .* {bound}"):
+            compare(table, **options)
 
 
 def left_out(report):
