@@ -43,6 +43,7 @@ from relation_tf.report.reliability import (
     collapse_warnings,
     collapsed_runs,
     incomplete_warnings,
+    mostly_failed,
     mostly_lost,
     spread_warnings,
     trained_networks,
@@ -231,11 +232,9 @@ class ReportContext:
             said = {family: part.headline for family, part in self.parts.items()}
             return " ".join(f"{family_prefix(name)}{own}" for name, own in said.items() if own)
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
-        if none := none_learned(self.scores, lost):
-            return none
-        if self.verdicts is None:
-            return leading(self.scores, self.several, self.comparisons, self.looks, lost)
-        return headline(self.verdicts, self.scores, self.costs)
+        if (none := none_learned(self.scores, lost)) or self.verdicts is None:
+            return none or leading(self.scores, self.several, self.comparisons, self.looks, lost)
+        return headline(self.verdicts, self.scores, self.costs, self.failed)
 
     @cached_property
     def caveats(self) -> list[str]:
@@ -245,6 +244,8 @@ class ReportContext:
             return [f"{family_prefix(family)}{each}" for family in own for each in own[family]]
         tests = outcome_of(self.scores, self.several, self.comparisons, self.looks)
         said = caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
+        lost = mostly_failed(self.scores, self.failed)
+        said += [] if lost in self.headline else [lost]
         return [*said, *tuning_caveats(self.results, self.scores)]
 
     @cached_property

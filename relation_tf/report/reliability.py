@@ -15,7 +15,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.predicted_rows import PredictedRows
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
-from relation_tf.stats.presentation import count
+from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.tasks.metrics import find_metric
 
@@ -108,6 +108,15 @@ def mostly_lost(
     both = pd.concat([scores.table, lost])
     own, of = (trained_networks(runs, scores)["method"].value_counts() for runs in (lost, both))
     return {str(name): (own[name], of[name]) for name in own.index if 2 * own[name] >= of[name]}
+
+
+def mostly_failed(scores: Scores, failed: pd.DataFrame) -> str:
+    """Return a sentence on the methods of which at least half of the runs failed; else empty."""
+    shares = mostly_lost(scores, failed).items()
+    said = [
+        f"{'all' if own == of else f'{own} of'} {of} runs of {name}" for name, (own, of) in shares
+    ]
+    return f"{capital(in_words(said))} failed." if said else ""
 
 
 def rarely_seen(

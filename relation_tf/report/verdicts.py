@@ -15,6 +15,7 @@ import pandas as pd
 from relation_tf.errors import join_names
 from relation_tf.report.answer import in_words
 from relation_tf.report.learned import not_learned
+from relation_tf.report.reliability import mostly_failed
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
 from relation_tf.stats.presentation import count
@@ -149,7 +150,7 @@ def is_lower_within_margin(row: Any) -> bool:
     return bool(row.verdict == "no worse" and row.high < 0)
 
 
-def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
+def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame, failed: pd.DataFrame) -> str:
     """Return one sentence with the verdicts, and the times of few methods.
 
     Times are left out unless all runs are known to have had the processor for themselves.
@@ -158,6 +159,7 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         verdicts: The verdicts.
         scores: Their scores.
         costs: Result of `summarize_costs`.
+        failed: Result of `failed_runs`.
     """
     reference = verdicts.reference
     if not verdicts.tasks and any(
@@ -165,6 +167,8 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
     ):
         return f"No verdict: {reference} does not learn the tasks with at least two seeds."
+    if not verdicts.tasks and (lost := mostly_failed(scores, failed)):
+        return f"No verdict. {lost}"
     if not verdicts.tasks:
         return f"No verdict yet: no task has two seeds of {reference} and of another method."
     if verdicts.mean is None:

@@ -124,6 +124,28 @@ def test_a_method_whose_runs_mostly_failed_is_not_the_best(table_of, drop_failed
     assert "a has the highest mean" in headline
 
 
+@pytest.mark.parametrize(
+    ("reference", "scores", "said"),
+    [
+        ("a", [np.nan] * 5, "No verdict. All 5 runs of b failed."),
+        ("b", [np.nan] * 5, "No verdict. All 5 runs of b failed."),
+        ("b", [80.0, *[np.nan] * 4], "No verdict. 4 of 5 runs of b failed."),
+    ],
+)
+def test_failed_runs_are_why_there_is_no_verdict(table_of, reference, scores, said):
+    report = compare(table_of({"x": {"a": A, "b": scores}}), reference=reference)
+    assert report.context.headline == said
+    assert not report.context.caveats
+
+
+@pytest.mark.parametrize("reference", [None, "a"])
+def test_a_method_without_scores_is_named_next_to_the_headline(table_of, reference):
+    table = table_of({"x": {"a": A, "b": [np.nan] * 5, "c": [each - 20 for each in A]}})
+    context = compare(table, reference=reference).context
+    assert "All 5 runs of b failed." in context.caveats
+    assert "failed" not in context.headline
+
+
 def test_verdicts_that_need_the_score_are_withheld(table_of):
     better = [95.0, 96.0, 97.0, 98.0, np.nan]
     report = compare(table_of({"x": {"a": A, "b": better}}), reference="a")
