@@ -492,4 +492,5 @@ def fail(
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
         write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
-    notify({"event": "failed", "run": run.key, "error": reason, "detail": bool(detail)})
+    event = {"error": reason, "detail": bool(detail), "diverged": diverged}
+    notify({"event": "failed", "run": run.key, **event})

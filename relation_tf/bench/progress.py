@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
+from relation_tf.bench.results import failed_in_words
 from relation_tf.bench.time_left import TimeLeft
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Progress:
         self._names = {run.key: str(run) for run in pending}
         self._pending = {*self._names}
         self._done = self._done_before = total - len(pending) - diverged
-        self._failed = diverged
+        self._failed = self._diverged = diverged
         self._alike: dict[str, list[str]] = {}  # failed runs without traceback, by reason
         self._notes: set[str] = set()
         self._time_left = TimeLeft()
@@ -140,7 +141,7 @@ class Progress:
                     runs = "1 more run" if len(others) == 1 else f"{len(others)} more runs"
                     self.say(f"failed for the same reason as {first}: {runs}")
             minutes = (time.monotonic() - self._began) / 60
-            failed = f", {self._failed} failed" if self._failed else ""
+            failed = f", {failed_in_words(self._failed, self._diverged)}" if self._failed else ""
             now = self._done - self._done_before
             rate = f", {60 * now / minutes:,.0f} runs an hour" if now else ""
             self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min{rate}")
@@ -185,6 +186,7 @@ class Progress:
         self._pending.discard(event["run"])
         if event["event"] == "failed":
             self._failed += 1
+            self._diverged += event.get("diverged", False)
             alike = self._alike.setdefault(event["error"], [])
             if event["detail"] or not alike:
                 self.say(f"failed: {name}: {event['error']}")

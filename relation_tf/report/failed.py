@@ -28,8 +28,8 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
 
     Returns:
         Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged` (if
-        True, the run has no finite score, and rank tests rank it worst) and `error`, which tables
-        do not know.
+        True, the run has no finite score, and rank tests rank it worst) and `error` (NaN for runs
+        of tables, which do not have it).
     """
     # A table can have a row for the trained task and others for the scored ones.
     scored, tasks = scored_names(suite), scores.own_tasks
@@ -45,20 +45,24 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
     return found.assign(diverged=found["diverged"].eq(True))
 
 
-def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], set[str]]:
-    """Return the names of failed runs by scored task and method."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for row in rows_of(failed):
-        found.setdefault((row.task, row.method), set()).add(row.run)
+def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
+    """Return the failed runs by scored task and method; True if one is known to have diverged."""
+    found: dict[tuple[str, str], dict[str, bool]] = {}
+    for row in rows_of(_known(failed)):
+        found.setdefault((row.task, row.method), {})[row.run] = row.diverged
     return found
+
+
+def _known(failed: pd.DataFrame) -> pd.DataFrame:
+    """Return failed runs that are `diverged` only if an error says so, unlike those of tables."""
+    return failed.assign(diverged=failed["diverged"] & failed["error"].notna())
 
 
 def lost_in_words(failed: pd.DataFrame) -> dict[tuple[str, str], tuple[int, str]]:
     """Return the number of failed runs by method and task, and in words, such as "1 diverged"."""
-    known = failed.assign(diverged=failed["diverged"] & failed["error"].notna())
     return {
         (str(method), str(task)): (len(own), failed_in_words(len(own), int(own["diverged"].sum())))
-        for (method, task), own in known.groupby(["method", "task"], sort=False)
+        for (method, task), own in _known(failed).groupby(["method", "task"], sort=False)
     }
 
 
@@ -76,7 +80,9 @@ def with_diverged(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scor
         failed: Result of `failed_runs`.
         test: The test.
     """
-    lost = failed.loc[failed["diverged"], ["task", "method", "seed"]]
+    # A task without any score has no test.
+    lost = failed[failed["diverged"] & failed["task"].isin(scores.table["task"])]
+    lost = lost[["task", "method", "seed"]]
     if lost.empty or not ranks_diverged(test):
         return scores
     averages = [lost.assign(task=name) for name in scores.averages]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from relation_tf.bench.results import failed_in_words
 from relation_tf.errors import join_names
 from relation_tf.report.answer import in_words
 from relation_tf.report.learned import not_learned
@@ -86,7 +87,7 @@ class Verdicts:
         return joined
 
 
-def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdicts | None:
+def judge(scores: Scores, failed: Mapping[tuple[str, str], Mapping[str, bool]]) -> Verdicts | None:
     """Judge all methods against the reference; None without a reference.
 
     A mean over tasks needs tasks with one unit and direction, and uses the tasks that all judged
@@ -96,7 +97,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
 
     Args:
         scores: The scores.
-        failed: Failed runs by task and method, from `failed_runs`.
+        failed: Failed runs by task and method, from `failed_by_task`.
     """
     reference = scores.judged_against
     if reference is None:
@@ -236,12 +237,14 @@ def _one(
     if is_lower_within_margin(row):
         notes = _notes(within, by_task)
         return f"{name} is {lower} than {reference} {where}, but within the margin{notes}"
-    why = row.reason
+    if row.reason:
+        shown = f"The result for {name} compared with {reference} {where} is inconclusive"
+        return f"{shown}: {row.reason}{_notes(within, by_task)}"
     if row.verdict == "no worse" or row.margin:
         shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
-        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task, why)}"
+        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task)}"
     own = by_task and f"{name}: {by_task}"
-    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own, why)}"
+    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own)}"
 
 
 def _notes(*notes: str) -> str:
@@ -314,7 +317,7 @@ def _withheld(
     table: pd.DataFrame,
     reference: str,
     tasks: Sequence[str],
-    failed: Mapping[tuple[str, str], Set[str]],
+    failed: Mapping[tuple[str, str], Mapping[str, bool]],
     unvarying: Mapping[str, Mapping[Any, bool]] | None = None,
 ) -> pd.DataFrame:
     """Return a table of verdicts without those that failed runs make doubtful, with reasons.
@@ -324,8 +327,9 @@ def _withheld(
     reasons = []
     for name, row in by_method(table).items():
         who = name if row.verdict in FAVORABLE else reference
-        runs = {run for task in tasks for run in failed.get((task, who), ())}
-        said = f"{count(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
+        runs = {run: own for task in tasks for run, own in failed.get((task, who), {}).items()}
+        lost = f"{failed_in_words(len(runs), sum(runs.values()))} run{'s' if len(runs) > 1 else ''}"
+        said = f"{lost}{f' of {reference}' if who == reference else ''}"
         where = [task for task, of in (unvarying or {}).items() if of.get(name, False)]
         some = f"scores on {join_names(where)} do not vary over seeds"
         constant = some if 0 < len(where) < len(unvarying or {}) else NOT_VARYING

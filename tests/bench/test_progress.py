@@ -226,3 +226,12 @@ def test_the_time_left_is_at_least_that_of_the_longest_run(clocked):
     row = {"val_loss": 0.5, "seconds": 1.0}
     events.append((107.0, {"event": "epoch", "run": short[1].key, "epoch": 1, "row": row}))
     assert "2/4 runs, about 1 min 30 s left, " in clocked(long + short, events)
+
+
+def test_the_last_line_tells_diverged_from_failed_runs(tmp_path, capsys):
+    pending = load_suite("demo").runs()[:2]
+    with Progress(tmp_path, 3, pending, diverged=1) as bar:
+        for config, diverged in zip(pending, (True, False), strict=True):
+            event = {"event": "failed", "error": "broken", "detail": False, "diverged": diverged}
+            bar.notify({"run": config.key, **event})
+    assert "0 of 3 runs done, 1 failed, 2 diverged" in capsys.readouterr().out

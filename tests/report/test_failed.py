@@ -90,6 +90,18 @@ def test_a_failed_run_gets_no_better_score_than_another_run(table_of, task, lowe
             compare(table, **options)
 
 
+def test_a_task_on_which_all_runs_diverged_has_no_test(suite_of, fabricate):
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    suite = suite_of(tasks=["CoLA", "RTE"], method=methods, seeds=2)
+    folder = fabricate(suite, lambda config, *_: 0.5 if config.task == "RTE" else None)
+    for config in suite.runs():
+        run = folder / "runs" / config.task / config.method / f"seed-{config.seed}"
+        if config.task == "CoLA":
+            run.mkdir(parents=True)
+            write_json(run / "error.json", {"error": "diverged in epoch 1", "diverged": True})
+    assert [*make_report(folder).context.comparisons] == ["RTE"]
+
+
 def left_out(report):
     """Return the caveats that name failed runs without a place in the test."""
     return [each for each in report.context.caveats if "leaves out failed runs of b" in each]
@@ -181,6 +193,7 @@ def test_a_diverged_run_of_a_suite(diverged):
     assert len(context.comparisons["RTE"].samples["relation"]) == 5
     verdicts = context.verdicts.tasks
     assert verdicts["CoLA"].loc["relation", "verdict"] == "inconclusive"
+    assert verdicts["CoLA"].loc["relation", "reason"] == "1 diverged run"
     assert verdicts["RTE"].loc["relation", "verdict"] == "better"
 
 

@@ -165,4 +165,4 @@ def test_a_failed_run_counts_for_all_test_sets_of_its_network():
     tasks, networks = ["induction-2x", "sort"], {"induction-2x": "induction"}
     scores = Scores(table, ["a"], tasks, seeds=1, networks=networks)
     failed = failed_runs(runs, None, scores)
-    assert failed_by_task(failed) == {("induction-2x", "a"): {"induction/1"}}
+    assert failed_by_task(failed) == {("induction-2x", "a"): {"induction/1": False}}
