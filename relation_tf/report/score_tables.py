@@ -118,7 +118,7 @@ def read_table(
         for value, state, row in zip(own.pop("score").tolist(), unfinished, rows, strict=True)
     ]
     failed = pd.Series([math.isnan(value) for value in values])
-    notes += _failures(own[failed.to_numpy()], options)
+    notes += failure_notes(own[failed.to_numpy()], options)
     if options.failed_as is not None:
         values = [options.failed_as if math.isnan(value) else value for value in values]
     own = own.astype(str).assign(score=values)
@@ -405,8 +405,13 @@ def _number(value: Any, state: str, row: str, options: TableOptions) -> float:
     return number
 
 
-def _failures(failed: pd.DataFrame, options: TableOptions) -> list[str]:
-    """Return a note that names the failed runs."""
+def failure_notes(failed: pd.DataFrame, options: TableOptions) -> list[str]:
+    """Return a note that names the failed runs.
+
+    Args:
+        failed: The runs, with the columns `task`, `method` and `seed`.
+        options: The treatment of failed runs.
+    """
     names = [*dict.fromkeys(" / ".join(row) for row in failed[KEY].astype(str).to_numpy().tolist())]
     if not names:
         return []

@@ -28,7 +28,13 @@ from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.failed import failed_runs
 from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
-from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
+from relation_tf.report.score_tables import (
+    KEY,
+    ScoreTable,
+    TableOptions,
+    failure_notes,
+    read_table,
+)
 from relation_tf.report.scores import Scores
 from relation_tf.stats.directions import Direction
 from relation_tf.tasks.sources import digest_of_file
@@ -153,10 +159,13 @@ def read_source(
         return _source_of_runs(label, read_results(path))
     read = _read_file(file, options)
     facts, scores, runs = _ScoreFacts(), read.scores, _with_costs(read.failed)
+    notes = [*read.notes]
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         facts, own = _facts(file.parent), read_runs(file.parent)
         scores, runs = _as_reported(scores, facts, own), pd.concat([runs, own])
+        lost = own[own["status"] == "failed"] if len(own) else own
+        notes += failure_notes(lost, TableOptions()) if len(lost) else []
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
     return LoadedScores(
@@ -167,7 +176,7 @@ def read_source(
         pretraining=pretraining,
         manifests=manifests,
         runs=runs,
-        notes=[*read.notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
+        notes=[*notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
         replaced=read.replaced,
     )
 

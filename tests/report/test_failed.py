@@ -203,6 +203,8 @@ def test_a_comparison_of_the_report_has_the_same_tests(diverged):
     for source in (diverged, diverged / "report"):
         again = compare(source, reference="attention").context
         assert again.cells["relation", "CoLA"].notes == ["4 of 5 runs, 1 diverged"]
+        named = any("1 failed run without" in each for each in again.warnings)
+        assert named == (source != diverged)
         assert [*again.pvalues["pvalue"][:1]] == pytest.approx(
             [*report.tables["pvalues"]["pvalue"][:1]]
         )
