@@ -206,6 +206,10 @@ def test_a_metric_that_no_run_declared_is_assumed_and_named(tmp_path):
     assert suite.find_task("tones").metrics == ("faults",)
     (missing,) = missing_parts(suite)
     assert "metric faults (assumed: higher is better)" in missing
+    (config, *_) = suite.runs()
+    write_finished(RunFolder(tmp_path).start(config), config, lambda *_: 7.0)
+    stated = make_report(read_results(tmp_path)).context.scores.stated_directions
+    assert stated == "Higher is better on tones (assumed)."
 
 
 def test_names_of_a_foreign_suite_stay_inside_its_folder(tmp_path):

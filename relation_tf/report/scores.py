@@ -12,6 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.families import Family, families_of
+from relation_tf.config.stand_ins import assumed
 from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
@@ -102,7 +103,9 @@ class Scores:
             averages=averages,
             noun=_noun(results),
             directions={
-                name: Direction(metric.higher_is_better, "registered")
+                name: Direction(
+                    metric.higher_is_better, "assumed" if assumed(metric) else "registered"
+                )
                 for name, metric in metrics.items()
             },
             control=results.suite.control,
