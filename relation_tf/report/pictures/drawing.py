@@ -12,6 +12,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -177,7 +178,7 @@ class Picture:
         """Draw panels in rows, with axes at fixed places so that they align."""
         width, height = self.size
         down = math.ceil(len(panels) / across)
-        with mpl.rc_context(_STYLE):
+        with _style():
             figure = Figure(figsize=(width * across, height * down))
             for i, panel in enumerate(panels):
                 row, column = divmod(i, across)
@@ -244,7 +245,7 @@ def _from(first: int, values: Sequence[str]) -> list[int]:
 @functools.cache
 def swatch(style: Style) -> Markup:
     """Return a small SVG with a method's line and marker, for legends."""
-    with mpl.rc_context(_STYLE):
+    with _style():
         figure = Figure(figsize=(0.34, 0.18))
         axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
         axes.plot([0.05, 0.5, 0.95], [0, 0, 0], **style.line, marker=style.marker, markevery=[1],
@@ -356,11 +357,24 @@ def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str
     return place + str(svg).removeprefix("<svg")
 
 
-def _save(figure: Figure, format: str) -> bytes:
+def _style(salt: str = "") -> AbstractContextManager[None]:
+    """Return a context with this style and Matplotlib's defaults, without a `matplotlibrc`.
+
+    Matplotlib reads that file in the current folder; it can run TeX code.
+    """
+    defaults = {
+        key: value
+        for key, value in mpl.rcParamsDefault.items()
+        if not key.startswith("backend") and mpl.rcParams[key] != value
+    }
+    return mpl.rc_context({**defaults, **_STYLE, "svg.hashsalt": salt})
+
+
+def _save(figure: Figure, format: str, salt: str = "") -> bytes:
     buffer = io.BytesIO()
     # Without date and version, equal results give equal bytes.
     unsaid = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _style(salt):
         # A browser uses another font for such letters; a PNG shows boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
@@ -372,8 +386,7 @@ def _save(figure: Figure, format: str) -> bytes:
 
 
 def _inline(figure: Figure, salt: str, alt: str) -> Markup:
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}):
-        svg = _save(figure, "svg").decode()
+    svg = _save(figure, "svg", salt).decode()
     svg = svg[svg.index("<svg") :]
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert box is not None

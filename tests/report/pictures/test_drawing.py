@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import matplotlib as mpl
 import pandas as pd
 
 from relation_tf.report.pictures.capabilities import profile_picture
-from relation_tf.report.pictures.drawing import _compact
+from relation_tf.report.pictures.drawing import _compact, styles, swatch
 
 
 def test_groups_without_attributes_and_spaces_are_removed() -> None:
@@ -20,9 +22,24 @@ def test_groups_without_attributes_and_spaces_are_removed() -> None:
     )
 
 
+ROW = {"task": "count", "method": "ViT L 16", "score": 97.6, "share": 0.9, "verdict": "worse",
+       "state_kib": math.nan, "rule": 15.0, "chance": 11.0}  # fmt: skip
+
+
 def test_names_keep_their_spaces() -> None:
-    row = {"task": "count", "method": "ViT L 16", "score": 97.6, "share": 0.9, "verdict": "worse",
-           "state_kib": math.nan, "rule": 15.0, "chance": 11.0}  # fmt: skip
-    svg = profile_picture(pd.DataFrame([row])).svg()
+    svg = profile_picture(pd.DataFrame([ROW])).svg()
     assert ">ViT L 16<" in svg
     assert "Scores by method and task: ViT L 16: count 98" in svg
+
+
+def test_a_matplotlibrc_of_the_current_folder_has_no_effect(tmp_path) -> None:
+    """With TeX, it could run code."""
+    picture = profile_picture(pd.DataFrame([ROW]))
+    expected = picture.svg(), picture.png()
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nxtick.major.size: 30\n"
+                                           "savefig.bbox: tight\n")  # fmt: skip
+    with mpl.rc_context(fname=tmp_path / "matplotlibrc"):
+        swatch.cache_clear()
+        again = replace(picture)
+        assert (again.svg(), again.png()) == expected
+        swatch(styles(["attention"])["attention"])
