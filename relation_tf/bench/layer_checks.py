@@ -238,7 +238,7 @@ def _in_a_process(
 
 def _serve(request: Mapping[str, Any]) -> None:
     """Check the layers of a request and write the answer."""
-    sys.path[:0] = [path for path in request["path"] if path not in sys.path]
+    sys.path[:] = request["path"]
     answer: dict[str, Any]
     try:
         load_plugins({name for each in request["configs"] for name in each["plugins"]})

@@ -29,7 +29,8 @@ Plugin = Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
 def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> None:
     """Import modules that register parts, and the entry points of installed packages.
 
-    Modules are searched in the current folder, then in `folder`, then among installed packages.
+    Modules are searched among installed packages, then in the current folder, then in `folder`. A
+    plugin with the name of an installed package is refused; other modules must not replace packages.
     Imported modules are not imported again. Output on stderr is discarded, because TensorFlow logs
     there when a module imports Keras.
 
@@ -45,7 +46,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     if not modules:
         return
     places = [str(Path.cwd()), *([] if folder is None else [str(Path(folder).resolve())])]
-    sys.path[:0] = [place for place in places if place not in sys.path]
+    sys.path += [place for place in places if place not in sys.path]
     importlib.invalidate_caches()
     for module in modules:
         if module not in sys.modules:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -193,6 +195,15 @@ def test_a_file_with_the_name_of_another_module_is_not_ignored(tmp_path, name):
     (tmp_path / f"{name}.py").write_text("")
     with pytest.raises(SuiteError, match=f"plugin '{name}': .* is not used, because .* same name"):
         load_plugins([name])
+
+
+def test_other_modules_of_the_folder_do_not_replace_packages(tmp_path):
+    for name in ("plug_beside", "scikit_posthocs"):
+        (tmp_path / f"{name}.py").write_text("")
+    load_plugins(["plug_beside"])
+    assert Path(sys.modules["plug_beside"].__file__).parent == tmp_path
+    found = importlib.machinery.PathFinder.find_spec("scikit_posthocs")
+    assert tmp_path not in Path(found.origin).parents
 
 
 def test_new_methods_keep_plugins_and_figures_next_to_the_suite(tmp_path):
