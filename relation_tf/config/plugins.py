@@ -29,9 +29,8 @@ Plugin = Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
 def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> None:
     """Import modules that register parts, and the entry points of installed packages.
 
-    Modules are searched among installed packages, then in the current folder, then in `folder`. A
-    plugin with the name of an installed package is refused; other modules must not replace packages.
-    Imported modules are not imported again. Output on stderr is discarded, because TensorFlow logs
+    Modules are searched among installed packages, then in the current folder, then in `folder`, so
+    that no file there replaces a package. A plugin with the name of a package is refused. Imported modules are not imported again. Output on stderr is discarded, because TensorFlow logs
     there when a module imports Keras.
 
     Args:

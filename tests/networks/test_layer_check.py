@@ -129,6 +129,18 @@ class CountsPadding(Mean):
         return ops.mean(x, axis=1, keepdims=True)
 
 
+class MaximumWithPadding(Mean):
+    """Padding counts as relu(bias) in a maximum, which mostly short texts show."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.dense = keras.layers.Dense(units, "relu")
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        y = self.dense(zero_masked(x, mask))
+        return y + ops.max(y, axis=1, keepdims=True)
+
+
 class NaNTimesZero(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         kept = ops.cast(mask, x.dtype)[..., None]
@@ -493,6 +505,7 @@ HIDDEN = [
     (Normalized, "padding"),
     (MovingStatistics, "padding"),
     (PaddingVector, "padding"),
+    (MaximumWithPadding, "padding"),
     (Positions, "padding"),
     (ClosedGate, "padding"),
     (Taps, "causality"),

@@ -158,18 +158,20 @@ def _lengths(subject: Subject) -> str:
 def _padding(subject: Subject) -> str:
     expected = kept_of(subject.mixed(subject.x, KEPT))
     other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
-    longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
-    padded = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
-    outputs = {
-        "values of masked tokens": kept_of(subject.mixed(other, KEPT)),
-        "number of padded tokens": kept_of(padded[:, :TOKENS] if padded.ndim == 3 else padded),
-    }
+    padded = _up_to(TOKENS, subject.mixed(*_padded(other, KEPT)))
+    without = [_with_and_without_padding(subject, length) for length in _LENGTHS]
+    number = "number of padded tokens"
+    outputs = [
+        ("values of masked tokens", kept_of(subject.mixed(other, KEPT)), expected),
+        (number, kept_of(padded), expected),
+        *((number, output, alone) for output, alone in without),
+    ]
     if not subject.masks:
         missing = "query_mask=None and value_mask" if accepts(subject.mixer, "value") else "mask"
         what = "`call` takes no mask, and padding changes the outputs"
         fix = f"add the argument {missing}=None to `call`, True for real tokens, False for padding."
-        for output in outputs.values():
-            expect_same(output, expected, what, fix)
+        for _, output, alone in outputs:
+            expect_same(output, alone, what, fix)
         return "the layer takes no mask; padding does not change outputs."
     names = " and ".join(f"`{name}`" for name in subject.masks)
     kept = f"ops.where({subject.masks[-1]}[..., None], value, 0.)"
@@ -178,9 +180,24 @@ def _padding(subject: Subject) -> str:
         "bias; set scores to -1e9 before a softmax; keep the state of a recurrence; divide by the "
         "number of real tokens. The mask is True for real tokens."
     )
-    for cause, output in outputs.items():
-        expect_same(output, expected, f"Outputs depend on the {cause} ({names})", fix)
+    for cause, output, alone in outputs:
+        expect_same(output, alone, f"Outputs depend on the {cause} ({names})", fix)
     return f"{names}: padding does not change outputs."
+
+
+def _with_and_without_padding(subject: Subject, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outputs of texts with padding, and of the same texts without any."""
+    x, kept = subject.tokens(BATCH, length), np.ones((BATCH, length), bool)
+    return _up_to(length, subject.mixed(*_padded(x, kept))), subject.mixed(x, kept)
+
+
+def _padded(x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    longer = np.pad(x, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
+    return longer, np.pad(mask, ((0, 0), (0, 3)))
+
+
+def _up_to(length: int, output: np.ndarray) -> np.ndarray:
+    return output[:, :length] if output.ndim == 3 else output
 
 
 @check("gradients", "use operations with gradients, also with training=True.")
