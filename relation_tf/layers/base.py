@@ -29,7 +29,10 @@ class BaseLayer(keras.layers.Layer):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Create the layer; raise a TypeError that names this class for wrong arguments."""
         known = [*_argument_names(cls), *_OF_KERAS]
-        for name, value in kwargs.items():
+        takes_any = next(own for own, each in _parameters(cls) if each.kind is each.VAR_KEYWORD)
+        # A class of the user may take other names from its **kwargs.
+        checked = kwargs if takes_any.__module__.startswith("relation_tf.") else {}
+        for name, value in checked.items():
             if name not in known and name not in _REFUSED_LATER:
                 hint = did_you_mean(name, known)
                 raise TypeError(
@@ -152,6 +155,19 @@ def constructor_arguments(layer: Any) -> dict[str, Any]:
 
 def _argument_names(layer_class: type) -> list[str]:
     """Return the constructor arguments of a class and of its bases up to the first of Keras."""
+    return [
+        each.name
+        for _, each in _parameters(layer_class)
+        if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+
+
+def _parameters(layer_class: type) -> list[tuple[type, inspect.Parameter]]:
+    """Return each parameter of these constructors, with its class."""
     own = itertools.takewhile(lambda c: not c.__module__.startswith("keras."), layer_class.__mro__)
-    methods = [vars(cls)["__init__"] for cls in own if "__init__" in vars(cls)]
-    return [name for method in methods for name in inspect.signature(method).parameters]
+    return [
+        (cls, parameter)
+        for cls in own
+        if "__init__" in vars(cls)
+        for parameter in inspect.signature(vars(cls)["__init__"]).parameters.values()
+    ]

@@ -251,6 +251,20 @@ def test_message_of_an_unknown_argument() -> None:
         relation_tf.layers.GatedDeltaNet(unit=3)
     message = "GatedDeltaNet has no argument 'unit'. Did you mean 'units'? Received: unit=3"
     assert str(error.value) == message
+    with pytest.raises(TypeError, match="GatedDeltaNet has no argument 'kwargs'"):
+        relation_tf.layers.GatedDeltaNet(units=4, kwargs=3)
+
+
+class Tagged(Attention):
+    def __init__(self, units: int, **kw: Any) -> None:
+        self.tag = kw.pop("tag", "")
+        super().__init__(units, **kw)
+
+
+def test_a_subclass_may_take_other_names_from_its_keywords() -> None:
+    layer = Tagged(4, tag="mine", num_heads=2)
+    assert (layer.tag, layer.num_heads) == ("mine", 2)
+    assert layer.get_config()["num_heads"] == 2
 
 
 @pytest.mark.parametrize("layer_class", PUBLIC)
