@@ -457,11 +457,20 @@ def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
                 f"{path}:1: expected a column {column!r}, found "
                 f"{join_names([*map(repr, map(str, table.columns))])}"
             )
-        if table[column].dtype.kind not in "if":
+        found = table[column]
+        if found.dtype.kind not in ("i" if column == "epoch" else "if") or _has_blanks(path, found):
             raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")
     if table.empty:
         raise SuiteError(f"{path}: expected a row for each epoch, found none")
     return table
+
+
+def _has_blanks(path: Path, column: pd.Series[float]) -> bool:
+    """Return True if cells are empty; runs of all versions write `nan` for NaN."""
+    if not column.isna().any():
+        return False
+    cells = pd.read_csv(path, usecols=[str(column.name)], dtype=str, keep_default_na=False)
+    return bool((cells == "").to_numpy().any())
 
 
 def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
