@@ -30,7 +30,8 @@ Claim: TypeAlias = Sequence[Hashable]
 
 _LONG = frozenset(["method", "mean", "sd"])  # columns of a table with a row per figure
 _DASHES = str.maketrans("−–—", "---")
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
 _CELL = re.compile(rf"([-+]?{_NUMBER})\s*(?:(?:±|\+/?-)\s*({_NUMBER})|\(\s*({_NUMBER})\s*\))")
 
 
@@ -357,7 +358,9 @@ def _decimal(figure: Any, entry: _Entry) -> Decimal:
         if number and not isinstance(figure, bool):
             value = Decimal(np.format_float_positional(figure, trim="-"))
         else:
-            value = Decimal(_text(figure) or "nan")
+            text = _text(figure) or "nan"
+            # Decimal would read "8_0.5" as 80.5.
+            value = Decimal(text if _FIGURE.fullmatch(text) else "no number")
     except InvalidOperation as error:
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {entry}") from error
     if not value.is_finite():

@@ -232,6 +232,15 @@ def test_empty_cells(empty):
     assert long[["a", "b"]].to_numpy().tolist() == [["a", "b"]]
 
 
+@pytest.mark.parametrize("figure", ["8_0.5", "٨٠٫٥", "٨٠", "80,5", "0x50", "80 %"])
+def test_only_plain_numbers_are_figures(figure):
+    figures = {"mean": ["1e1", figure], "sd": [1.0, 1.0]}
+    with pytest.raises(TypeError, match="figures must be numbers"):
+        read_published(pd.DataFrame({"method": ["a", "b"], **figures}), 5)
+    with pytest.raises(ValueError, match="or cells such as"):
+        read_published(pd.DataFrame({"a": ["80.6 ± 0.4"], "b": [f"{figure} ± 0.4"]}), 5)
+
+
 def test_claims_without_tasks():
     found = read_published(table_of((80.0, 1.0), (70.0, 1.0)), 5, claims=[("b", "a")])
     assert "task" not in found.pairs()
