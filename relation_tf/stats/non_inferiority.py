@@ -40,7 +40,7 @@ class NonInferiorityResult(Shown):
             by more than the margin). Over several tasks, of the mean difference.
         tasks: Task -> a table of the same form; empty for the samples of one task.
         reference: The method that the others are compared with.
-        alpha: Level of all verdicts together, two-sided.
+        alpha: Level of all verdicts of one table together, two-sided.
         confidence: Coverage of each interval, `1 - alpha / (num_methods - 1)`.
         num_methods: Number of methods of the correction, including the reference.
         notes: Remarks on the samples.
@@ -117,8 +117,9 @@ def non_inferiority(
     - **inconclusive** otherwise, and if the scores of both methods do not vary: their variances are
       unknown and the interval is infinite.
 
-    One interval decides in both directions, so all wrong verdicts together have the probability
-    `alpha`. The verdict is *better* or *no worse* exactly if `pvalue < alpha / 2`.
+    One interval decides in both directions, so a wrong verdict in a table (of one task, or of the
+    mean) has at most the probability `alpha`; that in any of several tables is larger. The verdict
+    is *better* or *no worse* exactly if `pvalue < alpha / 2`.
 
     On one task the interval is Welch's (normal scores, unequal SD). Over tasks it is that of the
     mean of the tasks' differences, each task weighing the same: variances add up over tasks, and
@@ -134,7 +135,7 @@ def non_inferiority(
         reference: Name of the reference method.
         margin: Largest acceptable score decrease, in the unit of the scores, at least 0; or
             `{task: margin}`.
-        alpha: Level of all verdicts together: 0.05 for simultaneous 95 % intervals.
+        alpha: Level of all verdicts of one table together: 0.05 for simultaneous 95 % intervals.
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
             is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
             with a note, and higher on others.
