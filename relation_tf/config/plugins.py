@@ -30,8 +30,9 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     """Import modules that register parts, and the entry points of installed packages.
 
     Modules are searched among installed packages, then in the current folder, then in `folder`, so
-    that no file there replaces a package. A plugin with the name of a package is refused. Imported modules are not imported again. Output on stderr is discarded, because TensorFlow logs
-    there when a module imports Keras.
+    that no file there replaces a package. A plugin with the name of a package is refused. Imported
+    modules are not imported again. Output on stderr is discarded, because TensorFlow logs there
+    when a module imports Keras.
 
     Args:
         modules: Names of modules, such as `"my_module"`, or one name.

@@ -110,7 +110,8 @@ Atari RAM|breakout-ram|MS-TCN|No free lunch|US elections
 
 EITHER = """
 attack success rate|ASR|ASR (%)|jailbreak rate|jailbreak success rate|refusal rate|refusals|size
-WikiText-103|PTB|enwik8|batch size|standard deviation|uncertainty|variance|std|score std|MAD|L1|L2|L2 norm
+WikiText-103|PTB|enwik8
+batch size|standard deviation|uncertainty|variance|std|score std|MAD|L1|L2|L2 norm
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 
