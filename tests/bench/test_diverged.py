@@ -85,7 +85,7 @@ def test_a_diverged_run_is_trained_again_only_with_other_settings(
     again = run_suite(asked, tmp_path, data=small_glue)
     printed = capsys.readouterr().out
     assert "0 of 2 runs are done and 2 diverged already" in printed
-    assert "0 of 2 runs done, 2 failed" in printed
+    assert "0 of 2 runs done, 2 diverged" in printed
     assert first in {path.stat().st_mtime_ns for path in tmp_path.rglob("error.json")}
     assert len(again.diverged) == 2
     other = asked.model_copy(update={"learning_rate": 0.01})

@@ -163,7 +163,8 @@ def test_failed_runs_of_a_better_method_are_named():
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
     assert compare(table, drop_failed=True).context.caveats == [
         "The test leaves out failed runs of b (5 failed runs). A method whose runs fail can look "
-        "better than it is."
+        "better than it is.",
+        "5 of 10 runs of b failed.",
     ]
     assert compare(table[table["method"] != "b"].assign(method="c").pipe(
         lambda other: pd.concat([table.iloc[:15], other]))).context.caveats == []  # fmt: skip
