@@ -95,13 +95,13 @@ def diagnose(
 
 
 def limits_of_quick(results: Results) -> str:
-    """Return what the runs of the quick form leave out."""
-    suite = results.suite
-    tasks, seeds = ({run[each] for run in results.runs} for each in ("task", "seed"))
-    few = f"{len(tasks)} of {len(suite.tasks)} tasks and {len(seeds)} of {len(suite.seeds)} seeds"
+    """Return what the runs of the quick form leave out; empty if nothing."""
+    ended, planned = len(results.runs) + len(results.failures), len([*results.suite.runs()])
+    if ended >= planned:
+        return ""
     return (
-        f"Quick form: {few}. They show large differences only: before you draw conclusions, run "
-        "the same command without --quick, which adds the other runs."
+        f"Quick form: {ended} of {planned} runs. They show large differences only: before you draw "
+        "conclusions, run the same command without --quick, which adds the other runs."
     )
 
 

@@ -161,8 +161,8 @@ def diagnose(
         measured = _measured(layer, method.units, method.options["options"])
         echo(f"{name} with its initial weights: {measured}")
         echo(LEVELS)
-        if quick:
-            echo(limits_of_quick(results))
+        if quick and (limits := limits_of_quick(results)):
+            echo(limits)
     print_failures(results.failures)
     chosen = select(results.suite, options["tasks"], None, options["seeds"])
     if {name for name, _ in results.failures} & {*map(str, chosen)}:

@@ -162,8 +162,10 @@ def test_the_quick_form_says_what_it_leaves_out(tmp_path):
     results = diagnose("relation", tmp_path / "runs", quick=True, **small)
     assert len(results.runs) == 4
     words = limits_of_quick(results)
-    assert words.startswith("Quick form: 1 of 20 tasks and 2 of 5 seeds.")
+    assert words.startswith("Quick form: 4 of 400 runs.")
     assert "without --quick" in words
+    every = [run for run in results.suite.runs() if str(run) not in dict(results.failures)]
+    assert limits_of_quick(replace(results, runs=every)) == ""
 
 
 @pytest.mark.tensorflow
