@@ -120,8 +120,9 @@ class Progress:
     def __enter__(self) -> Self:
         if self._done or self._failed:
             lost = f" and {self._failed} diverged" if self._failed else ""
+            again = "; diverged runs are repeated only with other settings" if self._failed else ""
             done = f"{self._done} of {self._total} runs are done"
-            self.say(f"{done}{lost} already, in {self._folder}")
+            self.say(f"{done}{lost} already, in {self._folder}{again}")
         if self._pending:
             self._bar = _start_bar(self._console, self._total, self._done)
             self._show("starting", always=True)
