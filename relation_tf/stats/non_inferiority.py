@@ -299,7 +299,7 @@ def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -
         where = "" if unequal == [None] else f" on {join_names([*map(str, unequal)])}"
         yield (
             f"The SDs of the reference and another method differ by more than 3:1{where}: with "
-            f"fewer than {_ENOUGH} scores, up to 8 % of verdicts on a single task are wrong "
+            f"fewer than {_ENOUGH} scores, up to 7 % of verdicts on a single task are wrong "
             "instead of 5 %"
         )
     for task, groups in tasks.items():
