@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -152,6 +153,36 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         (False, "CoLA.tsv, line 2: expected 0 or 1, found 'yes'")
     """
     path, counts = Path(path), row_table(rows)
+    try:
+        with _opened(path) as archive:
+            return _check_archive(path, archive, counts)
+    except zipfile.BadZipFile as error:
+        return CheckReport(path, (Fault(None, None, str(error)),))
+
+
+def read_submission(path: Path) -> dict[str, list[str]]:
+    """Read the predictions of a zip by task; files can be missing.
+
+    Raises:
+        SubmissionError: If it is no zip, or a file has a fault.
+    """
+    found = {}
+    try:
+        with _opened(path) as archive:
+            entries = dict(_entries(archive)[1])
+            for task in TASKS.values():
+                if task.file in entries:
+                    content = _read_entry(archive, entries[task.file], _limit(task.test_rows))
+                    for _, fault in _file_faults(content, task, task.test_rows):
+                        raise SubmissionError(f"{path}: {fault}. See `glue-submit check {path}`")
+                    found[task.name] = _predictions(content)
+    except zipfile.BadZipFile as error:
+        raise SubmissionError(f"{path}: {error}") from error
+    return found
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     if path.is_dir():
         raise SubmissionError(
             f"{path}: must be a zip file, not a folder. `glue-submit pack {path}` makes and checks "
@@ -166,11 +197,23 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         try:
             archive = zipfile.ZipFile(stream)
         except UNREADABLE as error:
-            fault = Fault(None, None, f"cannot be read as a zip archive: {_reason(error)}")
-            return CheckReport(path, (fault,))
+            reason = f"cannot be read as a zip archive: {_reason(error)}"
+            raise zipfile.BadZipFile(reason) from error
         with archive:
             stream.largest = sys.maxsize  # the following reads have other limits
-            return _check_archive(path, archive, counts)
+            yield archive
+
+
+def _entries(archive: zipfile.ZipFile) -> tuple[str, list[_Entry]]:
+    """Return the only folder of the files, empty if there is none, and the entries inside it."""
+    # `filename` would be cut at a NUL.
+    found = [(entry.orig_filename, entry) for entry in archive.infolist()]
+    folder = _only_folder([name for name, _ in found])
+    return folder, [*_inside(folder, found)] if folder else found
+
+
+def _limit(rows: int) -> int:
+    return _SPARE_BYTES + _BYTES_PER_ROW * rows
 
 
 def _reason(error: BaseException) -> str:
@@ -178,13 +221,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> CheckReport:
-    # `filename` would be cut at a NUL.
-    found = [(entry.orig_filename, entry) for entry in archive.infolist()]
     faults, warnings = [], []
-    if folder := _only_folder([name for name, _ in found]):
+    folder, found = _entries(archive)
+    if folder:
         message = f"files must be at the top level of the zip; found folder {_shorten(folder)!r}"
         faults.append(Fault(None, None, message))
-        found = [*_inside(folder, found)]
     entries, names = dict(found), Counter(name for name, _ in found)
     faults += _first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)
     for task in TASKS.values():
@@ -192,7 +233,7 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
             continue
         rows = counts[task.name]
         try:
-            content = _read_entry(archive, entries[task.file], _SPARE_BYTES + _BYTES_PER_ROW * rows)
+            content = _read_entry(archive, entries[task.file], _limit(rows))
         except SubmissionError as error:
             faults.append(Fault(task.file, None, str(error)))
             continue

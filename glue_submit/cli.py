@@ -98,13 +98,15 @@ def check(
     app,
     "glue-submit score predictions --labels glue_data",
     "glue-submit score runs/glue-small/runs/*/relation-64/seed-1",
+    "glue-submit score submission.zip --labels glue_data",
 )
 def score(
     predictions: Annotated[
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Folders with TASK.tsv or TASK.dev.tsv for the dev sets, such as runs of a suite.",
+            help="A zip for the leaderboard, or folders with TASK.tsv, TASK.dev.tsv or "
+            "TASK.test.tsv, such as runs of a suite.",
         ),
     ],
     labels: Annotated[
@@ -112,19 +114,31 @@ def score(
         typer.Option(
             "--labels",
             metavar="DIR",
-            help="Folder with the GLUE files (TASK/dev.tsv).",
+            help="Folder with the GLUE files (TASK/dev.tsv; test sets: TASK/test_gold.tsv).",
             show_default="the column 'label' of the predictions",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split",
+            metavar="NAME",
+            help="dev or test.",
+            show_default="test for a zip and for files with the row counts of test sets",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the metrics of each task on the dev sets, and the GLUE average.
+    """Compute the metrics of each task on the dev or test sets, and the GLUE average.
 
-    MNLI-m uses dev_matched and MNLI-mm uses dev_mismatched. AX is scored only if its
-    labelled file, diagnostic/diagnostic-full.tsv, exists (for runs: existed during training). JSON
-    contains fractions; the table contains percentages.
+    On dev, MNLI-m uses dev_matched and MNLI-mm uses dev_mismatched. Labels of test sets are public
+    for some tasks: TASK/test_gold.tsv (index, label or score), MRPC/msr_paraphrase_test.txt, and
+    for AX diagnostic/diagnostic-full.tsv, or diagnostic/AX-b.jsonl with two classes, on which
+    neutral and contradiction count as not_entailment. JSON contains fractions; the table contains
+    percentages.
     """
-    scores = score_predictions(predictions, labels)
+    source = predictions[0] if len(predictions) == 1 else predictions
+    scores = score_predictions(source, labels, split=split)
     if as_json:
         echo_json(lambda: {**asdict(scores), "average": scores.average})
     else:

@@ -8,13 +8,18 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
-from glue_submit.tables import convert_all
+from glue_submit.tables import as_list, convert_all
 from glue_submit.tasks import TASKS, Task, get_task, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Column: TypeAlias = NDArray[Any]
+
+TWO_CLASSES = "matthews-two-classes"
+"""Metric of AX with the labels of SuperGLUE's AX-b."""
+
+NOT_ENTAILMENT = "not_entailment"
 
 
 def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
@@ -24,6 +29,9 @@ def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
     label 1, and accuracy. STS-B: Pearson and Spearman correlation. Where all predictions or all
     labels are equal, Matthews and the correlations are undefined; they count as 0, as does F1
     where label 1 occurs nowhere.
+
+    With labels of two classes (SuperGLUE's AX-b) the metric of AX is `"matthews-two-classes"`:
+    neutral and contradiction are `"not_entailment"`.
 
     Args:
         task_name: One of the names of `TASKS`.
@@ -48,9 +56,12 @@ def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
         Understanding" (ICLR).
     """
     task = get_task(task_name)
-    given, true = _column(task, predictions, "predictions"), _column(task, labels, "labels")
+    given = _column(task, predictions, "predictions")
     try:
-        return compute(task.metrics, given, true)
+        if task.name == "AX" and NOT_ENTAILMENT in as_list(labels, "AX labels"):
+            two = [word if word == "entailment" else NOT_ENTAILMENT for word in given.tolist()]
+            return {TWO_CLASSES: compute(["matthews"], two, labels)["matthews"]}
+        return compute(task.metrics, given, _column(task, labels, "labels"))
     except SubmissionError as error:
         raise SubmissionError(f"{task.name}: {error}") from None
 

@@ -1,15 +1,17 @@
-"""Score predictions for the dev sets with the labelled files of GLUE."""
+"""Score predictions for the dev or test sets with labelled files."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from glue_submit.checking import read_submission
 from glue_submit.errors import SubmissionError
-from glue_submit.metrics import evaluate, glue_average
+from glue_submit.metrics import NOT_ENTAILMENT, evaluate, glue_average
 from glue_submit.tables import (
     Predictions,
     Source,
@@ -26,6 +28,8 @@ from glue_submit.tasks import TASKS, Task, get_task, short
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or the labels of each task by task name."""
 
+SPLITS = ("dev", "test")
+
 # Labelled files in `glue_data` and their label columns; CoLA has no header.
 _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
     "CoLA": ("CoLA/dev.tsv", 1),
@@ -40,6 +44,11 @@ _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
     "WNLI": ("WNLI/dev.tsv", "label"),
     "AX": ("diagnostic/diagnostic-full.tsv", "Label"),
 }
+_TWO_CLASSES = "diagnostic/AX-b.jsonl"
+_OTHER_PLACES = {
+    "MRPC": ("MRPC/msr_paraphrase_test.txt", "Quality"),
+    "AX": (_TWO_CLASSES, "label"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +57,13 @@ class Scores:
 
     Attributes:
         tasks: Metrics by task name, as fractions.
-        unlabelled: Tasks with predictions but without labels: AX, whose labels are published
-            separately from its sentences.
+        unlabelled: Tasks with predictions but without labels.
+        split: `"dev"` or `"test"`: the sets that all tasks are scored on.
     """
 
     tasks: Mapping[str, Mapping[str, float]]
     unlabelled: tuple[str, ...] = ()
+    split: str = "dev"
 
     @property
     def average(self) -> float | None:
@@ -61,13 +71,13 @@ class Scores:
         return glue_average(self.tasks)
 
     def __str__(self) -> str:
-        """Return a table: task, metric, value x 100."""
-        lines = [f"{'task':<8} {'metric':<9} {'x 100':>6}"]
-        for name, metrics in self.tasks.items():
-            for metric, value in metrics.items():
-                lines.append(f"{name:<8} {metric:<9} {100 * value:6.2f}")
+        """Return a table: task, metric, value x 100; the split is in its heading."""
+        rows = [(name, *own) for name, metrics in self.tasks.items() for own in metrics.items()]
+        width = max(9, *(len(metric) for _, metric, _ in rows), 0)
+        lines = [f"{'task':<8} {'metric':<{width}} {'x 100':>6}  ({self.split} sets)"]
+        lines += [f"{name:<8} {metric:<{width}} {100 * value:6.2f}" for name, metric, value in rows]
         if (average := self.average) is not None:
-            lines.append(f"{'GLUE':<8} {'average':<9} {100 * average:6.2f}")
+            lines.append(f"{'GLUE':<8} {'average':<{width}} {100 * average:6.2f}")
         else:
             absent = [name for name in TASKS if name != "AX" and name not in self.tasks]
             lines.append(f"no GLUE average without {', '.join(absent)}")
@@ -75,21 +85,29 @@ class Scores:
         return "\n".join(lines)
 
 
-def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
-    """Score predictions for the dev sets: the metrics of each task and the GLUE average.
+def score(
+    predictions: Predictions, labels: Labels | None = None, *, split: str | None = None
+) -> Scores:
+    """Score predictions for the dev or test sets: the metrics of each task and the GLUE average.
 
     Args:
-        predictions: As for `pack`, for the rows of the dev sets, or several such folders, such as
-            the runs of a method, with files `<Task>.dev.tsv` and `AX.test.tsv`; MNLI-m is
-            dev_matched, MNLI-mm dev_mismatched. Tasks can be missing. Scores of STS-B can be
-            outside [0, 5].
+        predictions: A zip for the leaderboard; or as for `pack`, for the rows of the dev or test
+            sets; or several such folders, such as the runs of a method, with files
+            `<Task>.<split>.tsv`. On dev, MNLI-m is dev_matched and MNLI-mm dev_mismatched. Tasks
+            can be missing. Scores of STS-B can be outside [0, 5].
         labels: A folder in the layout of `glue_data` (or one that contains `glue_data`), or a
             mapping from task names to labels. By default the column `label` of the predictions,
-            which files of a suite's runs have. AX is scored only if it has labels: its labelled
-            file, `diagnostic/diagnostic-full.tsv`, or that column.
+            which files of a suite's runs have for dev. Labels of test sets are files
+            `<Task>/test_gold.tsv` (columns `index`, and `label` or `score`; MNLI:
+            `test_matched_gold.tsv`, `test_mismatched_gold.tsv`) or
+            `MRPC/msr_paraphrase_test.txt`; those of AX `diagnostic/diagnostic-full.tsv`, or on test
+            also `diagnostic/AX-b.jsonl` with two classes, see `evaluate`.
+        split: `"dev"` or `"test"`. By default test for a zip and for files `<Task>.tsv` with the
+            row counts of the test sets.
 
     Returns:
-        The scores of the tasks that have predictions.
+        The scores of the tasks that have predictions. Most test sets have no public labels:
+        `unlabelled` has their names.
 
     Raises:
         SubmissionError: If there are no predictions, labels are missing, or a row is malformed; the
@@ -100,13 +118,27 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
         >>> score({"RTE": ["entailment"]}, {"RTE": ["entailment"]}).tasks
         {'RTE': {'accuracy': 1.0}}
     """
-    sources = locate(predictions, "dev")
+    if split not in (None, *SPLITS):
+        raise SubmissionError(f"split must be dev or test. Received: {short(split)}")
+    if isinstance(predictions, str | os.PathLike) and Path(predictions).is_file():
+        if split == "dev":
+            raise SubmissionError(f"{predictions}: a submission has no predictions for dev sets")
+        predictions, split = read_submission(Path(predictions)), "test"
+    sources = locate(predictions, split or "dev")
     if not sources:
         raise SubmissionError(_without_predictions(predictions))
+    split = split or ("test" if _are_of_test_sets(sources) else "dev")
     true = {
-        name: _own_labels(source, TASKS[name]) if labels is None else _labels(labels, TASKS[name])
+        name: _own_labels(source, TASKS[name])
+        if labels is None
+        else _labels(labels, TASKS[name], split)
         for name, source in sources.items()
     }
+    if split == "test" and all(own is None for own in true.values()):
+        raise SubmissionError(
+            f"no labels of the test sets of {', '.join(true)}: {short(str(labels or predictions))} "
+            f"has no such file as {_places(next(iter(TASKS.values())), 'test')[0][0]}"
+        )
     scores = {}
     for name, own in true.items():
         if own is not None:
@@ -115,18 +147,35 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
             task = TASKS[name]
             given = in_index_order(sources[name], task, len(own), task.parse)
             scores[name] = evaluate(name, given, own)
-    return Scores(scores, tuple(name for name, own in true.items() if own is None))
+    unlabelled = tuple(name for name, own in true.items() if own is None)
+    return Scores(scores, unlabelled, split)
 
 
-def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | float]:
-    r"""Read the dev labels of a task from the files of GLUE.
+def _are_of_test_sets(sources: Mapping[str, Source]) -> bool:
+    """Return True if all files have the names and row counts of test sets.
+
+    QNLI has as many dev as test rows, and AX has only a test set.
+    """
+    own = [(name, Path(source)) for name, source in sources.items() if _is_path(source)]
+    told = [(name, path) for name, path in own if name not in ("QNLI", "AX")]
+    return bool(told) and all(
+        path.name == TASKS[name].file and len(read_lines(path)) == TASKS[name].test_rows + 1
+        for name, path in told
+    )
+
+
+def read_labels(
+    folder: str | os.PathLike[str], task_name: str, split: str = "dev"
+) -> list[str | float]:
+    r"""Read the labels of a task from the files of GLUE.
 
     Args:
         folder: A folder in the layout of `glue_data`, or one that contains `glue_data`.
         task_name: One of the names of `TASKS`.
+        split: `"dev"` or `"test"`, see `score`.
 
     Returns:
-        Label words, or for STS-B floats, in the order of the file.
+        Label words, or for STS-B floats, in the order of the file, on test in that of the index.
 
     Raises:
         SubmissionError: If the file does not exist or has other content.
@@ -142,9 +191,32 @@ def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | fl
         ['1']
     """
     task = get_task(task_name)
-    path, column = _labelled_file(Path(folder), task)
+    path, column = _find_labels(Path(folder), task, split)
+    if path.name == Path(_TWO_CLASSES).name:
+        return _two_classes(path)
+    if path.stem.endswith("_gold"):
+        rows = sum(1 for _ in read_columns(path, column))
+        return in_index_order(path, task, rows, task.parse, str(column))
     cells = read_columns(path, column)
     return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
+
+
+def _two_classes(path: Path) -> list[str | float]:
+    """Read the labels of SuperGLUE's AX-b: JSON lines, in the order of GLUE's AX."""
+    found: list[str | float] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            row = json.loads(line)
+            label, index = row["label"], int(row["idx"])
+        except (ValueError, TypeError, KeyError):
+            label, index = None, -1
+        if label not in ("entailment", NOT_ENTAILMENT) or index != number - 1:
+            raise SubmissionError(
+                f"{path}, line {number}: expected idx {number - 1} and a label entailment or "
+                f"{NOT_ENTAILMENT}, found {short(line)}"
+            )
+        found.append(label)
+    return found
 
 
 def _without_predictions(predictions: Predictions) -> str:
@@ -165,13 +237,17 @@ def _without_predictions(predictions: Predictions) -> str:
     return message
 
 
+def _is_path(source: Source) -> bool:
+    return isinstance(source, str | os.PathLike)
+
+
 def _own_labels(source: Source, task: Task) -> list[Any] | None:
     """Return the labels of a file of predictions, in the order of its index.
 
     Files of AX have them only if the run found its labelled file; otherwise None is returned.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise SubmissionError(f"{task.name}: labels are missing")
+    if not _is_path(source):
+        raise SubmissionError(f"{task.name}: labels are missing; give labels (--labels DIR)")
     path = Path(source)
     if "label" not in read_lines(path)[0].split("\t"):
         if task.name == "AX":
@@ -181,14 +257,27 @@ def _own_labels(source: Source, task: Task) -> list[Any] | None:
     return in_index_order(path, task, rows, task.parse, "label")
 
 
-def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:
+def _places(task: Task, split: str) -> list[tuple[str, str | int]]:
+    """Return the possible labelled files of a task and their label columns, in search order."""
     file, column = _LABEL_COLUMNS[task.name]
+    if split == "dev":
+        return [(file, column)]
+    if task.name != "AX":
+        file = file.replace("dev", "test").replace(".tsv", "_gold.tsv")
+        column = "score" if task.labels is None else "label"
+    return [(file, column), *(own for name, own in _OTHER_PLACES.items() if name == task.name)]
+
+
+def _find_labels(folder: Path, task: Task, split: str) -> tuple[Path, str | int]:
+    """Return the labelled file of a task and its label column; the first if none exists."""
     inner = folder / "glue_data"
-    return (inner if inner.is_dir() else folder) / file, column
+    root = inner if inner.is_dir() else folder
+    places = [(root / file, column) for file, column in _places(task, split)]
+    return next((place for place in places if place[0].is_file()), places[0])
 
 
-def _labels(labels: Labels, task: Task) -> list[Any] | None:
-    """Return the labels of a task; None for AX without its labelled file."""
+def _labels(labels: Labels, task: Task, split: str) -> list[Any] | None:
+    """Return the labels of a task; None for AX and for test sets without a labelled file."""
     if isinstance(labels, Mapping):
         if task.name in labels:
             return as_list(labels[task.name], f"{task.name} labels")
@@ -199,10 +288,10 @@ def _labels(labels: Labels, task: Task) -> list[Any] | None:
             raise SubmissionError(
                 f"labels must be a folder of labelled files. Received: {short(str(folder))}"
             )
-        path, _ = _labelled_file(folder, task)
+        path, _ = _find_labels(folder, task, split)
         if path.is_file():
-            return read_labels(folder, task.name)
+            return read_labels(folder, task.name, split)
         found = f"no such file {path}"
-    if task.name == "AX":
+    if task.name == "AX" or split == "test":
         return None
     raise SubmissionError(f"{task.name}: labels for its predictions are missing: {found}")

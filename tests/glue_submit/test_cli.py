@@ -120,6 +120,7 @@ def test_score(run, tmp_path):
         "tasks": {"SST-2": {"accuracy": 0.5}},
         "average": None,
         "unlabelled": [],
+        "split": "dev",
     }
     (tmp_path / "SST-2.tsv").rename(tmp_path / "SST-2.dev.tsv")
     code, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data")

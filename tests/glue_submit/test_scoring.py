@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import zipfile
 
 import pandas as pd
 import pytest
 
-from glue_submit import TASKS, SubmissionError, read_labels, score
+from glue_submit import TASKS, SubmissionError, evaluate, pack, read_labels, score
 
 GLUE_DATA = {
     "CoLA/dev.tsv": "gj04\t1\t\tA sentence.\ngj04\t0\t*\tNo sentence\x85 this.",
@@ -197,3 +199,144 @@ def test_a_file_with_a_header_only_is_named(tmp_path):
     with pytest.raises(SubmissionError) as error:
         score({"RTE": predictions}, {"RTE": []})
     assert str(error.value) == "RTE labels: must have one or more rows. Received: none"
+
+
+TEST_ROWS = {name: TASKS[name].test_rows for name in ("WNLI", "RTE", "AX", "STS-B", "QNLI")}
+
+
+def words(name: str, rows: int) -> list[str]:
+    labels = TASKS[name].labels
+    return [labels[row % len(labels)] if labels else f"{row % 6}.5" for row in range(rows)]
+
+
+def write(path, rows, header="index\tprediction"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{index}\t{cell}" for index, cell in enumerate(rows))
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def submission(tmp_path):
+    """Give the predictions of five test sets, as a folder, and a zip of all eleven."""
+    folder = tmp_path / "predictions"
+    for name, rows in TEST_ROWS.items():
+        given = ["2.5"] * rows if name == "STS-B" else words(name, rows)
+        write(folder / f"{name}.tsv", given)
+    pack(folder, tmp_path / "submission.zip", fill_missing=True)
+    return folder
+
+
+@pytest.fixture
+def gold(tmp_path):
+    """Give the labels of two test sets, rows in reverse order, and those of AX in two classes."""
+    folder = tmp_path / "gold"
+    for name in ("RTE", "STS-B"):
+        column = "score" if name == "STS-B" else "label"
+        write(folder / name / "test_gold.tsv", words(name, TEST_ROWS[name]), f"index\t{column}")
+        lines = (folder / name / "test_gold.tsv").read_text().splitlines()
+        (folder / name / "test_gold.tsv").write_text("\n".join([lines[0], *reversed(lines[1:])]))
+    file = folder / "diagnostic" / "AX-b.jsonl"
+    file.parent.mkdir()
+    two = ("entailment", "not_entailment", "not_entailment")
+    lines = [{"idx": str(row), "label": two[row % 3]} for row in range(TEST_ROWS["AX"])]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+@pytest.mark.parametrize("source", ["predictions", "submission.zip"])
+def test_test_labels_score_a_folder_and_a_zip(submission, gold, source):
+    scores = score(submission.parent / source, gold)
+    assert scores.split == "test"
+    assert scores.tasks == {
+        "STS-B": {"pearson": 0.0, "spearman": 0.0},
+        "RTE": {"accuracy": 1.0},
+        "AX": {"matthews-two-classes": pytest.approx(1.0)},
+    }
+    assert {"WNLI", "QNLI"} <= {*scores.unlabelled}
+    assert scores.average is None
+    assert "(test sets)" in str(scores).splitlines()[0]
+
+
+def test_neutral_and_contradiction_are_one_class_of_ax_b():
+    given = ["entailment", "contradiction", "neutral", "entailment"]
+    true = ["entailment", "not_entailment", "not_entailment", "not_entailment"]
+    assert evaluate("AX", given, true) == {
+        "matthews-two-classes": pytest.approx(
+            evaluate("CoLA", [1, 0, 0, 1], [1, 0, 0, 0])["matthews"]
+        )
+    }
+
+
+def test_labels_of_all_classes_come_before_those_of_two(submission, gold):
+    write(gold / "diagnostic" / "diagnostic-full.tsv", words("AX", TEST_ROWS["AX"]), "id\tLabel")
+    assert score(submission, gold).tasks["AX"] == {"matthews": pytest.approx(1.0)}
+
+
+def test_the_original_file_of_mrpc(tmp_path):
+    write(tmp_path / "MRPC.tsv", words("MRPC", 1725))
+    lines = [f"{word}\t{row}" for row, word in enumerate(words("MRPC", 1725))]
+    (tmp_path / "MRPC").mkdir()
+    file = tmp_path / "MRPC" / "msr_paraphrase_test.txt"
+    file.write_bytes(("\ufeffQuality\t#1 ID\n" + "\n".join(lines)).encode())
+    assert score(tmp_path, tmp_path).tasks["MRPC"]["accuracy"] == 1.0
+
+
+def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):
+    write(tmp_path / "RTE.dev.tsv", ["entailment"])
+    write(tmp_path / "RTE.test.tsv", words("RTE", 3000))
+    write(gold / "RTE" / "dev.tsv", ["not_entailment"], "index\tlabel")
+    accuracy = {
+        split: score(tmp_path, gold, split=split).tasks["RTE"]["accuracy"]
+        for split in (None, "dev", "test")
+    }
+    assert accuracy == {None: 0.0, "dev": 0.0, "test": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        (
+            "RTE/test_gold.tsv",
+            "index\tlabel\n0\tentailment\n",
+            "RTE.tsv, line 3: expected an index",
+        ),
+        ("RTE/test_gold.tsv", "index\tlabel\n0\tyes\n", "test_gold.tsv, line 2: expected entail"),
+        ("diagnostic/AX-b.jsonl", '{"idx": "1", "label": "entailment"}', "line 1: expected idx 0"),
+        ("diagnostic/AX-b.jsonl", "entailment", "AX-b.jsonl, line 1: expected idx 0"),
+    ],
+)
+def test_labels_of_test_sets_that_are_refused(submission, gold, file, text, message):
+    (gold / file).write_text(text)
+    with pytest.raises(SubmissionError, match=re.escape(message)):
+        score(submission, gold)
+
+
+def test_submissions_that_cannot_be_scored(submission, gold, glue_data, tmp_path):
+    with pytest.raises(SubmissionError, match="no labels of the test sets of CoLA"):
+        score(tmp_path / "submission.zip", glue_data)
+    with pytest.raises(SubmissionError, match="has no predictions for dev sets"):
+        score(tmp_path / "submission.zip", gold, split="dev")
+    with pytest.raises(SubmissionError, match="RTE: labels are missing"):
+        score({"RTE": ["entailment"]}, split="test")
+    (tmp_path / "broken.zip").write_bytes(b"PK")
+    with pytest.raises(SubmissionError, match=r"broken\.zip: cannot be read as a zip archive"):
+        score(tmp_path / "broken.zip", gold)
+    with zipfile.ZipFile(tmp_path / "short.zip", "w") as archive:
+        archive.writestr("RTE.tsv", "index\tprediction\n0\tentailment\n")
+    with pytest.raises(SubmissionError, match=r"RTE\.tsv: expected 3000 rows, found 1"):
+        score(tmp_path / "short.zip", gold)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "first", "counted"),
+    [
+        ("SST-2", 1821, "1", 909),
+        ("MRPC", 1725, "1", 1147),
+        ("RTE", 3000, "entailment", 1510),
+        ("AX", 1104, "entailment", 460),
+    ],
+)
+def test_real_test_labels(shared, name, rows, first, counted):
+    labels = read_labels(shared("data/glue_data"), name, "test")
+    assert len(labels) == rows
+    assert labels.count(first) == counted
