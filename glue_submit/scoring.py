@@ -268,6 +268,17 @@ def _places(task: Task, split: str) -> list[tuple[str, str | int]]:
     return [(file, column), *(own for name, own in _OTHER_PLACES.items() if name == task.name)]
 
 
+def find_labels(folder: str | os.PathLike[str], task_name: str, split: str) -> Path:
+    """Return the labelled file of a task; if none exists, the first path that `score` tries.
+
+    Args:
+        folder: A folder in the layout of `glue_data`, or one that contains `glue_data`.
+        task_name: One of the names of `TASKS`.
+        split: `"dev"` or `"test"`.
+    """
+    return _find_labels(Path(folder), get_task(task_name), split)[0]
+
+
 def _find_labels(folder: Path, task: Task, split: str) -> tuple[Path, str | int]:
     """Return the labelled file of a task and its label column; the first if none exists."""
     inner = folder / "glue_data"
@@ -288,7 +299,7 @@ def _labels(labels: Labels, task: Task, split: str) -> list[Any] | None:
             raise SubmissionError(
                 f"labels must be a folder of labelled files. Received: {short(str(folder))}"
             )
-        path, _ = _find_labels(folder, task, split)
+        path = find_labels(folder, task.name, split)
         if path.is_file():
             return read_labels(folder, task.name, split)
         found = f"no such file {path}"

@@ -22,7 +22,15 @@ from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest
-from relation_tf.bench.run_folder import ERROR, RunFolder, prediction_file, unwritable, writing
+from relation_tf.bench.run_folder import (
+    ERROR,
+    RunFolder,
+    kind_of,
+    prediction_file,
+    unwritable,
+    writing,
+)
+from relation_tf.bench.test_scores import score_tests
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -356,7 +364,7 @@ def _run(
         elif shortfalls(trainer.task.source, rows):
             with replacing(folder / WEIGHTS) as file:
                 np.savez(file, *trainer.weights(), allow_pickle=False)
-        return made_with(trainer, config), _result(trainer, config, trained)
+        return made_with(trainer, config), _result(trainer, config, trained, folder)
 
     def warn(line: str) -> None:
         notify({"event": "note", "run": config.key, "note": line})
@@ -410,16 +418,24 @@ def train_run(
     state.unlink(missing_ok=True)
 
 
-def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -> dict[str, Any]:
+def _result(
+    trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult, folder: Path
+) -> dict[str, Any]:
     from relation_tf.networks import count_parameters
 
     assert trained.stop is not None  # of a suite's run
     _check_finite(trained.metrics)
+    test_metrics, faults = score_tests(folder / "predictions", trainer.task.source)
+    for fault in faults.values():
+        trainer.warn(f"no score on the test set: {fault}")
+    splits = trainer.task.task.scorable
     return {
         "task": config.task,
         "method": config.method,
         "seed": config.seed,
         "metrics": trained.metrics,
+        "splits": {name: kind_of(splits[name]) for name in trained.metrics},
+        "test_metrics": test_metrics,
         "epochs": len(trained.history),
         "kept_epoch": trained.stop.epoch,
         "stopped": trained.stop.reason,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.models import MODEL
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
+from relation_tf.bench.test_scores import score_tests
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
@@ -46,21 +47,24 @@ class Predictions:
     Attributes:
         added: Leaderboard names that were predicted, by run.
         lacking: Runs without predictions, by reason.
+        scored: Leaderboard names with new scores on labelled test sets, by run.
     """
 
     added: Mapping[str, Sequence[str]]
     lacking: Mapping[str, Sequence[str]]
+    scored: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        names = dict.fromkeys(name for own in self.added.values() for name in own)
-        if self.added:
-            yield f"predicted {', '.join(names)} for {_runs([*self.added])}"
+        for done, by_run in (("predicted", self.added), ("scored the test set of", self.scored)):
+            names = dict.fromkeys(name for own in by_run.values() for name in own)
+            if by_run:
+                yield f"{done} {', '.join(names)} for {_runs([*by_run])}"
         for reason, runs in self.lacking.items():
             yield f"not predicted: {_runs(runs)}: {reason}"
-        if not self.added and not self.lacking:
+        if not self.added and not self.lacking and not self.scored:
             yield "All runs have their test predictions."
 
 
@@ -74,7 +78,7 @@ def predict_missing(
     """Predict the test sets that finished runs of a suite lack, with their saved weights.
 
     A test file that was added or changed after training is predicted. The network must reproduce
-    the run's metrics on the dev set.
+    the run's metrics on the dev set. Test sets whose labels are in the data folder are scored.
 
     Args:
         folder: The suite's folder.
@@ -93,6 +97,7 @@ def predict_missing(
     folder = expand_home(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
+    scored: dict[str, list[str]] = {}
     suite = RunFolder(folder).suite()
     load_plugins(suite.plugins if imports is None else imports)
     check_folders(suite, data, tfds_folder)
@@ -110,8 +115,8 @@ def predict_missing(
                 "leaderboard"
             )
         done = 0
-        for _, group in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
-            pending = []
+        for _, each in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
+            group, pending = [*each], []
             for run in group:
                 config = run.config
                 key = config.task, config.source
@@ -132,7 +137,10 @@ def predict_missing(
                 added[name] = names
                 done += 1
                 advance("runs", done, len(runs))
-    return Predictions(added, lacking)
+            for run in group:
+                if names := run.score_tests(known[run.config.task, run.config.source].source):
+                    scored[str(run.config)] = names
+    return Predictions(added, lacking, scored)
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,17 @@ class _FinishedRun:
         if names and not self.weights.exists():
             return [], f"no {MODEL}: train the run again, with --set save_models=true"
         return names, f"no test file of {', '.join(missing)}" if missing else ""
+
+    def score_tests(self, source: TaskSource) -> list[str]:
+        """Score the test sets that have labels; return the names of new or changed scores."""
+        result = read_result(self.folder)
+        known = result.get("test_metrics", {})
+        found, _ = score_tests(self.folder / "predictions", source)
+        names = [name for name, own in found.items() if known.get(name) != own]
+        if names:
+            with writing(self.folder):
+                write_result(self.folder, {**result, "test_metrics": {**known, **found}})
+        return names
 
     def _check_data(self, data: _Data) -> None:
         trained, found = self.config.data_digests, data.training_digests

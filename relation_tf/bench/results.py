@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.bench.looks import Looks, read_looks
-from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, read_config
+from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, kind_of, read_config
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DivergedError, SuiteError, join_names
@@ -66,6 +66,7 @@ class _Result(_Written):
     method: str
     seed: int
     metrics: dict[str, dict[str, float]]
+    test_metrics: dict[str, dict[str, float]] = {}
     unscored: dict[str, str] = {}
     epochs: Count
     kept_epoch: Count
@@ -220,14 +221,29 @@ class Results:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """Table of metrics on the dev sets, one row per run, scored name and metric.
+        """Table of metrics on the scored sets, one row per run, scored name and metric.
 
-        Columns: `task`, `method`, `seed`, `metric`, `value`.
+        Columns: `task`, `method`, `seed`, `metric`, `value`. `splits` has the split of each name.
         """
+        return self._table("metrics")
+
+    @cached_property
+    def test_metrics(self) -> pd.DataFrame:
+        """The same table for test sets with public labels that were scored after training."""
+        return self._table("test_metrics")
+
+    @cached_property
+    def splits(self) -> dict[str, str]:
+        """Kind of the split of each name in `metrics`: "dev", "test" or another one."""
+        tasks = map(self.suite.find_task, self.suite.tasks)
+        scorable = [own for task in tasks for own in task.scorable.items()]
+        return {name: kind_of(split) for name, split in scorable if name in self._names}
+
+    def _table(self, key: str) -> pd.DataFrame:
         rows = [
             (task, run["method"], run["seed"], metric, value)
             for run in self.runs
-            for task, metrics in run["metrics"].items()
+            for task, metrics in run.get(key, {}).items()
             for metric, value in metrics.items()
         ]
         return pd.DataFrame(rows, columns=["task", "method", "seed", "metric", "value"])

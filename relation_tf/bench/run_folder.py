@@ -347,8 +347,18 @@ def prediction_file(name: str, split: str) -> str:
         >>> prediction_file("MNLI-m", "dev_matched"), prediction_file("AX", "MNLI:diagnostic")
         ('MNLI-m.dev.tsv', 'AX.test.tsv')
     """
+    return f"{name}.{kind_of(split)}.tsv"
+
+
+def kind_of(split: str) -> str:
+    """Return what a split is, such as "dev" or "test".
+
+    Example:
+        >>> kind_of("dev_matched"), kind_of("diagnostic"), kind_of("MR:test")
+        ('dev', 'test', 'test')
+    """
     split = split.rpartition(":")[2]  # of a group's task
-    return f"{name}.{'test' if split == 'diagnostic' else split.partition('_')[0]}.tsv"
+    return "test" if split == "diagnostic" else split.partition("_")[0]
 
 
 def _changes(key: str, other: Any, own: Any) -> str:

@@ -1,0 +1,116 @@
+"""Scores on test sets with public labels."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glue_submit import evaluate, score
+from relation_tf.bench import predict_missing, read_results, run_suite
+from relation_tf.bench.test_scores import score_tests
+from relation_tf.config import Method, Suite
+from relation_tf.tasks import find_source
+
+pytestmark = pytest.mark.tensorflow
+
+SUITE = Suite(
+    name="small", tasks=["RTE"], seeds=[1], epochs=2, batch_size=16, embedding_dim=12,
+    method=[Method(mechanism="relation", units=8)],
+)  # fmt: skip
+CLASSES = ("entailment", "not_entailment")
+
+
+def write_labels(data, seed):
+    """Write random labels of the test set of RTE and return them."""
+    rows = len(pd.read_csv(data / "RTE" / "test.tsv", sep="\t", quoting=3))
+    labels = random.Random(seed).choices(CLASSES, k=rows)
+    lines = [f"{row}\t{label}\n" for row, label in enumerate(labels)]
+    (data / "RTE" / "test_gold.tsv").write_text("".join(["index\tlabel\n", *lines]))
+    return labels
+
+
+@pytest.fixture(scope="module")
+def folder(small_glue, tmp_path_factory):
+    """Train with two sets of test labels and without; return the folder of all."""
+    folder = tmp_path_factory.mktemp("trained")
+    for seed in (0, 1, 2):
+        data = folder / f"data-{seed}"
+        shutil.copytree(small_glue / "RTE", data / "RTE")
+        if seed:
+            write_labels(data, seed)
+        run_suite(SUITE, folder / f"runs-{seed}", data=data, quiet=True)
+    return folder
+
+
+def run_of(folder, seed):
+    return folder / f"runs-{seed}" / "runs" / "RTE" / "relation-8" / "seed-1"
+
+
+def test_test_labels_change_no_weight_and_no_dev_score(folder):
+    results = [read_results(folder / f"runs-{seed}") for seed in (0, 1, 2)]
+    first, *others = (
+        [*np.load(run_of(folder, seed) / "weights.npz").values()] for seed in (0, 1, 2)
+    )
+    for weights in others:
+        assert all(np.array_equal(a, b) for a, b in zip(first, weights, strict=True))
+    assert results[0].metrics.equals(results[1].metrics)
+    assert results[0].metrics.equals(results[2].metrics)
+    assert results[0].test_metrics.empty
+    assert not results[1].test_metrics.equals(results[2].test_metrics)
+
+
+def test_scores_are_those_of_the_predictions(folder):
+    results = read_results(folder / "runs-1")
+    given = pd.read_csv(run_of(folder, 1) / "predictions" / "RTE.test.tsv", sep="\t")
+    labels = write_labels(folder / "data-1", 1)
+    found = results.test_metrics.to_dict("records")
+    expected = evaluate("RTE", given["prediction"].tolist(), labels)["accuracy"]
+    assert found == [
+        {"task": "RTE", "method": "relation-8", "seed": 1, "metric": "accuracy", "value": expected}
+    ]
+    assert results.splits == {"RTE": "dev"}
+    assert results.runs[0]["splits"] == {"RTE": "dev"}
+
+
+def test_labels_that_come_later(folder, tmp_path):
+    shutil.copytree(folder / "runs-0", tmp_path / "runs")
+    shutil.copytree(folder / "data-1", tmp_path / "data")
+    made = predict_missing(tmp_path / "runs", data=tmp_path / "data")
+    assert made.scored == {"RTE/relation-8/seed-1": ["RTE"]}
+    assert not made.added
+    later = read_results(tmp_path / "runs")
+    assert later.test_metrics.equals(read_results(folder / "runs-1").test_metrics)
+    assert not later.failures
+    assert not predict_missing(tmp_path / "runs", data=tmp_path / "data").scored
+
+
+def test_labels_of_other_rows_are_a_fault(folder, tmp_path):
+    shutil.copytree(folder / "data-0", tmp_path / "data")
+    (tmp_path / "data" / "RTE" / "test_gold.tsv").write_text("index\tlabel\n0\tentailment\n")
+    scores, faults = score_tests(
+        run_of(folder, 0) / "predictions", find_source("RTE", "files", tmp_path / "data")
+    )
+    assert scores == {}
+    assert "expected an index from 0 to 0" in faults["RTE"]
+
+
+def test_ax_with_two_classes_is_a_metric_of_its_own(small_glue, tmp_path):
+    """A run on MNLI answers AX with three classes."""
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    source = find_source("MNLI", "files", data)
+    rows = len(source.read().splits["diagnostic"])
+    lines = (f'{{"idx": "{row}", "label": "{CLASSES[row % 2]}"}}' for row in range(rows))
+    (data / "diagnostic" / "AX-b.jsonl").write_text("\n".join(lines))
+    folder = tmp_path / "predictions"
+    folder.mkdir()
+    words = ("entailment", "neutral", "contradiction")
+    cells = [f"{row}\t{words[row % 3]}" for row in range(rows)]
+    (folder / "AX.test.tsv").write_text("\n".join(["index\tprediction", *cells]))
+    scores, faults = score_tests(folder, source)
+    assert {*scores["AX"]} == {"matthews-two-classes"}
+    assert scores == score(folder, data, split="test").tasks
+    assert not faults
