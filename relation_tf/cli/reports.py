@@ -71,6 +71,13 @@ class ComparisonOptions:
         "the worst score of a task.",
         "SCORE",
     )
+    split: str | None = option(
+        None,
+        "Split of the scores, such as test: of tables with a column split, and of suites on GLUE "
+        "whose data has labels of test sets.",
+        "NAME",
+        shown="the only split of each task; of suites on GLUE: dev",
+    )
     complete_methods: bool = option(
         False, "Leave out methods that lack scores on at least one task."
     )

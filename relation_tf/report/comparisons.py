@@ -255,6 +255,22 @@ def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else metrics
 
 
+def with_splits(table: pd.DataFrame, scores: Scores, results: Results | None) -> pd.DataFrame:
+    """Return a table of `all_metrics` with the column `split` and the rows of other splits.
+
+    Args:
+        table: The table; returned as it is if no split is known.
+        scores: The scores.
+        results: The runs, which can have scores on test sets.
+    """
+    if not scores.splits:
+        return table
+    own = table.assign(split=table["task"].map(scores.splits).fillna(""))
+    if results is None or results.test_metrics.empty:
+        return own
+    return pd.concat([own, results.test_metrics.assign(split="test")], ignore_index=True)
+
+
 def all_pvalues(
     comparisons: Mapping[str, PairwiseResult], factor: Callable[[str], float] = lambda task: 1.0
 ) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from relation_tf.report.comparisons import (
     procedure_label,
     summarize,
     wins,
+    with_splits,
 )
 from relation_tf.report.failed import failed_by_task, failed_runs, with_diverged
 from relation_tf.report.families import family_prefix, of_family
@@ -158,7 +159,7 @@ class ReportContext:
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by the names of their files."""
         tables = {
-            "scores": self._all_scores,
+            "scores": with_splits(self._all_scores, self.scores, self.results),
             "table": self.summary,
             "pvalues": self.pvalues,
             **self.joined(ReportContext._over_tasks),

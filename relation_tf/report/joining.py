@@ -66,6 +66,7 @@ def join(
     _check_timed(sources)
     directions = _directions(sources, lower_is_better, higher_is_better)
     _check_units(sources, directions)
+    splits = _splits(sources)
     if not merge:
         sources = _with_different_names(sources)
     _check_seeds(sources)
@@ -90,6 +91,7 @@ def join(
         families=_families(sources),
         networks=_networks(sources),
         of_tables=frozenset(_tasks_of_tables(sources)),
+        splits=splits,
         **_declared(sources),
     )
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
@@ -107,6 +109,23 @@ def _directions(
         **dict.fromkeys(lower, Direction(False, "declared")),
         **dict.fromkeys(higher, Direction(True, "declared")),
     }
+
+
+def _splits(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the split of each task.
+
+    Raises:
+        OptionError: If a task has scores of several splits.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for source in sources:
+        for task, split in source.scores.splits.items():
+            found.setdefault(task, {}).setdefault(split, source.label)
+    for task, labels in found.items():
+        if len(labels) > 1:
+            mixed = join_names([f"{split} in {label}" for split, label in labels.items()])
+            raise OptionError("split", f"must be given: {task} has scores of {mixed}")
+    return {task: split for task, (split, *_) in found.items()}
 
 
 def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool, dict[str, float]]:
@@ -159,7 +178,7 @@ def _averages(sources: Sequence[LoadedScores]) -> list[str]:
 
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     """Return the test, reference and margins of the suites where all declare the same."""
-    suites = [each.scores for each in sources if each.results is not None]
+    suites = [each.scores for each in sources if each.scores.reference_declared]
     tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
     judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
     level, control, test, over_tasks = tests.pop() if len(tests) == 1 else (_LEVEL, *[None] * 3)

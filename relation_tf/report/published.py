@@ -19,6 +19,7 @@ from relation_tf.stats import PublishedTable, read_published
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
 MILLISECONDS = "milliseconds per batch"
 TIMES = (SECONDS, PER_EPOCH, MILLISECONDS)
+_OTHER_SPLIT = "the paper reports {} sets, this suite dev sets"
 _TIMES_DIFFER = "times depend on the hardware and the program"
 
 
@@ -78,16 +79,20 @@ def compare_published(
     Args:
         published: The figures.
         suite: The suite of our results.
-        ours: Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, in the published units.
+        ours: Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, in the published units, and
+            possibly `split`. Of several splits, the published one is compared.
         notes: Differences between our data and the published data, by task.
 
     Returns:
-        Columns `task`, `metric`, `method`, `published`, `published_sd`, `mean`, `sd`, `n`,
-        `difference` (ours minus published), `within_2_sd` (True if at most two published SDs, with
-        our mean rounded like the published one; None if unknown) and `reason`: the declared
+        Columns `task`, `metric`, `method`, `published`, `published_sd`, `split` (of our results;
+        empty if unknown), `mean`, `sd`, `n`, `difference` (ours minus published), `within_2_sd`
+        (True if at most two published SDs, with our mean rounded like the published one; None if
+        unknown) and `reason`: the declared
         differences that may explain it.
     """
-    known = {(row.task, row.method, row.metric): row for row in rows_of(ours)}
+    last = ours.assign(split=ours.get("split", ""))
+    last = last.sort_values("split", key=lambda own: own == published.split, kind="stable")
+    known = {(row.task, row.method, row.metric): row for row in rows_of(last)}
     tasks = {figure.task for figure in published.figure} - {MEAN_OF_TASKS}
     whole = tasks <= {name for task in suite.learned() for name in task.scored}
     differing, about = reasons(published, suite), _by_scored_task(suite, notes or {})
@@ -105,14 +110,17 @@ def compare_published(
             rounded = round(mean, printed_decimals(figure.value, figure.metric))
             rounding = 1e-9 * abs(figure.value)  # of the subtraction
             within = bool(abs(rounded - figure.value) <= 2 * figure.sd + rounding)
+        split = "" if own is None else own.split
         causes = [_TIMES_DIFFER] if figure.metric in TIMES else [*differing.get(figure.task, ())]
+        if split == published.split and _OTHER_SPLIT.format(split) in causes:
+            causes.remove(_OTHER_SPLIT.format(split))
         causes += about.get(figure.task, ())
         if 0 < n < len(suite.seeds):
             causes.append(f"{n} of {len(suite.seeds)} seeds")
         reason = "; ".join(causes) if own is not None else ""
-        compared = (mean, sd, n, difference, within, reason)
+        compared = (split, mean, sd, n, difference, within, reason)
         rows.append((figure.task, figure.metric, name, figure.value, figure.sd, *compared))
-    names = ["task", "metric", "method", "published", "published_sd", "mean", "sd", "n"]
+    names = ["task", "metric", "method", "published", "published_sd", "split", "mean", "sd", "n"]
     found = pd.DataFrame(rows, columns=[*names, "difference", "within_2_sd", "reason"])
     return found.astype({"published_sd": float})
 
@@ -160,7 +168,7 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         unlike = set()
     elif unlike:
         unlike.update(averages)
-    sentence = f"the paper reports {published.split} sets, this suite dev sets"
+    sentence = _OTHER_SPLIT.format(published.split)
     return {
         name: [*general, *([sentence] if name in unlike else ())]
         for name in (*splits, *diagnostics, *averages)

@@ -26,7 +26,7 @@ from relation_tf.stats.metric_names import read_name
 from relation_tf.stats.presentation import count
 
 KEY = ["task", "method", "seed"]
-COLUMNS = (*KEY, "score", "metric")
+COLUMNS = (*KEY, "score", "metric", "split")
 """Columns of a table that can have another name."""
 
 _EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
@@ -45,6 +45,8 @@ class TableOptions:
             otherwise.
         failed_as: Score of failed runs, in the unit of the table; no better than the worst score of
             a task.
+        split: Split of the scores, such as "test"; by default tables must have one for each task,
+            and run folders give the scores of `result.json`'s `metrics`.
 
     Raises:
         OptionError: If a column is unknown, or both ways to treat failed runs are given.
@@ -53,6 +55,7 @@ class TableOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     drop_failed: bool = False
     failed_as: float | None = None
+    split: str | None = None
 
     def __post_init__(self) -> None:
         for name in self.columns:
@@ -107,6 +110,12 @@ def read_table(
     own, notes = _named(table.reset_index(drop=True), where, options.columns)
     if len(own) > len(unfinished):  # a wide table
         rows, unfinished = [*rows] * (len(own) // len(rows)), [""] * len(own)
+    splits: dict[str, str] = {}
+    if options.split is not None or "split" in own:
+        kept = _on_split(own, rows, where, options.split)
+        rows, unfinished = ([each[row] for row in kept] for each in (rows, unfinished))
+        own = own.iloc[kept].reset_index(drop=True)
+        splits = dict(zip(own["task"].astype(str), own.pop("split").astype(str), strict=True))
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     key = [name for name in (*KEY, "metric") if name in own]
@@ -140,11 +149,38 @@ def read_table(
             seeds=most_seeds(scores),
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
+            splits={task: split for task, split in splits.items() if task in tasks},
         ),
         lost.assign(status="failed", diverged=not options.drop_failed),
         notes,
         replaced,
     )
+
+
+def _on_split(table: pd.DataFrame, rows: Sequence[str], where: str, split: str | None) -> list[int]:
+    """Return the positions of the rows of a split, or of all if each task has one split.
+
+    Raises:
+        OptionError: If no row has this split, or none is chosen and a task has several.
+    """
+    if "split" not in table:
+        raise OptionError("split", f"needs a column 'split', which {where} does not have")
+    splits = [_text(each, "split", row) for each, row in zip(table["split"], rows, strict=True)]
+    by_task: dict[str, set[str]] = {}
+    for task, own in zip(table["task"], splits, strict=True):
+        by_task.setdefault(str(task), set()).add(own)
+    for task, mixed in by_task.items() if split is None else ():
+        if len(mixed) > 1:
+            raise OptionError(
+                "split",
+                f"must be {join_names(sorted(mixed), ' or ')}: {where} has scores of {task} on all "
+                "of them, which cannot be compared with each other",
+            )
+    kept = [row for row, own in enumerate(splits) if split in (None, own)]
+    if not kept:
+        known = join_names(sorted({*splits}), " or ")
+        raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
+    return kept
 
 
 def _check_chart(names: Iterable[Any], where: str) -> None:
@@ -290,10 +326,11 @@ def _long(
     own = own.rename(columns={name: key for key, name in there.items()})
     said = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
     if "seed" not in own:
-        own["seed"] = own.groupby([name for name in ("task", "metric") if name in own]).cumcount()
+        keys = [name for name in ("task", "metric", "split") if name in own]
+        own["seed"] = own.groupby(keys).cumcount()
         own["seed"] += 1
         said += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
-    keys = [name for name in ("task", "seed", "metric") if name in own]
+    keys = [name for name in ("task", "seed", "metric", "split") if name in own]
     return own.melt(keys, [*methods], "method", "score"), [f"{said}."]
 
 

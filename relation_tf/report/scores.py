@@ -54,6 +54,7 @@ class Scores:
         families: Families of methods that are compared separately; by default all are one family.
         networks: Name of the trained network of each task that shares it with another task, such as
             MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks.
+        splits: Split of the scores of each task, such as "dev", if it is known.
     """
 
     table: pd.DataFrame
@@ -78,6 +79,7 @@ class Scores:
     margins: Mapping[str, float] = field(default_factory=dict)
     families: Sequence[Family] = ()
     networks: Mapping[str, str] = field(default_factory=_registered_networks)
+    splits: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -120,6 +122,7 @@ class Scores:
             reference=results.suite.reference,
             reference_declared=True,
             margin=results.suite.margin,
+            splits=_splits(results, averages),
             families=[
                 family for family in families_of(results.suite) if {*family.methods} & {*methods}
             ],
@@ -414,6 +417,35 @@ class Scores:
         return samples
 
 
+def on_test(scores: Scores, results: Results) -> Scores:
+    """Return the scores of a suite's runs on test sets with public labels, without averages.
+
+    Args:
+        scores: The scores of the runs.
+        results: The runs.
+    """
+    own = results.test_metrics
+    table = own.groupby(["task", "method", "seed"], sort=False)["value"].mean()
+    named = own[["task", "metric"]].drop_duplicates().groupby("task", sort=False)["metric"]
+    metrics = {str(name): sorted(metrics) for name, metrics in named}
+    suite = results.suite
+    order = [name for task in suite.tasks for name in suite.find_task(task).answered]
+    return replace(
+        scores,
+        table=table.rename("score").reset_index(),
+        tasks=[name for name in order if name in metrics],
+        averages=[],
+        noun="test sets",
+        directions={
+            name: Direction(find_metric(first).higher_is_better, "registered")
+            for name, (first, *_) in metrics.items()
+        },
+        metrics=metrics,
+        margins={name: margin for name, margin in scores.margins.items() if name in metrics},
+        splits=dict.fromkeys(metrics, "test"),
+    )
+
+
 def most_seeds(table: pd.DataFrame) -> int:
     """Return the largest number of seeds of a method on a task; zero for an empty table."""
     return int(table.groupby(["task", "method"]).size().max()) if len(table) else 0
@@ -425,6 +457,17 @@ def _scored(results: Results) -> list[str]:
     diagnostics = {name for task in tasks for name in task.diagnostics}
     names = [name for task in tasks for name in results.scored(task)]
     return sorted(names, key=diagnostics.__contains__)
+
+
+def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
+    """Return the split of each score; averages have that of their tasks, if there is only one."""
+    kinds = {
+        results.splits[name]
+        for task in results.begun.learned()
+        for name in task.scored
+        if name in results.splits
+    }
+    return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
 
 
 def _noun(results: Results) -> str:

@@ -56,6 +56,7 @@ def compare(
     higher_is_better: Iterable[str] = (),
     drop_failed: bool = False,
     failed_as: float | None = None,
+    split: str | None = None,
     complete_methods: bool = False,
     alpha: float | None = None,
     control: Chosen | None = None,
@@ -93,6 +94,9 @@ def compare(
             than a reference.
         failed_as: Score of these runs, in the unit of the table; no better than the worst score of
             a task.
+        split: Split of the scores, such as `"test"`: of tables with a column `split`, which must
+            otherwise have one split for each task, and of suites whose runs scored test sets with
+            public labels. By default suites give the scores of their reports (GLUE: dev sets).
         complete_methods: If True, leave out methods without scores on some of the tasks.
         alpha: Level of the tests, between 0 and 0.5; by default the level of the suites if all
             declare the same test, else .05.
@@ -149,11 +153,11 @@ def compare(
     command = _command(
         sources, out=out, labels=labels, merge=merge, columns=columns, lower_is_better=lower,
         higher_is_better=higher, drop_failed=drop_failed, failed_as=failed_as,
-        complete_methods=complete_methods, alpha=alpha, control=control, test=test,
+        split=split, complete_methods=complete_methods, alpha=alpha, control=control, test=test,
         test_over_tasks=test_over_tasks, reference=reference, margin=margin, margins=margins,
         families=families, costs=[*costs], plugins=plugins, title=title,
     )  # fmt: skip
-    options = TableOptions(columns or {}, drop_failed, failed_as)
+    options = TableOptions(columns or {}, drop_failed, failed_as, split)
     read = _read(sources, labels, options)
     _check_used(options, read, merge)
     lower, higher = tasks_named(lower, read), tasks_named(higher, read)

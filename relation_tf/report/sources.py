@@ -22,7 +22,15 @@ from relation_tf.bench.results import (
 )
 from relation_tf.bench.run_folder import suites_inside
 from relation_tf.config.stand_ins import missing_parts
-from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
+from relation_tf.errors import (
+    DataError,
+    OptionError,
+    SuiteError,
+    did_you_mean,
+    join_names,
+    quote,
+    reason_of,
+)
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.failed import failed_runs
@@ -35,7 +43,7 @@ from relation_tf.report.score_tables import (
     failure_notes,
     read_table,
 )
-from relation_tf.report.scores import Scores
+from relation_tf.report.scores import Scores, on_test
 from relation_tf.stats.directions import Direction
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
@@ -147,7 +155,7 @@ def read_source(
             replaced=read.replaced,
         )
     if isinstance(source, Results):
-        return _source_of_runs(label or _label(source.folder), source)
+        return _source_of_runs(label or _label(source.folder), source, options.split)
     if not isinstance(source, str | os.PathLike):
         raise SuiteError(
             f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
@@ -156,7 +164,7 @@ def read_source(
     path, file = _found(source)
     label = label or _label(path)
     if file is None:
-        return _source_of_runs(label, read_results(path))
+        return _source_of_runs(label, read_results(path), options.split)
     read = _read_file(file, options)
     facts, scores, runs = _ScoreFacts(), read.scores, _with_costs(read.failed)
     notes = [*read.notes]
@@ -186,12 +194,25 @@ def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
 
 
-def _source_of_runs(label: str, results: Results) -> LoadedScores:
+def _source_of_runs(label: str, results: Results, split: str | None = None) -> LoadedScores:
     """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
-    notes = missing_parts(results.suite)
-    source = LoadedScores(label, Scores.of(results), origin, results, paths, notes=notes)
+    notes, scores = missing_parts(results.suite), Scores.of(results)
+    own = {*results.splits.values()}
+    if split is None or own == {split}:
+        source = LoadedScores(label, scores, origin, results, paths, notes=notes)
+    elif split != "test" or results.test_metrics.empty:
+        known = sorted(own | ({"test"} if len(results.test_metrics) else set()))
+        raise OptionError(
+            "split", f"must be {join_names(known, ' or ')} in {results.folder}. Received: {split!r}"
+        )
+    else:
+        scores = on_test(scores, results)
+        manifests = [run["manifest"] for run in results.runs]
+        source = LoadedScores(
+            label, scores, f"{origin}, test sets", paths=paths, manifests=manifests, notes=notes
+        )
     marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
     return source.renamed(marks) if marks else source
 

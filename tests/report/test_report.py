@@ -152,7 +152,8 @@ def test_json_has_answer_and_tables(suite_of, fabricate):
     assert content["answer"] == report.context.answer
     assert set(content["tables"]) == {"scores", "table", "pvalues", "over_tasks", "runs"}
     assert content["tables"]["scores"][0] == {
-        "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7
+        "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7,
+            "split": "dev",
     }  # fmt: skip
 
 

@@ -116,7 +116,9 @@ def _why(found: pd.DataFrame) -> Iterator[Block]:
 
 
 def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
+    named = bool(found["split"].any())
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
+    columns += [Column("Our split")] if named else []
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     columns.append(Column("Within 2 published SD", "number"))
     rows = []
@@ -130,8 +132,8 @@ def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
         difference = _difference(row.difference, row.published_sd, digits, timed) if row.n else None
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
         published = _published(row.published, row.published_sd, digits)
-        cells = [row.task, row.metric, row.method, published, ours, difference, within]
-        rows.append(Row(cells, task=row.task))
+        name = [row.task, row.metric, row.method, *([row.split] if named else [])]
+        rows.append(Row([*name, published, ours, difference, within], task=row.task))
     return Table("Table: published figures", columns, rows, paper=paper)
 
 
@@ -185,10 +187,14 @@ def _claims(found: PublishedTable) -> Folded:
 def _compared(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
     """Return published figures and our results, in points or units of time."""
     summary = context.summary
-    points = summary["metric"].map(lambda name: find_metric(name).points).astype(float)
-    ours = summary.assign(mean=points * summary["mean"], sd=points * summary["sd"])
-    times = [_times(measure, context).assign(metric=measure) for measure in TIMES]
-    columns = ["task", "method", "metric", "n", "mean", "sd"]
+    summary = summary.assign(split=summary["task"].map(context.scores.splits).fillna(""))
+    scored = results.test_metrics.groupby(["task", "method", "metric"], sort=False)["value"]
+    on_test = scored.agg(n="size", mean="mean", sd="std").reset_index().assign(split="test")
+    means = pd.concat([summary, on_test], ignore_index=True)
+    points = means["metric"].map(lambda name: find_metric(name).points).astype(float)
+    ours = means.assign(mean=points * means["mean"], sd=points * means["sd"])
+    times = [_times(each, context).assign(metric=each, split="") for each in TIMES]
+    columns = ["task", "method", "metric", "n", "mean", "sd", "split"]
     everything = pd.concat([table[columns] for table in (ours, *times)], ignore_index=True)
     differing = {task: notes(results, task) for task in results.suite.tasks}
     return compare_published(published, results.suite, everything, differing)
