@@ -120,7 +120,8 @@ def _splits(sources: Sequence[LoadedScores]) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {}
     for source in sources:
         for task, split in source.scores.splits.items():
-            found.setdefault(task, {}).setdefault(split, source.label)
+            if split:
+                found.setdefault(task, {}).setdefault(split, source.label)
     for task, labels in found.items():
         if len(labels) > 1:
             mixed = join_names([f"{split} in {label}" for split, label in labels.items()])

@@ -218,7 +218,11 @@ class Layout(Section):
             title = f"score{unit}" if measure == SCORE else measure
             columns, rows = _grid(measure, layout, context, results)
             legend = "; ".join(_legend(rows, context))
-            paper_values = "; in parentheses: the paper's value" if context.published else ""
+            paper_values = ""
+            if context.published:
+                paper_values = (
+                    f"; in parentheses: the paper's value ({context.published.split} sets)"
+                )
             table = Table(
                 f"Table: {title}, in the paper's layout",
                 columns,

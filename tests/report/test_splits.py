@@ -1,0 +1,104 @@
+"""Scores of several splits of a task are never compared with each other."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from relation_tf.errors import OptionError
+from relation_tf.report import compare, make_report
+
+TASKS = ["RTE", "MRPC"]
+ROWS = [
+    ("RTE", method, seed, split, 0.5 + seed / 100 + 0.1 * (split == "test") + 0.2 * (method == "b"))
+    for method in "ab"
+    for seed in range(3)
+    for split in ("dev", "test")
+]
+TABLE = pd.DataFrame(ROWS, columns=["task", "method", "seed", "split", "score"])
+
+
+@pytest.fixture
+def runs(suite_of, fabricate):
+    """Fabricate runs on two tasks that score RTE on dev (.5) and test (.7), and AX by others."""
+
+    def change(config, files):
+        if config.task == "RTE":
+            files["result"]["test_metrics"] = {"RTE": {"accuracy": 0.7 + config.seed / 100}}
+
+    suite = suite_of(tasks=TASKS, seeds=2, published="relation-table1", reference="attention")
+    return fabricate(suite, lambda config, *_: 0.5 + config.seed / 100, change)
+
+
+def means(report):
+    table = report.tables["table"]
+    kept = table[table["method"] == table["method"].iloc[0]]
+    return dict(zip(kept["task"], kept["mean"].round(6), strict=True))
+
+
+def test_a_table_with_two_splits_needs_one():
+    with pytest.raises(OptionError, match=r"split.*must be dev or test: .* scores of RTE"):
+        compare(TABLE)
+    assert means(compare(TABLE, split="dev")) == {"RTE": 0.51}
+    report = compare(TABLE, split="test")
+    assert means(report) == {"RTE": 0.61}
+    assert set(report.tables["scores"]["split"]) == {"test"}
+    with pytest.raises(OptionError, match=r"must be dev or test .* Received: 'train'"):
+        compare(TABLE, split="train")
+    with pytest.raises(OptionError, match="needs a column 'split'"):
+        compare(TABLE[TABLE["split"] == "dev"].drop(columns="split"), split="dev")
+
+
+def test_a_wide_table_and_other_names_of_the_column():
+    wide = TABLE.pivot_table("score", ["task", "seed", "split"], "method").reset_index()
+    assert means(compare(wide, split="test")) == {"RTE": 0.61}
+    other = TABLE.rename(columns={"split": "subset"})
+    assert means(compare(other, columns={"split": "subset"}, split="dev")) == {"RTE": 0.51}
+
+
+def test_each_task_can_have_its_split():
+    other = TABLE[TABLE["split"] == "test"].assign(task="MR")
+    joined = pd.concat([TABLE[TABLE["split"] == "dev"], other])
+    assert means(compare(joined)) == {"RTE": 0.51, "MR": 0.61}
+
+
+def test_sources_of_different_splits_are_refused(runs):
+    on_test = TABLE[TABLE["split"] == "test"]
+    with pytest.raises(OptionError, match=r"RTE has scores of dev in suite, test in table 2"):
+        compare(runs, on_test)
+    report = compare(runs, on_test, split="test")
+    assert set(report.tables["table"]["method"]) == {
+        "attention", "linear", "relation", "baseline", "a", "b",
+    }  # fmt: skip
+
+
+def test_runs_give_dev_scores_or_those_of_test_sets(runs):
+    assert means(compare(runs)) == {"RTE": 0.515, "MRPC": 0.515, "mean of these tasks": 0.515}
+    report = compare(runs, split="test")
+    assert means(report) == {"RTE": 0.715}
+    scores = report.context.scores
+    assert (scores.reference, scores.noun, scores.in_points) == ("attention", "test sets", True)
+    with pytest.raises(OptionError, match=r"must be dev or test .* Received: 'train'"):
+        compare(runs, split="train")
+
+
+def test_a_report_names_the_split_of_every_score(runs):
+    report = make_report(runs)
+    scores = report.tables["scores"]
+    own = scores[(scores["task"] == "RTE") & (scores["method"] == "attention")]
+    assert own.groupby("split")["value"].mean().round(6).to_dict() == {"dev": 0.515, "test": 0.715}
+    assert means(report)["RTE"] == 0.515
+    path = report.write(runs / "report").parent
+    assert means(compare(path, split="test")) == {"RTE": 0.715}
+    with pytest.raises(OptionError, match="must be dev or test"):
+        compare(path)
+
+
+def test_a_papers_test_scores_are_compared_with_ours_on_test(runs):
+    found = make_report(runs).tables["published"].set_index(["task", "metric", "method"])
+    on_test = found.loc[("RTE", "accuracy", "relation")]
+    assert (on_test["split"], on_test["mean"]) == ("test", pytest.approx(71.5))
+    assert "dev sets" not in on_test["reason"]
+    on_dev = found.loc[("MRPC", "accuracy", "relation")]
+    assert (on_dev["split"], on_dev["mean"]) == ("dev", pytest.approx(51.5))
+    assert "dev sets" in on_dev["reason"]
