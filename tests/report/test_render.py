@@ -117,7 +117,7 @@ def test_no_letters_with_a_control(suite_of, pages_of, folder):
 def test_tables_have_full_precision(suite_of, fabricate):
     folder = render(fabricate(suite_of(), lambda config, *_: config.seed / 7)).parent
     scores = pd.read_csv(folder / "scores.csv")
-    assert list(scores) == ["task", "method", "seed", "metric", "value"]
+    assert list(scores) == ["task", "method", "seed", "metric", "value", "split"]
     # Five seeds of four methods: one metric, two metrics, the average.
     assert scores.groupby("task").size().to_dict() == {
         "CoLA": 20, "MRPC": 40, "mean of these tasks": 20
