@@ -230,12 +230,12 @@ def details(study: Study) -> str:
     )
 
 
-def insert(page: str, table: str) -> str:
+def insert(page: str, table: str, begin: str = BEGIN) -> str:
     """Return a page with a new table between its markers."""
-    pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(pattern.findall(page)) != 1:
-        raise ValueError(f"the page must have one table between {BEGIN!r} and {END!r}")
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{table}\n\n{END}", page)
+        raise ValueError(f"the page must have one table between {begin!r} and {END!r}")
+    return pattern.sub(lambda _: f"{begin}\n\n{table}\n\n{END}", page)
 
 
 def main() -> None:
