@@ -223,7 +223,7 @@ def _within(own: pd.DataFrame) -> str:
 
 def details(study: Study) -> str:
     """Return every compared figure of a study as CSV."""
-    found = compared(study)
+    found = compared(study).drop(columns="split")  # table.csv has one split for each task
     digits = ["published", "published_sd", "mean", "sd", "difference"]
     return found.assign(**{name: found[name].round(6) for name in digits}).to_csv(
         index=False, lineterminator="\n"
