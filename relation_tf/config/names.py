@@ -86,9 +86,11 @@ def _check_listed_tasks(suite: Suite) -> None:
             raise ValueError(f"key {key!r}: {error}") from error
     scored = [name for task in suite.tasks for name in suite.find_task(task).scored]
     if twice := _repeated(scored) or _repeated(suite.tasks):
+        by = [name for name in dict.fromkeys(suite.tasks) if twice in suite.find_task(name).scored]
+        of = f", a score of {join_names(by, ' and ')}" if len(by) > 1 else ""
         raise ValueError(
             "key 'tasks': each task must occur once, alone or in one group, and names must differ "
-            f"in more than case. Received: {twice!r} more than once"
+            f"in more than case. Received: {twice!r} more than once{of}"
         )
 
 

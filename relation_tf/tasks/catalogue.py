@@ -14,6 +14,7 @@ from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.group import TaskGroup, joined_source
+from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
 
@@ -172,7 +173,7 @@ def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 register_source("tfds", reads=["tfds"])(tfds.find)
 
 
-@register_source("miniglue", reads=(), tasks=[*datasets.GLUE], artificial=True)
+@register_source("miniglue", reads=(), tasks=[*OFFICIAL_ROWS], artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     folder = made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)
     return search(dataset, "miniglue", [folder])

@@ -1,7 +1,8 @@
 r"""Datasets declared in `datasets.toml`: columns, classes, files, splits and readers.
 
 GLUE: the nine tasks with training data, in the official `glue_data` layout, see
-`relation_tf.tasks.glue`.
+`relation_tf.tasks.glue`. MNLI is one network with two dev sets. MNLI-m and MNLI-mm are two networks
+that are trained on the same rows; each stops on its own dev set, and MNLI-m answers AX.
 
 MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The datasets have no
 official splits (papers use cross-validation). Here 10 % of the rows of each class are the test set,
@@ -53,7 +54,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -166,7 +167,33 @@ def _declared() -> Iterator[Dataset]:
 
 DATASETS: tuple[Dataset, ...] = tuple(_declared())
 
+
+def counted_as(task: str) -> str:
+    """Return the name under which a trained task counts over tasks: MNLI for MNLI-m and MNLI-mm.
+
+    Example:
+        >>> counted_as("MNLI-mm"), counted_as("IMDb")
+        ('MNLI', 'IMDb')
+    """
+    return glue_submit.TASKS[task].trained_on if task in glue_submit.TASKS else task
+
+
+def counted_once(tasks: Iterable[str]) -> dict[str, list[str]]:
+    """Return trained tasks by the name under which they count over tasks, their own if alone.
+
+    Example:
+        >>> counted_once(["MNLI-m", "RTE", "MNLI-mm"])
+        {'MNLI': ['MNLI-m', 'MNLI-mm'], 'RTE': ['RTE']}
+    """
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        found.setdefault(counted_as(task), []).append(task)
+    return {name if len(own) > 1 else own[0]: own for name, own in found.items()}
+
+
 GLUE: Mapping[str, Task] = {
-    dataset.task.name: dataset.task for dataset in DATASETS if dataset.task.answered
+    each.task.name: each.task
+    for each in DATASETS
+    if each.task.answered and each.task.name == counted_as(each.task.name)
 }
-"""The nine GLUE tasks with training data."""
+"""The nine GLUE tasks with training data; MNLI is one network."""

@@ -19,6 +19,8 @@ OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
     "STS-B": {"train": 5_749, "dev": 1_500},
     "QQP": {"train": 363_846, "dev": 40_430},
     "MNLI": {"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
+    "MNLI-m": {"train": 392_702, "dev": 9_815},
+    "MNLI-mm": {"train": 392_702, "dev": 9_832},
     "QNLI": {"train": 104_743, "dev": 5_463},
     "RTE": {"train": 2_490, "dev": 277},
     "WNLI": {"train": 635, "dev": 71},
@@ -133,7 +135,7 @@ def leaderboard_file(name: str) -> str:
 def _of_leaderboard(source: TaskSource) -> bool:
     """Return True for real data of a GLUE task."""
     kind = SOURCES.get(source.kind)
-    return source.task.name in GLUE and not (kind is not None and kind.artificial)
+    return source.task.name in OFFICIAL_ROWS and not (kind is not None and kind.artificial)
 
 
 def _missing_place(source: TaskSource, split: str, relative: str | None) -> str:

@@ -340,6 +340,8 @@ def test_a_misspelled_key_is_not_missing_too():
         ({"name": "../x"}, "key 'name'"),
         ({"tasks": []}, "key 'tasks'"),
         ({"tasks": ["RTE", "RTE"]}, "'RTE' occurs more than once"),
+        ({"tasks": ["MNLI", "MNLI-mm"]}, "'MNLI-mm' more than once, a score of MNLI and MNLI-mm"),
+        ({"tasks": ["MNLI-m", "MNLI"]}, "'MNLI-m' more than once, a score of MNLI-m and MNLI"),
         ({"tasks": ["MRR"]}, "unknown task 'MRR'"),
         (OWN | {"task": [STARS], "tasks": ["star"]}, "unknown task 'star'. Did you mean 'stars'?"),
         ({"seeds": [1, 1]}, "1 occurs more than once"),

@@ -23,15 +23,16 @@ from relation_tf.tasks.sources import digest_of_path
 
 def test_names():
     names = tuple(TASKS)
-    assert names[:9] == tuple(GLUE)
-    assert names[9:13] == ("MR", "CR", "SUBJ", "MPQA")
-    assert names[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
-    assert names[33:48] == (
+    glue = ("MNLI", "MNLI-m", "MNLI-mm")
+    assert names[:11] == (*[*GLUE][:5], *glue, *[*GLUE][6:])
+    assert names[11:15] == ("MR", "CR", "SUBJ", "MPQA")
+    assert names[31:35] == ("IMDb", "AG-News", "Yelp-full", "tweets")
+    assert names[35:50] == (
         *("Reuters", "SST-2-sentences", "WikiText-103", "WikiText-2", "reversal", "dates"),
         *("decode-128", "decode-512", "decode-2048", "decode-8192"),
         *("training-128", "training-512", "training-2048", "training-8192", "training-32768"),
     )
-    assert names[48:] == tuple(DIAGNOSTICS)
+    assert names[50:] == tuple(DIAGNOSTICS)
     assert len(names) == len(set(names))
     # Names become folders.
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) for name in names)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, find_source, read_task
+from relation_tf.tasks import GLUE, find_source, find_task, read_task
+from relation_tf.tasks.official import OFFICIAL_ROWS
 
 
-@pytest.mark.parametrize("name", GLUE)
+@pytest.mark.parametrize("name", OFFICIAL_ROWS)
 def test_reads_every_task(small_glue, name):
-    task = GLUE[name]
+    task = find_task(name)
     text = read_task(name, small_glue)
     assert set(text.splits) == {"train", *task.scored.values(), *task.answered.values()}
     assert task.validation in task.scored.values()
@@ -27,6 +28,27 @@ def test_labels_are_classes_in_the_order_of_the_label_words(small_glue):
     words = [line.split("\t")[3] for line in path.read_text().splitlines()[1:]]
     labels = read_task("RTE", small_glue).splits["train"].labels
     assert [GLUE["RTE"].labels[label] for label in labels] == words
+
+
+def test_two_networks_of_mnli_have_the_rows_of_one(small_glue):
+    whole = read_task("MNLI", small_glue)
+    renamed = {
+        "MNLI-m": {"dev": "dev_matched", "test": "test_matched", "diagnostic": "diagnostic"},
+        "MNLI-mm": {"dev": "dev_mismatched", "test": "test_mismatched"},
+    }
+    for name, others in renamed.items():
+        own = read_task(name, small_glue)
+        assert own.splits.keys() == {"train", *others}
+        for split, rows in own.splits.items():
+            expected = whole.splits[others.get(split, split)]
+            assert rows.texts == expected.texts
+            assert np.array_equal(rows.labels, expected.labels)
+        assert (own.task.validation, own.task.scored) == ("dev", {name: "dev"})
+        assert (own.task.labels, own.task.metrics) == (whole.task.labels, ("accuracy",))
+    assert find_task("MNLI-m").answered == {"MNLI-m": "test", "AX": "diagnostic"}
+    assert find_task("MNLI-m").diagnostics == {"AX": ("matthews",)}
+    assert find_task("MNLI-mm").answered == {"MNLI-mm": "test"}
+    assert find_task("MNLI-mm").diagnostics == {}
 
 
 def test_absent_test_file_is_no_error(small_glue, tmp_path):

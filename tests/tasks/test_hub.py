@@ -13,7 +13,7 @@ from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, CustomTask, TaskGroup, find_source, load_task, read_task
 from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.hub import HUB
-from relation_tf.tasks.official import shortfalls, unscored
+from relation_tf.tasks.official import OFFICIAL_ROWS, shortfalls, unscored
 
 datasets = pytest.importorskip("datasets", reason="pip install 'relation-tf[datasets]'")
 
@@ -110,7 +110,7 @@ def same_split(one, other):
 
 
 @pytest.mark.parametrize("form", WRITE)
-@pytest.mark.parametrize("name", GLUE)
+@pytest.mark.parametrize("name", OFFICIAL_ROWS)
 def test_a_task_is_the_same_as_from_files(name, form, small_glue, stored):
     files = find_source(name, "files", small_glue)
     source = find_source(name, "datasets", stored / form)

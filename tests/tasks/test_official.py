@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from glue_submit import TASKS
-from relation_tf.tasks import GLUE, find_source, load_task
+from relation_tf.tasks import GLUE, find_source, find_task, load_task
 from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.listing import describe, lines
 from relation_tf.tasks.official import (
@@ -27,8 +27,9 @@ def data(small_glue, tmp_path):
 
 
 def test_every_labelled_split_has_a_number_of_rows():
-    for name, task in GLUE.items():
-        assert {*OFFICIAL_ROWS[name]} == {"train", *task.scored.values()}
+    assert {*OFFICIAL_ROWS} == {*GLUE, "MNLI-m", "MNLI-mm"}
+    for name, rows in OFFICIAL_ROWS.items():
+        assert {*rows} == {"train", *find_task(name).scored.values()}
 
 
 def test_missing_and_short_test_files(data):
@@ -38,6 +39,13 @@ def test_missing_and_short_test_files(data):
     assert str(found["MNLI-mm"]) == (
         f"MNLI-mm: {data}/MNLI/test_mismatched.tsv is missing (9,847 rows)"
     )
+    files = {"MNLI-m": ["test_matched"], "MNLI-mm": ["test_mismatched"]}
+    for name, own in files.items():
+        source = find_source(name, data=data)
+        places = [each.place for each in shortfalls(source) if each.name != "AX"]
+        assert places == [f"{data}/MNLI/{file}.tsv" for file in own]
+        (note,) = load_task(name, data=data).notes
+        assert note.startswith("a sample: 40 of 392,702 training rows, ")
     (data / "glue_data").mkdir()
     shutil.move(data / "RTE", data / "glue_data" / "RTE")
     (data / "glue_data" / "RTE" / "test.tsv").unlink()
