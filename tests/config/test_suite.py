@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glue_submit import TASKS
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import drop_other_methods, make_suite, select
@@ -28,7 +29,12 @@ def test_table_1_of_the_relation_paper():
     assert [method.name for method in suite.methods()][:4] == [
         "attention-64", "attention-128", "attention-256", "linear-attention-64",
     ]  # fmt: skip
-    assert len(suite.runs()) == 9 * 12 * 5
+    assert len(suite.runs()) == 10 * 12 * 5
+    # MNLI is two networks, as in the paper; all its figures are of scores of this suite.
+    scored = {name for task in suite.tasks for name in suite.find_task(task).scorable}
+    assert scored == {*TASKS}
+    figures = load_published(suite.published).figure
+    assert {figure.task for figure in figures} == {*TASKS, "GLUE average"}
 
 
 def test_same_suite_from_toml_and_python(tmp_path, suite, monkeypatch):
