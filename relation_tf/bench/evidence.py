@@ -10,6 +10,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats import default_over_tasks, default_procedure, what_can_be_shown
 from relation_tf.stats.design import format_level, pvalue_only
+from relation_tf.tasks.datasets import counted_once
 
 
 def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
@@ -73,7 +74,7 @@ def nothing_can_be_shown(
     if not sizes or (judged and num_seeds > 1):
         return None
     smallest = 1.0
-    for test, options in _tests(suite, num_tasks or len(suite.tasks)).items():
+    for test, options in _tests(suite, num_tasks or len(counted_once(suite.tasks))).items():
         procedure = PROCEDURES.find(test)
         attainable = procedure.attainable_pvalue
         if attainable is None:

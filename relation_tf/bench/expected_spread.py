@@ -13,6 +13,7 @@ from relation_tf.config.published import load_published
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -37,7 +38,7 @@ def expected_spread(
     """Return the standard deviations of finished runs, else of published figures.
 
     Without one for each task, the result is one standard deviation per task; for tasks with
-    different units, it is that of one task.
+    different units, it is that of one task. Tasks that count once have the mean of theirs.
 
     Args:
         suite: The suite.
@@ -55,13 +56,15 @@ def expected_spread(
     points = metrics[0].points
     unit = "points" if points == 100 else ""
     tasks = [*dict.fromkeys(run.task for run in runs)]
+    counted = counted_once(tasks).values()
     for sds, origin in (
         (_of_runs(folder, done, points), f"of {len(done)} finished runs"),
         (_published(suite), "published"),
     ):
         if sds.keys() >= {*tasks} and any(sds[task] for task in tasks):
-            return ExpectedSpread([sds[task] for task in tasks], unit, origin)
-    return ExpectedSpread([1.0] * len(tasks), "SD", "unknown, so the unit is the SD over seeds")
+            own = [fmean(sds[task] for task in each) for each in counted]
+            return ExpectedSpread(own, unit, origin)
+    return ExpectedSpread([1.0] * len(counted), "SD", "unknown, so the unit is the SD over seeds")
 
 
 def _of_runs(folder: RunFolder, runs: Sequence[RunConfig], points: float) -> dict[str, float]:

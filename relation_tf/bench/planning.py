@@ -33,6 +33,7 @@ from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import what_margin_can_be_shown
 from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.datasets import counted_once
 from relation_tf.training.session import LOG, start_tensorflow, uses_gpu
 
 _FILES = 8_000  # bytes of a run's files without predictions and model
@@ -197,7 +198,7 @@ class SuitePlan:
 
     def _evidence(self) -> Iterator[str]:
         """Yield what the tests of the suite can show."""
-        methods, num_tasks = self.methods, len(self.tasks)
+        methods, num_tasks = self.methods, len(counted_once(self.tasks))
         if self.outlook is not None:
             yield self.outlook.sentence
         elif len(methods) > 1 and (self.seeds > 1 or num_tasks > 1):

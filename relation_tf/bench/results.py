@@ -24,8 +24,9 @@ from relation_tf.errors import DivergedError, SuiteError, join_names
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.registry import SOURCES
-from relation_tf.tasks.datasets import GLUE
+from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
 from relation_tf.training.stopping import check_losses
@@ -254,9 +255,10 @@ class Results:
 
         Columns: `task`, `method`, `seed`, `score`. The score of a task with two metrics is their
         mean, as on the leaderboard, or the first one if they differ in unit or direction. The last
-        task is the average over the tasks, for seeds with all tasks: the GLUE average if all nine
-        tasks are present, else the mean of these tasks, where tasks scored from one network count
-        once. There is no average if the metrics of the tasks differ in unit or direction.
+        task is the average over the tasks, for seeds with all tasks: the GLUE average if these are
+        the nine tasks, else the mean of these tasks, where tasks scored from one network, and
+        MNLI-m and MNLI-mm, count once. There is no average if the metrics of the tasks differ in
+        unit or direction.
         """
         rows = [
             (task, run["method"], run["seed"], score_of(metrics))
@@ -282,13 +284,13 @@ class Results:
         learned = {task.name for task in self.suite.learned()}
         firsts = [find_metric(task.metrics[0]) for task in self.suite.learned()]
         alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
-        if len(learned) < 2 or self.suite.timed or not alike:
+        if len(counted_once(learned)) < 2 or self.suite.timed or not alike:
             return []
         by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
         for run in self.runs:
             by_seed[run["method"], run["seed"]][run["task"]] = run["metrics"]
         # Built-in tasks have the names of GLUE tasks, but their scores are not GLUE scores.
-        of_glue = not SOURCES[self.suite.source].artificial and learned <= set(GLUE)
+        of_glue = not SOURCES[self.suite.source].artificial and learned <= OFFICIAL_ROWS.keys()
         rows = []
         for (method, seed), tasks in by_seed.items():
             if set(tasks) != {*self.suite.tasks}:
@@ -298,8 +300,9 @@ class Results:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
                 # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
-                means = [run_score(self.suite.find_task(task), own) for task, own in tasks.items()]
-                name, average = MEAN_OF_TASKS, sum(means) / len(means)
+                means = {name: run_score(self.suite.find_task(name), tasks[name]) for name in tasks}
+                each = [fmean(means[task] for task in own) for own in counted_once(means).values()]
+                name, average = MEAN_OF_TASKS, fmean(each)
             rows.append((name, method, seed, average))
         return rows
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from statistics import fmean
 
 from relation_tf.bench.looks import (
     LOOKS,
@@ -32,6 +33,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.stats import look_schedule, sequential_design, sequential_test
 from relation_tf.stats.sequential import DRAWS, SequentialDesign
+from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -66,7 +68,7 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
             LookFamily(name=family.name, methods=[*family.methods], control=family.control)
             for family in families_of(suite) or [Family("", methods, suite.control)]
         ],
-        tasks=suite.tasks,
+        tasks=[*counted_once(suite.tasks)],
         seeds=[*suite.seeds, *following][:most],
         draws=DRAWS,
     )
@@ -267,11 +269,13 @@ class SequentialRuns:
             metrics = read_result(self._folder.run(run))["metrics"]
             return run_score(self._suite.find_task(run.task), metrics)
 
-        def scores(task: str, method: str) -> list[float]:
-            own = [runs[task, method, seed] for seed in plan.seeds]
-            return [score(run) for run in takewhile(self._is_done, own)]
+        def scores(tasks: Sequence[str], method: str) -> list[float]:
+            seeds = [[runs[task, method, seed] for task in tasks] for seed in plan.seeds]
+            done = takewhile(lambda own: all(map(self._is_done, own)), seeds)
+            return [fmean(map(score, own)) for own in done]
 
-        return {task: {method: scores(task, method) for method in methods} for task in plan.tasks}
+        counted = counted_once(self._suite.tasks).items()
+        return {name: {method: scores(own, method) for method in methods} for name, own in counted}
 
 
 def _in_words(design: SequentialDesign) -> str:

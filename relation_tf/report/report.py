@@ -162,7 +162,9 @@ class Report:
             **({"sequential": True} if provenance.is_sequential(context.results) else {}),
             **({"points": context.scores.points} if context.scores.points else {}),
             "networks": {
-                task: network for network, own in context.scores.shared.items() for task in own
+                task: context.scores.networks.get(task, task)
+                for own in context.scores.shared.values()
+                for task in own
             },
             "lower_is_better": sorted(context.scores.lower_is_better),
             "directions": {t: own._asdict() for t, own in context.scores.directions.items()},

@@ -17,13 +17,15 @@ from relation_tf.errors import join_names
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
+from relation_tf.tasks.datasets import counted_as
 from relation_tf.tasks.diagnostics.presets import task_of
 from relation_tf.tasks.metrics import find_metric
 
 
 def _registered_networks() -> dict[str, str]:
-    """Return the trained task of each score name of the registered tasks."""
-    return {name: each.task.name for each in TASKS.values() for name in each.task.scored}
+    """Return the trained task of each score name of the registered tasks; one for MNLI."""
+    tasks = [each.task for each in TASKS.values()]
+    return {name: counted_as(task.name) for task in tasks for name in task.scored}
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Scores:
         margins: Margins of single tasks.
         families: Families of methods that are compared separately; by default all are one family.
         networks: Name of the trained network of each task that shares it with another task, such as
-            MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks.
+            MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks,
+            and so do MNLI-m and MNLI-mm of two networks.
         splits: Split of the scores of each task, such as "dev", if it is known.
     """
 
@@ -186,10 +189,10 @@ class Scores:
 
     @cached_property
     def shared(self) -> dict[str, list[str]]:
-        """Trained networks with several tasks, and these tasks."""
+        """Tasks that count once over tasks, by the network that they share or MNLI."""
         by_network: dict[str, list[str]] = {}
         for task in self.main_tasks:
-            by_network.setdefault(self.networks.get(task, task), []).append(task)
+            by_network.setdefault(counted_as(self.networks.get(task, task)), []).append(task)
         return {network: tasks for network, tasks in by_network.items() if len(tasks) > 1}
 
     def lacking_tasks(self) -> dict[str, list[str]]:

@@ -324,6 +324,8 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
     suite = suite.model_copy(update={"published": str(published)})
     known = what_margin_can_be_shown(2, 5, 2.0, [3.0, 1.5], unit="points")
     assert f"{known} SD over seeds: published." in plan()
+    two = suite.model_copy(update={"tasks": ["CoLA", *MNLI]})
+    assert expected_spread(two, folder, two.runs(), []).sds == [3.0, 1.5]
 
     for run in suite.runs():
         scored = {"CoLA": {"CoLA": "matthews"}, "MNLI": dict.fromkeys(MNLI, "accuracy")}[run.task]
@@ -365,11 +367,11 @@ def test_plan_of_families():
 
 
 def test_plan_names_what_the_test_over_tasks_can_show():
-    suite = load_suite("demo", {"tasks": ["CoLA", "MNLI", "RTE"]})
-    costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
-    plan = str(SuitePlan(suite, 60, [], costs, 0.0, 0, 1, 5))
-    # MNLI is one network, so one task.
-    assert what_can_be_shown(4, 5, test="stratified-steel-dwass", num_tasks=3) in plan
+    for mnli in (["MNLI"], ["MNLI-m", "MNLI-mm"]):  # one task over tasks
+        suite = load_suite("demo", {"tasks": ["CoLA", *mnli, "RTE"]})
+        costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
+        plan = str(SuitePlan(suite, 60, [], costs, 0.0, 0, 1, 5))
+        assert what_can_be_shown(4, 5, test="stratified-steel-dwass", num_tasks=3) in plan
     control = load_suite("demo", {"control": "relation-64", "test_over_tasks": "wilcoxon-holm"})
     assert [*shown_by_design(control, ["relation-64", "attention-64"], 5, num_tasks=9)] == [
         what_can_be_shown(2, 5, test="steel"),

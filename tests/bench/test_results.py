@@ -5,9 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from glue_submit import check
+from glue_submit import TASKS, check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
+from relation_tf.cli import runs
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
@@ -102,8 +103,9 @@ def test_one_task_has_no_average(folder):
     assert set(read_results(folder(["RTE"])).scores["task"]) == {"RTE"}
 
 
-def test_submissions_pass_the_check(folder):
-    results = read_results(folder(list(GLUE), seeds=(1,), predictions=True))
+@pytest.mark.parametrize("tasks", [list(GLUE), [name for name in TASKS if name != "AX"]])
+def test_submissions_pass_the_check(folder, tasks):
+    results = read_results(folder(tasks, seeds=(1,), predictions=True))
     submissions = write_submissions(results)
     packed = submissions.packed
     assert submissions.refused == ()
@@ -112,6 +114,21 @@ def test_submissions_pass_the_check(folder):
     }  # fmt: skip
     assert all(check(zip_file.path).ok for zip_file in packed)
     assert all(zip_file.filled == () for zip_file in packed)
+    made_from = read_json(packed[0].path.with_suffix(".json"))["made_from"]
+    assert made_from.keys() == TASKS.keys()
+    network = "MNLI" if "MNLI" in tasks else "MNLI-m"
+    assert made_from["AX"]["predictions"].startswith(f"runs/{network}/")
+
+
+@pytest.mark.parametrize(("mnli", "missing"), [
+    (["MNLI"], ["WNLI"]),
+    (["MNLI-m"], ["MNLI-mm", "WNLI"]),
+    ([], ["MNLI-m", "MNLI-mm", "WNLI", "AX"]),
+])  # fmt: skip
+def test_missing_files_of_the_leaderboard_are_named(folder, capsys, mnli, missing):
+    others = [name for name in GLUE if name not in ("MNLI", "WNLI")]
+    runs._submit_if_complete(read_results(folder([*others, *mnli])), False)
+    assert f"no submissions: {', '.join(missing)} not in the suite" in capsys.readouterr().out
 
 
 def test_a_missing_task_is_refused_or_filled_and_listed(folder):

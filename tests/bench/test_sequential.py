@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -248,6 +249,23 @@ def test_lower_scores_can_be_better(tmp_path, instant, suite, monkeypatch):
     results = run_suite(suite(), tmp_path, **UNTIL)
     assert {pair.better for pair in results.looks.pairs} >= {METHODS[0], METHODS[1]}
     assert all(pair.better != METHODS[2] for pair in results.looks.pairs)
+
+
+def test_two_networks_of_mnli_count_once(tmp_path, instant, suite):
+    results = run_suite(suite(tasks=["RTE", "MNLI-m", "MNLI-mm"]), tmp_path, **UNTIL)
+    looks = results.looks
+    assert looks.plan.tasks == ["RTE", "MNLI"]
+
+    def mean(tasks, method, seed):
+        return fmean(score(task, method, seed) for task in tasks)
+
+    every = {
+        name: {m: [mean(own, m, seed) for seed in looks.plan.seeds] for m in METHODS}
+        for name, own in {"RTE": ["RTE"], "MNLI": ["MNLI-m", "MNLI-mm"]}.items()
+    }
+    expected = sequential_test(every, looks.plan.looks)
+    assert [pair.model_dump() for pair in looks.pairs] == expected.pairs.to_dict("records")
+    assert "On the 2 tasks together, " in " ".join(make_report(tmp_path).context.answer)
 
 
 def test_status_and_report_show_the_verdicts(tmp_path, instant, suite):

@@ -161,7 +161,7 @@ def test_halves_of_mnli_count_once(suite_of, fabricate):
     tasks = ["CoLA", "MNLI", "RTE"]
     report = make_report(fabricate(suite_of(tasks=tasks), noisy))
     assert report.context.several.tasks == tasks
-    assert "MNLI-m and MNLI-mm are scored from one network and count once" in text_of(
+    assert "MNLI-m and MNLI-mm have the same network or training rows and count once" in text_of(
         report.markdown()
     )
     alone = Scores.of(read_results(fabricate(suite_of(tasks=["MNLI"]), noisy, name="alone")))

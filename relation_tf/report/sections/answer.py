@@ -353,7 +353,7 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     if tasks and scores.shared:
         shared = [f" ({in_words(own)})" for own in scores.shared.values()]
         yield (
-            f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "
+            f"Tasks with the same network or training rows{shared[0] if len(shared) == 1 else ''} "
             "count as one task, with their mean."
         )
     if scores.diagnostics:

@@ -107,7 +107,7 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
         if network in several.tasks:
             counted = context.scores.counted(network)
             how = "by their mean per seed" if len(counted) > 1 else f"by {counted[0]}"
-            yield f"{in_words(tasks)} are scored from one network and count once, {how}."
+            yield f"{in_words(tasks)} have the same network or training rows and count once, {how}."
     if context.scores.diagnostics:
         yield context.scores.diagnostics_remark
     if several.left_out:

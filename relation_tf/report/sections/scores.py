@@ -158,7 +158,7 @@ def _has_whole_seed(context: ReportContext) -> bool:
 
 
 def _counted_once(context: ReportContext) -> str:
-    """Name the tasks that are averaged first, because one network predicts them."""
+    """Name the tasks that are averaged first, because they count as one task."""
     shared = [in_words(tasks) for tasks in context.scores.shared.values()]
     return f", and {'; '.join(shared)}," if shared else ""
 
