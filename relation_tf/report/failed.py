@@ -13,6 +13,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.registry import Procedure
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import scored_names
+from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
 
 _COLUMNS = ["task", "method", "seed", "run", "diverged", "error"]
@@ -73,7 +74,9 @@ def ranks_diverged(test: Procedure) -> bool:
 
 
 def with_diverged(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scores:
-    """Return the scores for a test: with NaN for diverged runs, also in averages, if it ranks them.
+    """Return the scores for a test: with NaN for diverged runs, if it ranks them.
+
+    Averages without a score, because a task of them diverged, are NaN as well.
 
     Args:
         scores: The scores.
@@ -86,5 +89,7 @@ def with_diverged(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scor
     if lost.empty or not ranks_diverged(test):
         return scores
     averages = [lost.assign(task=name) for name in scores.averages]
-    rows = pd.concat([lost, *averages]).drop_duplicates().assign(score=math.nan)
+    rows = pd.concat([lost, *averages]).drop_duplicates()
+    there, own = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
+    rows = rows[~own.isin(there)].assign(score=math.nan)
     return replace(scores, table=pd.concat([scores.table, rows], ignore_index=True))

@@ -17,6 +17,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
 from relation_tf.registry import TASKS
 from relation_tf.report.comparisons import procedure_label
+from relation_tf.report.glue_average import with_glue_average
 from relation_tf.report.runs import has_scores, scored_names
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores, most_seeds
@@ -92,8 +93,10 @@ def join(
         networks=_networks(sources),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
+        artificial=any(source.scores.artificial for source in sources),
         **_declared(sources),
     )
+    scores = with_glue_average(scores)
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
 
 
@@ -170,11 +173,8 @@ def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]
 def _averages(sources: Sequence[LoadedScores]) -> list[str]:
     """Return the averages of all sources; averages over different tasks are not comparable."""
     same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
-    return [
-        name
-        for name in sources[0].scores.averages
-        if same_tasks and all(name in source.scores.averages for source in sources)
-    ]
+    common = set.intersection(*({*source.scores.averages} for source in sources))
+    return [name for name in sources[0].scores.averages if same_tasks and name in common]
 
 
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:

@@ -161,6 +161,7 @@ class Report:
             "timed": context.scores.timed,
             **({"sequential": True} if provenance.is_sequential(context.results) else {}),
             **({"points": context.scores.points} if context.scores.points else {}),
+            **({"artificial": True} if context.scores.artificial else {}),
             "networks": {
                 task: context.scores.networks.get(task, task)
                 for own in context.scores.shared.values()

@@ -14,7 +14,7 @@ from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.families import Family, families_of
 from relation_tf.config.stand_ins import assumed
 from relation_tf.errors import join_names
-from relation_tf.registry import PROCEDURES, TASKS, Procedure
+from relation_tf.registry import PROCEDURES, SOURCES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
 from relation_tf.tasks.datasets import counted_as
@@ -57,6 +57,8 @@ class Scores:
         networks: Name of the trained network of each task that shares it with another task, such as
             MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks,
             and so do MNLI-m and MNLI-mm of two networks.
+        artificial: If True, the text is generated: tasks with the names of GLUE tasks have no GLUE
+            average.
         splits: Split of the scores of each task, such as "dev", if it is known.
     """
 
@@ -83,6 +85,7 @@ class Scores:
     families: Sequence[Family] = ()
     networks: Mapping[str, str] = field(default_factory=_registered_networks)
     splits: Mapping[str, str] = field(default_factory=dict)
+    artificial: bool = False
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -140,6 +143,7 @@ class Scores:
                 for task in results.suite.tasks
                 for name in results.suite.find_task(task).scored
             },
+            artificial=SOURCES[results.suite.source].artificial,
         )
 
     def only(self, family: Family) -> Self:

@@ -34,6 +34,7 @@ from relation_tf.errors import (
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.failed import failed_runs
+from relation_tf.report.glue_average import with_glue_average
 from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import (
@@ -118,6 +119,7 @@ class _ScoreFacts(BaseModel):
     timed: bool = False
     sequential: bool = False
     networks: dict[str, str] = {}
+    artificial: bool = False
 
 
 def read_source(
@@ -198,7 +200,7 @@ def _source_of_runs(label: str, results: Results, split: str | None = None) -> L
     """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
-    notes, scores = missing_parts(results.suite), Scores.of(results)
+    notes, scores = missing_parts(results.suite), with_glue_average(Scores.of(results))
     own = {*results.splits.values()}
     if split is None or own == {split}:
         source = LoadedScores(label, scores, origin, results, paths, notes=notes)
@@ -286,6 +288,7 @@ def _as_reported(scores: Scores, said: _ScoreFacts, runs: pd.DataFrame) -> Score
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},
+        artificial=said.artificial,
     )
     known, lost = (
         pd.MultiIndex.from_frame(table[KEY].astype(str))
