@@ -95,7 +95,11 @@ def test_a_report_names_the_split_of_every_score(runs):
 
 
 def test_a_papers_test_scores_are_compared_with_ours_on_test(runs):
-    found = make_report(runs).tables["published"].set_index(["task", "metric", "method"])
+    report = make_report(runs)
+    text = report.markdown()
+    assert text.index("| RTE | accuracy | relation |") < text.index("| MRPC | f1 | relation |")
+    assert "published figures, ours on dev sets" in report.html()
+    found = report.tables["published"].set_index(["task", "metric", "method"])
     on_test = found.loc[("RTE", "accuracy", "relation")]
     assert (on_test["split"], on_test["mean"]) == ("test", pytest.approx(71.5))
     assert "dev sets" not in on_test["reason"]

@@ -67,12 +67,11 @@ class PublishedFigures(Section):
         shown = found[_of_suite(results, found, published)]
         blocks: list[Block] = []
         if len(shown):
-            caption = "Published figures and ours"
-            paper = Paper("published", caption, f". Published: {published.source}.")
             layout = results.suite.layout
             # A layout of times only has all these figures.
-            kept = paper if layout is None or SCORE in layout.measures else None
-            blocks += [*_why(shown[shown["n"] > 0]), _table(shown, context.scores.seeds, kept)]
+            for_papers = layout is None or SCORE in layout.measures
+            blocks += _why(shown[shown["n"] > 0])
+            blocks += _tables(shown, published, context.scores.seeds, for_papers)
         split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
         blocks.append(Paragraph(note, "note"))
@@ -115,10 +114,22 @@ def _why(found: pd.DataFrame) -> Iterator[Block]:
         yield Paragraph(f"Figures may differ because: {'; '.join(parts)}.", "warning")
 
 
-def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
-    named = bool(found["split"].any())
+def _tables(
+    found: pd.DataFrame, published: Published, seeds: int, for_papers: bool
+) -> Iterator[Table]:
+    """Yield a table of our results on the published split, and one for each other split."""
+    known = sorted({*found["split"][found["n"] > 0]}, key=published.split.__ne__) or [""]
+    splits = found["split"].where(found["n"] > 0, known[0])
+    for place, split in enumerate(known):
+        on = f", ours on {split} sets" if split else ""
+        name = f"published-{split}" if place else "published"
+        paper = Paper(name, f"Published figures and ours{on}", f". Published: {published.source}.")
+        title = f"Table: published figures{on}"
+        yield _table(found[splits == split], seeds, title, paper if for_papers else None)
+
+
+def _table(found: pd.DataFrame, seeds: int, title: str, paper: Paper | None) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
-    columns += [Column("Our split")] if named else []
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     columns.append(Column("Within 2 published SD", "number"))
     rows = []
@@ -132,9 +143,9 @@ def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
         difference = _difference(row.difference, row.published_sd, digits, timed) if row.n else None
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
         published = _published(row.published, row.published_sd, digits)
-        name = [row.task, row.metric, row.method, *([row.split] if named else [])]
-        rows.append(Row([*name, published, ours, difference, within], task=row.task))
-    return Table("Table: published figures", columns, rows, paper=paper)
+        cells = [row.task, row.metric, row.method, published, ours, difference, within]
+        rows.append(Row(cells, task=row.task))
+    return Table(title, columns, rows, paper=paper)
 
 
 def _published(mean: float, sd: float, digits: int) -> str:
