@@ -38,7 +38,7 @@ VALIDATION = 0.1
 
 _LEAST = {"vocabulary_size": 3, "max_length": 1}
 
-_FORMAT = 6  # increase it after any change of the files or of reading, truncating or splitting
+_FORMAT = 7  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import read_task
+from relation_tf.tasks import load_task, read_task
 
 ARTICLE = (
     " \n = Robert Boulter = \n \n An actor . \n He had a role . \n \n = = Career = = \n \n"
@@ -28,14 +28,10 @@ def read(folder, train, **options):
     return read_task("WikiText-2", write(folder, train), **options).splits["train"]
 
 
-def test_an_instance_is_a_header_and_the_text_under_it(tmp_path):
+def test_an_instance_is_the_text_below_a_header(tmp_path):
     text = read_task("WikiText-2", write(tmp_path))
     train = text.splits["train"]
-    assert list(train.texts[0]) == [
-        "Robert Boulter\nAn actor .\nHe had a role .",
-        "Career",
-        "2000 – 2005\nIn 2006 .",
-    ]
+    assert list(train.texts[0]) == ["An actor .\nHe had a role .", "", "In 2006 ."]
     assert train.labels.tolist() == [OTHER, SECONDARY, OTHER]
     assert train.index.tolist() == [1, 6, 8]
     assert text.spaced
@@ -76,15 +72,14 @@ def test_headers(tmp_path, line, marks):
     train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
     assert train.index.tolist() == [1, 6, 8, 12]
     assert train.labels[3] == (marks == 2)
-    words = line.strip()[2 * marks : -2 * marks]
-    assert train.texts[0][3] == f"{words}\nText ."
+    assert train.texts[0][3] == "Text ."
 
 
 @pytest.mark.parametrize("line", NO_HEADERS)
 def test_lines_that_look_like_headers(tmp_path, line):
     train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
     assert train.index.tolist() == [1, 6, 8]
-    assert train.texts[0][2] == f"2000 – 2005\nIn 2006 .\n{line.strip()}\nText ."
+    assert train.texts[0][2] == f"In 2006 .\n{line.strip()}\nText ."
 
 
 @pytest.mark.parametrize("around", [" a \n{}\n \n", " \n{}\n b \n", " a \n{}\n b \n"])
@@ -100,12 +95,12 @@ def test_header_is_between_blank_lines(tmp_path, around):
 @pytest.mark.parametrize("below", ["", "\n", "\n\n", "\n \n a"])
 def test_the_ends_of_the_file_are_like_blank_lines(tmp_path, mark, above, below):
     train = read(tmp_path, f"{mark}{above} = X = {below}")
-    assert train.texts[0][0] == ("X\na" if "a" in below else "X")
+    assert train.texts[0][0] == ("a" if "a" in below else "")
     assert train.index.tolist() == [above.count("\n")]
 
 
 def test_text_above_the_first_header_is_in_no_instance(tmp_path):
-    assert list(read(tmp_path, " a \n \n = X = \n \n b \n").texts[0]) == ["X\nb"]
+    assert list(read(tmp_path, " a \n \n = X = \n \n b \n").texts[0]) == ["b"]
 
 
 # White space of ASCII but blanks is left to the tests above.
@@ -136,10 +131,17 @@ def test_instances_round_trip(tmp_path_factory, instances, end, blank_lines):
     (folder / "wikitext-2-raw" / "wiki.train.raw").unlink()
     (folder / "wikitext-2-raw" / name).write_bytes("".join(line + end for line in lines).encode())
     train = read_task("WikiText-2", folder).splits["train"]
-    assert list(train.texts[0]) == [
-        "\n".join([words, *filter(None, body)]) for _, words, body in instances
-    ]
+    assert list(train.texts[0]) == ["\n".join(filter(None, body)) for _, _, body in instances]
     assert train.labels.tolist() == [int(level == 2) for level, _, _ in instances]
+
+
+@pytest.mark.parametrize(("start_token", "lengths"), [(True, [9, 1, 4]), (False, [8, 0, 3])])
+def test_an_instance_without_text_has_only_the_start_token(tmp_path, start_token, lengths):
+    encoded = load_task("WikiText-2", data=write(tmp_path), start_token=start_token)
+    train = encoded.splits["train"]
+    assert train.lengths.tolist() == [lengths]
+    assert train.inputs[0].pad(np.array([1])).shape == (1, 1)
+    assert "career" not in encoded.vocabulary.words
 
 
 def test_a_sample_without_blank_lines(tmp_path):
@@ -149,7 +151,7 @@ def test_a_sample_without_blank_lines(tmp_path):
     assert read_task("WikiText-2", tmp_path).notes == ()
     (folder / "wiki.train.raw").unlink()
     text = read_task("WikiText-2", tmp_path)
-    assert list(text.splits["train"].texts[0]) == ["X\nText .", "Y", "Z"]
+    assert list(text.splits["train"].texts[0]) == ["Text .", "", ""]
     assert text.splits["train"].labels.tolist() == [OTHER, SECONDARY, OTHER]
     assert len(text.splits["test"]) == 3
     (note,) = text.notes
@@ -169,13 +171,13 @@ def test_a_sample_without_blank_lines(tmp_path):
     ],
 )
 def test_malformed_passage_is_an_error_or_skipped_in_train_only(tmp_path, bad, message):
-    content = ARTICLE.encode() + b" \n = X = \n \n" + bad + b" \n = Y = \n \n"
+    content = ARTICLE.encode() + b" \n = X = \n \n" + bad + b" \n = Y = \n \n Text . \n"
     with pytest.raises(DataError) as error:
         read(tmp_path, content)
     assert f"wiki.train.tokens{message}" in str(error.value)
     text = read_task("WikiText-2", write(tmp_path, content), skip_bad_lines=True)
     assert text.splits["train"].index.tolist() == [1, 6, 8, 16]
-    assert text.splits["train"].texts[0][3] == "Y"
+    assert text.splits["train"].texts[0][3] == "Text ."
     assert len(text.skipped) == 1
     assert message in text.skipped[0]
     for split in ("dev", "test"):
@@ -215,3 +217,13 @@ def test_the_real_texts(shared, tmp_path, folder, suffix):
     assert len(formulas) == 1
     for split in splits.values():
         assert not any(text.startswith(("=", " ")) for text in split.texts[0])
+    assert [list(splits[split].texts[0]).count("") for split in ("dev", "test")] == [80, 88]
+
+
+def test_the_sample_starts_with_the_instances_that_the_authors_publish(shared):
+    """Their sample has the labels and paragraphs of the first five headers."""
+    train = read_task("WikiText-2", shared("data/wikitext-2-raw").parent).splits["train"]
+    assert train.labels[:5].tolist() == [0, 1, 1, 1, 0]
+    texts = list(train.texts[0][:5])
+    assert [len(text.splitlines()) for text in texts] == [3, 3, 3, 2, 1]
+    assert texts[4].startswith("The music was composed by Hitoshi Sakimoto ,")
