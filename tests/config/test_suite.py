@@ -173,8 +173,16 @@ def test_table_2_of_the_relation_paper():
     (config, *_) = suite.runs()
     assert (config.start_token, config.validation_split) == (True, 0.2)
     assert (config.hidden_activation, config.embeddings) == ("linear", "random")
+    assert (config.compute, config.network, config.options) == ("all", "benchmark", {})
     assert (config.stopping, config.watched_accuracy) == ("accuracy_reached", "running")
     assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
+
+
+def test_the_small_table_2_has_the_settings_of_table_2():
+    """It differs in tasks and widths only."""
+    own = {"name", "title", "tasks", "layout", "families", "method", "overrides"}
+    large, small = (load_suite(f"relation-table2{end}").model_dump() for end in ("", "-small"))
+    assert {key for key in large if large[key] != small[key]} <= own
 
 
 @pytest.mark.parametrize("name", ["relation-table2", "relation-table2-small"])
