@@ -42,6 +42,7 @@ def test_every_suite_of_a_paper_has_its_figures():
         "bytes-imdb",
         "modern",
         "sequences",
+        "wikitext-2",
     }
     assert {*named.values()} - {None} == {*FILES}
 

@@ -178,11 +178,21 @@ def test_table_2_of_the_relation_paper():
     assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
 
 
-def test_the_small_table_2_has_the_settings_of_table_2():
-    """It differs in tasks and widths only."""
-    own = {"name", "title", "tasks", "layout", "families", "method", "overrides"}
-    large, small = (load_suite(f"relation-table2{end}").model_dump() for end in ("", "-small"))
-    assert {key for key in large if large[key] != small[key]} <= own
+@pytest.mark.parametrize("name", ["relation-table2-small", "wikitext-2"])
+def test_other_learning_times_have_the_settings_of_table_2(name):
+    """They differ in tasks, widths and the largest number of epochs only."""
+    own = {"name", "title", "tasks", "published", "layout", "families", "method", "overrides"}
+    settings = [load_suite(each).model_dump() for each in ("relation-table2", name)]
+    differing = {key for key in settings[0] if settings[0][key] != settings[1][key]}
+    assert differing <= own | ({"epochs", "batch_size"} if name == "wikitext-2" else set())
+
+
+def test_learning_time_on_wikitext_2():
+    suite = load_suite("wikitext-2")
+    assert {(config.batch_size, config.epochs) for config in suite.runs()} == {(50, 708)}
+    assert (suite.tasks, suite.published, suite.seeds) == (["WikiText-2"], None, [1, 2, 3, 4, 5])
+    assert suite.find_methods("relation") == ["relation-64", "relation-128", "relation-256"]
+    assert len(suite.methods()) == 12
 
 
 @pytest.mark.parametrize("name", ["relation-table2", "relation-table2-small"])
