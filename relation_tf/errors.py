@@ -72,16 +72,16 @@ class OptionError(SuiteError):
     """An option that cannot be used.
 
     Args:
-        name: Name of the option in Python, such as `"max_seeds"`.
+        name: Name of the option in Python, such as `"run_cpus"`.
         fault: The rule that the value breaks, such as `"must be 1 or more. Received: 0"`.
         flag: Name on the command line; by default, derived from the name.
 
     Example:
-        >>> error = OptionError("max_seeds", "must be 3 or more. Received: 2")
+        >>> error = OptionError("run_cpus", "must be 0.001 or more. Received: 0")
         >>> print(error)
-        max_seeds: must be 3 or more. Received: 2
+        run_cpus: must be 0.001 or more. Received: 0
         >>> error.on_command_line()
-        '--max-seeds must be 3 or more. Received: 2.'
+        '--run-cpus must be 0.001 or more. Received: 0.'
     """
 
     def __init__(self, name: str, fault: str, flag: str | None = None) -> None:

@@ -545,7 +545,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["status", "."], ".: no suite.toml in this folder. DIR must be"),
         (["status", "runs/none"], "runs/none: no such folder. DIR must be a folder written by"),
         (["report", "nowhere"], "must be a folder written by `relation-tf run`"),
-        (["run", "demo", "--max-seeds", "5"], "relation-tf: --max-seeds needs --until-decided.\n"),
+        (["run", "demo", "--devices", "2"], "relation-tf: --devices needs --strategy mirrored.\n"),
         (["submit", "nowhere"], "must be a folder written by `relation-tf run`"),
         (["compare", "nowhere.csv"], "nowhere.csv: no such file or folder"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),

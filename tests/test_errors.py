@@ -28,7 +28,7 @@ def test_a_name_of_tensorflow_is_no_message():
         DataError("a.tsv:2: expected 2 fields, found 1:\x1b"),
         SuiteError("key 'seeds': must be 1 or more"),
         MissingPackageError("BLEU", "sacrebleu", "bleu"),
-        OptionError("max_seeds", "must be 3 or more. Received: 2", "--most"),
+        OptionError("jobs", "must be 1 or more. Received: 0", "--most"),
         UnknownNameError("task", "COLA", ["CoLA"]),
     ],
     ids=lambda error: type(error).__name__,

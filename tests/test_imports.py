@@ -56,7 +56,6 @@ ALLOWED = {
 REPORT_READS = {
     "relation_tf.training.pretrained",
     "relation_tf.bench",
-    "relation_tf.bench.looks",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",
     "relation_tf.bench.sweep_choice",

@@ -50,10 +50,6 @@ SMALLER = {
     "relation-tf run demo": _ONE,
     # This suite has a reference.
     "relation-tf run glue ": "--methods relation-64 --set epochs=1",
-    "relation-tf run glue-small --data DIR --until-decided": (
-        """--max-seeds 3 --set epochs=1 --set 'tasks=["RTE"]' """
-        """--set 'method=[{mechanism="relation"}, {mechanism="attention"}]'"""
-    ),
     "relation-tf run glue-small": _ONE,
     "relation-tf run": "--seeds 1 --set epochs=1",
     "relation-tf diagnose": "--seeds 1 --tasks memorize-small --set epochs=1",
@@ -94,10 +90,9 @@ def in_small(command: str) -> list[str]:
     more = next((more for start, more in SMALLER.items() if command.startswith(start)), "")
     if _ONE in more and "--methods" in words:
         more = "--set epochs=1"
-    seeds = re.search("--(until-decided|seed)", shlex.join([*words, more]))
-    if words[:2] == ["relation-tf", "run"] and not seeds:
+    if words[:2] == ["relation-tf", "run"] and "--seed" not in shlex.join([*words, more]):
         more += " --set seeds=1"
-    whole = {"--tasks", "--fill-missing", "plan", "--until-decided"}
+    whole = {"--tasks", "--fill-missing", "plan"}
     if "glue-small" in words and not whole & {*words}:
         more += " --tasks RTE"
     expanded = (sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in words)

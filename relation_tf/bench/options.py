@@ -51,14 +51,6 @@ class RunOptions:
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
-    until_decided: bool = option(
-        False,
-        "Add seeds and test again at planned numbers of seeds (3, 5, 7, ... up to --max-seeds), "
-        "until each pair of methods has a verdict.",
-    )
-    max_seeds: int | None = option(
-        None, "Largest number of seeds with --until-decided.", "N", shown="15", least=3
-    )
     executor: str = option(
         "local",
         "Executor of the runs: local, ray (without --jobs: as many runs as fit), or a plugin's.",
@@ -118,12 +110,6 @@ class RunOptions:
         alone, strategy = self.strategy is None, f"with --strategy {self.strategy}"
         rules = (
             ("devices", self.strategy == "mirrored", "needs --strategy mirrored"),
-            ("max_seeds", self.until_decided, "needs --until-decided"),
-            (
-                "strategy",
-                not self.until_decided or self.strategy == "mirrored",
-                "must be mirrored with --until-decided, which reads scores on one machine",
-            ),
             (
                 "executor",
                 alone or self.executor == "local",
@@ -164,10 +150,7 @@ ALL = tuple(each.name for each in fields(RunOptions))
 OF_CLUSTERS = ("address", "run_cpus", "run_gpus", "run_memory")
 """Options that only executors with a cluster accept."""
 
-OF_PLANS = (
-    *("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "until_decided", "max_seeds"),
-    *("plugins", "quiet"),
-)
+OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
 """Options that `plan_suite` accepts."""
 
 

@@ -23,7 +23,6 @@ from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
 from relation_tf.bench.groups import RunGroup, compile_network, group_runs
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.sequential import Outlook
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError, one_line
@@ -78,7 +77,6 @@ class SuitePlan:
         jobs: Number of parallel runs.
         seeds: Number of requested seeds.
         spread: Standard deviations over seeds, for a suite with a reference.
-        outlook: The looks, if seeds are added until every pair is decided.
         processor_share: Share of the timed seconds in which this process had the processor; None if
             nothing was timed, or on a GPU.
         notes: Notes of `run_suite` on the data, and the layers that it refuses.
@@ -93,30 +91,21 @@ class SuitePlan:
     jobs: int
     seeds: int
     spread: ExpectedSpread | None = None
-    outlook: Outlook | None = None
     processor_share: float | None = None
     notes: Sequence[str] = ()
 
     @property
-    def fewest_pending(self) -> Sequence[RunConfig]:
-        """Unfinished runs in the best case; all of them unless seeds are sequential."""
-        if self.outlook is None:
-            return self.pending
-        soonest = {run.key for run in self.outlook.soonest}
-        return [run for run in self.pending if run.key in soonest]
-
-    @property
     def hours(self) -> tuple[float, float]:
         """Hours for the pending runs, minimum and maximum."""
-        return self._hours(self.fewest_pending, "fewest"), self._hours(self.pending, "most")
+        return self._hours("fewest"), self._hours("most")
 
-    def _hours(self, pending: Sequence[RunConfig], end: str) -> float:
-        return (self.start + sum(self._longest(pending, end))) / 3600 if pending else 0.0
+    def _hours(self, end: str) -> float:
+        return (self.start + sum(self._longest(end))) / 3600 if self.pending else 0.0
 
-    def _longest(self, pending: Sequence[RunConfig], end: str = "most") -> tuple[float, float]:
+    def _longest(self, end: str = "most") -> tuple[float, float]:
         """Return the seconds for compiling and for the runs, of the job that ends last."""
-        jobs = [(0.0, 0.0)] * min(self.jobs, max(1, len(pending)))
-        for runs in group_runs(self.suite, pending, self.jobs):
+        jobs = [(0.0, 0.0)] * min(self.jobs, max(1, len(self.pending)))
+        for runs in group_runs(self.suite, self.pending, self.jobs):
             cost = self.costs[runs[0].task, runs[0].method]
             first = min(range(len(jobs)), key=lambda job: sum(jobs[job]))
             compiling, running = jobs[first]
@@ -146,7 +135,7 @@ class SuitePlan:
             "suite": self.suite.name,
             "requested": self.total,
             "done": self.total - len(self.pending),
-            "pending": {"fewest": len(self.fewest_pending), "most": len(self.pending)},
+            "pending": len(self.pending),
             "hours": {"fewest": fewest, "most": most},
             "bytes": self.bytes,
             "jobs": self.jobs,
@@ -171,15 +160,14 @@ class SuitePlan:
         methods, tasks = self.methods, self.tasks
         done = self.total - len(self.pending)
         lines = [
-            f"{self.suite.name}: {'' if self.outlook is None else 'at most '}{self.total} runs, "
-            f"{count(len(tasks), 'task')} x {count(len(methods), 'method')}, {done} done",
+            f"{self.suite.name}: {self.total} runs, {count(len(tasks), 'task')} x "
+            f"{count(len(methods), 'method')}, {done} done",
             "",
         ]
         rows = [["seconds per run", *methods]]
         rows += [[task, *(self._group(task, method) for method in methods)] for task in tasks]
         lines += align(rows)
         fewest, most = self.hours
-        runs = _range(f"{len(self.fewest_pending)}", f"{len(self.pending)}")
         jobs = f"{self.jobs} in parallel" if self.jobs > 1 else "one at a time"
         lines += [
             "",
@@ -188,7 +176,7 @@ class SuitePlan:
             if self.suite.timed
             else "Ranges: from the minimum to the maximum number of epochs. ~: estimated from "
             "other tasks and methods.",
-            f"{_range(_time(fewest), _time(most))} for {runs} run{'s' * (runs != '1')}, {jobs}; "
+            f"{_range(_time(fewest), _time(most))} for {count(len(self.pending), 'run')}, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",
@@ -199,9 +187,7 @@ class SuitePlan:
     def _evidence(self) -> Iterator[str]:
         """Yield what the tests of the suite can show."""
         methods, num_tasks = self.methods, len(counted_once(self.tasks))
-        if self.outlook is not None:
-            yield self.outlook.sentence
-        elif len(methods) > 1 and (self.seeds > 1 or num_tasks > 1):
+        if len(methods) > 1 and (self.seeds > 1 or num_tasks > 1):
             yield from shown_by_design(self.suite, methods, self.seeds, num_tasks)
             nothing = nothing_can_be_shown(self.suite, methods, self.seeds, num_tasks)
             yield from [] if nothing is None else [nothing]
@@ -217,7 +203,7 @@ class SuitePlan:
             again = not all(self.costs[group].compiled_once for group in groups)
             yield (
                 f"Included: {_seconds(self.start)} s to start TensorFlow, "
-                f"{_seconds(self._longest(self.pending)[0])} s to compile networks"
+                f"{_seconds(self._longest()[0])} s to compile networks"
                 f"{each if again else ''}, and the time of evaluation and predictions. Not "
                 "included: the report, and delays by other load on this machine."
             )
@@ -260,7 +246,6 @@ def make_plan(
     pending: Sequence[RunConfig],
     whole: RunGroup,
     say: Callable[[str], None] = lambda line: None,
-    outlook: Outlook | None = None,
 ) -> SuitePlan:
     """Time some pairs of task and method, and estimate the cost of all runs.
 
@@ -270,7 +255,6 @@ def make_plan(
         pending: Unfinished runs.
         whole: Folder and options of the runs.
         say: Called with a line for each pair that is timed.
-        outlook: The looks of sequential seeds.
 
     Raises:
         SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
@@ -311,8 +295,7 @@ def make_plan(
         round(sum(costs[run.task, run.method].bytes for run in pending)),
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
-        spread=None if outlook else _spread(suite, folder, chosen, done),
-        outlook=outlook,
+        spread=_spread(suite, folder, chosen, done),
         processor_share=_share(timed.values()),
     )
 

@@ -37,9 +37,6 @@ class _TerminalBar:
     def update(self, completed: int, note: str) -> None:
         self._bars.update(self._bar, completed=completed, note=note)
 
-    def set_total(self, total: int) -> None:
-        self._bars.update(self._bar, total=total)
-
     def stop(self) -> None:
         self._bars.stop()
 
@@ -53,9 +50,6 @@ class _NotebookBar:
         self._total, self._completed, self._note = total, completed, ""
         self._handle: Any = display(self, display_id=True)
         self._last = time.monotonic()
-
-    def set_total(self, total: int) -> None:
-        self._total = total
 
     def update(self, completed: int, note: str) -> None:
         self._completed, self._note = completed, note
@@ -146,15 +140,6 @@ class Progress:
             now = self._done - self._done_before
             rate = f", {60 * now / minutes:,.0f} runs an hour" if now else ""
             self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min{rate}")
-
-    def add(self, pending: Sequence[AnyRun]) -> None:
-        """Add runs that were not requested before."""
-        new = {run.key: str(run) for run in pending if run.key not in self._names}
-        self._names |= new
-        self._pending |= {*new}
-        self._total += len(new)
-        if self._bar is not None:
-            self._bar.set_total(self._total)
 
     def say(self, text: str) -> None:
         """Print a line."""

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.checksums import RESULT, damage
-from relation_tf.bench.looks import Looks, read_looks
 from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, kind_of, read_config
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -126,7 +125,6 @@ class Results:
         failures: Names and errors of the failed runs, and of finished runs with a broken file.
         configs: The requested runs, if they are not all runs of the suite.
         parts: The results that these are joined from, if any.
-        looks: Plan and verdicts of sequential seeds, if the suite was run until decided.
         failing_layers: Methods whose custom layer fails its checks, and the faults.
         aliases: Names of renamed methods by their names in the suite's files.
         diverged: Names of the failed runs with losses or outputs that are not finite.
@@ -138,7 +136,6 @@ class Results:
     failures: list[tuple[str, str]]
     configs: Sequence[RunConfig] | None = None
     parts: Sequence[Results] = ()
-    looks: Looks | None = None
     failing_layers: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     diverged: Collection[str] = ()
@@ -349,14 +346,11 @@ def read_results(folder: str | Path) -> Results:
     ]
     failures += [(_name(path), _reason(path)) for path in failed]
     diverged += [_name(path) for path in failed if has_diverged(path)]
-    looks = read_looks(run_folder.path)
-    configs = None if looks is None else looks.requested(suite.runs())
     methods = {str(method.name) for method in suite.methods()}
     failing = {k: v for k, v in run_folder.failing_layers().items() if k in methods}
     return Results(
-        run_folder.path, suite, runs, failures, configs,
-        looks=looks, failing_layers=failing, diverged=diverged,
-    )  # fmt: skip
+        run_folder.path, suite, runs, failures, failing_layers=failing, diverged=diverged
+    )
 
 
 def read_result(folder: Path) -> dict[str, Any]:

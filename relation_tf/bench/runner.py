@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from relation_tf.bench.groups import RunGroup, check_methods, group_runs
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
-from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
     RunOptions,
@@ -28,7 +27,6 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.requirements import check_requirements
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
-from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.sweeping import (
     already_tuned,
     check_no_untuned_runs,
@@ -46,7 +44,6 @@ from relation_tf.config.layer_source import callbacks_digest, custom_digest, ref
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
-from relation_tf.errors import OptionError
 from relation_tf.files import expand_home
 from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source
@@ -105,7 +102,7 @@ def run_suite(
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
     if suite.sweep is not None:
         say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-        once = replace(made, until_decided=False, max_seeds=None, track=())
+        once = replace(made, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             return _run(tuning, path, once, tasks, names, compared=False)
@@ -133,11 +130,9 @@ def _check_before_sweep(
     check_sweep_options(options)
     find_executor(options)
     check_trackers(options.track)
-    looks, folder = plan_looks(suite, options), RunFolder(path)
-    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    runs = select(suite, tasks, methods, seeds)
     check_requirements(suite, runs, options)
-    check_looks(folder, looks)
-    folder.check_runs(suite)
+    RunFolder(path).check_runs(suite)
     check_no_untuned_runs(suite, path, runs)
 
 
@@ -154,36 +149,32 @@ def _run(
     """Train the pending runs of a suite whose settings are known; see `run_suite`."""
     executor = find_executor(made)
     check_trackers(made.track)
-    looks = plan_looks(suite, made)
-    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    runs = select(suite, tasks, methods, seeds)
     whole = RunGroup(runs, path, made, save_models=suite.save_models)
     check_requirements(suite, whole.runs, made)
     with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
         request = _request(suite, whole)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
-            rounds = _open(request, folder, hosts, made, looks, compared)
+            lines, pending = _open(request, folder, hosts, made, compared)
             quiet = made.quiet or not hosts.is_chief
             names = made.track if hosts.is_chief else ()
-            lost = count_diverged(folder, request.chosen, rounds.pending)
-            progress = Progress(folder.path, rounds.total, rounds.pending, lost, quiet=quiet)
+            lost = count_diverged(folder, request.chosen, pending)
+            progress = Progress(folder.path, len(request.chosen), pending, lost, quiet=quiet)
             with Trackers(names, folder.path, request.chosen, progress.say) as trackers:
                 with progress:
-                    for line in rounds.lines:
+                    for line in lines:
                         progress.say(line)
 
                     def notify(event: dict[str, Any]) -> None:
                         progress.notify(event)
                         trackers.notify(event)
 
-                    pending = rounds.pending
-                    while pending:
+                    if pending:
                         group = replace(whole, folder=folder.path)
                         parts = group_runs(suite, pending, made.jobs or 1)
                         groups = [replace(group, runs=runs) for runs in parts]
                         executor.execute(groups, notify, made)
-                        pending = rounds.following(progress.say)
-                        progress.add(pending)
                 if not hosts.is_chief:
                     return Results(whole.folder, suite, [], [])
                 results = read_results(folder.path)
@@ -237,28 +228,19 @@ def plan_suite(
     if suite.sweep is not None:
         check_sweep_options(made)
         suite = already_tuned(suite, _folder(suite, out))
-    looks = plan_looks(suite, made)
-    asked, runs = _select(suite, looks, tasks, methods, seeds)
-    tuned = {(each.task, each.method) for each in asked.tuned}
-    untuned = [run for run in runs if asked.sweep and (run.task, run.method) not in tuned]
-    variants = untested_variants(asked, untuned) if untuned else []
+    runs = select(suite, tasks, methods, seeds)
+    tuned = {(each.task, each.method) for each in suite.tuned}
+    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
+    variants = untested_variants(suite, untuned) if untuned else []
     if untuned:
-        asked, runs = _select(with_first_values(suite, untuned), looks, tasks, methods, seeds)
-    suite = asked
+        suite = with_first_values(suite, untuned)
+        runs = select(suite, tasks, methods, seeds)
     whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
-    request, folder = _request(suite, whole), RunFolder(whole.folder)
-    check_looks(folder, looks)
-    pending = request.pending(request.done(folder, made))
+    request = _request(suite, whole)
+    pending = request.pending(request.done(RunFolder(whole.folder), made))
     names = untuned_names(tuning_suite(suite)) if untuned else {}
     refused = [*dict.fromkeys(refused_methods([*pending, *variants], made, names))]
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-    chosen: Sequence[RunConfig] = request.chosen
-    outlook = None
-    if looks is not None:
-        outlook = SequentialRuns(suite, looks, request.runs, folder).outlook()
-        chosen = outlook.latest
-        latest = {run.key for run in chosen}
-        pending = [run for run in pending if run.key in latest]
     notes = [*_notes(request, made), *refused]
     if variants:
         with tempfile.TemporaryDirectory() as scratch:
@@ -271,7 +253,7 @@ def plan_suite(
             f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
             f"{two_digits(ratio)} times the time of all these runs"
         )
-    return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
+    return replace(make_plan(suite, request.chosen, pending, whole, say), notes=notes)
 
 
 def _load(
@@ -296,64 +278,14 @@ def _folder(suite: Suite, out: str | Path | None) -> Path:
     return expand_home(out) if out is not None else Path("runs") / suite.name
 
 
-def _select(
-    suite: Suite,
-    looks: Looks | None,
-    tasks: str | Iterable[str] | None,
-    methods: str | Iterable[str] | None,
-    seeds: int | Iterable[int] | None,
-) -> tuple[Suite, list[RunConfig]]:
-    """Return the suite and its requested runs; sequential seeds need all tasks and methods."""
-    if looks is None:
-        return suite, select(suite, tasks, methods, seeds)
-    if seeds is not None:
-        raise OptionError(
-            "seeds",
-            "cannot be used with --until-decided, which adds seeds until each pair of methods is "
-            "decided. To limit their number, use --max-seeds",
-        )
-    for key, chosen in (("tasks", tasks), ("methods", methods)):
-        if chosen is not None:
-            raise OptionError(
-                key,
-                f"cannot be used with --until-decided, which needs all {key} of the suite. Use a "
-                f"suite with only these {key}",
-            )
-    suite = with_seeds(suite, looks)
-    return suite, suite.runs()
-
-
-@dataclass(frozen=True)
-class _Rounds:
-    """Runs of a call in rounds; there is one round unless seeds are sequential.
-
-    Attributes:
-        lines: Lines to print first.
-        total: Number of requested runs, including the finished ones.
-        pending: Pending runs of the first round.
-        sequential: The sequential runs, or None.
-    """
-
-    lines: list[str]
-    total: int
-    pending: list[RunConfig]
-    sequential: SequentialRuns | None
-
-    def following(self, say: Callable[[str], None]) -> list[RunConfig]:
-        """Return the runs of the next round; empty if there is none."""
-        return [] if self.sequential is None else self.sequential.following(say)
-
-
 def _open(
     request: _Request,
     folder: RunFolder,
     hosts: Hosts,
     options: RunOptions,
-    looks: Looks | None,
     compared: bool,
-) -> _Rounds:
-    """Prepare a suite's folder, and return the runs."""
-    check_looks(folder, looks)
+) -> tuple[list[str], list[RunConfig]]:
+    """Prepare a suite's folder; return the lines to print first, and the pending runs."""
     done = request.done(folder, options)
     pending = hosts.agree_on_pending(
         request.chosen, request.pending(done), options.deterministic, options.skip_bad_lines
@@ -363,15 +295,8 @@ def _open(
     change = folder.change(request.suite, of_sweep=not compared)
     names = None if compared else untuned_names(request.suite)
     lines = [*check_layers(pending, folder, options, names), *filter(None, [change])]
-    if looks is None:
-        folder.open(request.suite)
-        lines += _foreword(request, folder, done, options, compared)
-        return _Rounds(lines, len(request.chosen), pending, None)
-    sequential = SequentialRuns(request.suite, looks, request.runs, folder, done)
-    lines += [*_notes(request, options), *_damaged(request, folder, done)]
-    lines.append(sequential.outlook().sentence)
-    pending = sequential.start(lines.append)
-    return _Rounds(lines, len(sequential.due()), pending, sequential)
+    folder.open(request.suite)
+    return [*lines, *_foreword(request, folder, done, options, compared)], pending
 
 
 @dataclass(frozen=True)
@@ -465,10 +390,6 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
         yield "XLA is off: its operations are not deterministic"
 
 
-def _damaged(request: _Request, folder: RunFolder, done: Collection[RunKey]) -> list[str]:
-    return [f"{fault}: run again" for fault in folder.damaged(request.pending(done))]
-
-
 def _foreword(
     request: _Request,
     folder: RunFolder,
@@ -478,7 +399,7 @@ def _foreword(
 ) -> Iterator[str]:
     """Yield notes that are printed before the first run."""
     yield from _notes(request, options)
-    yield from _damaged(request, folder, done)
+    yield from (f"{fault}: run again" for fault in folder.damaged(request.pending(done)))
     if not compared:
         return
     # The report also contains runs that are finished already.

@@ -45,14 +45,12 @@ class SuiteStatus:
         folder: The suite's folder.
         groups: One entry per task and method, in the order of the suite.
         failures: Names and errors of the failed runs, and of finished runs with a broken file.
-        sequential: State of sequential seeds in one sentence; None for other suites.
     """
 
     suite: str
     folder: str
     groups: Sequence[GroupStatus]
     failures: Sequence[tuple[str, str]] = ()
-    sequential: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> SuiteStatus:
@@ -81,7 +79,6 @@ class SuiteStatus:
             str(results.folder),
             [GroupStatus(*key, *(each[key] for each in counts)) for key in keys],
             results.failures,
-            None if results.looks is None else results.looks.sentence(),
         )
 
     def count(self, kind: str) -> int:
@@ -96,7 +93,6 @@ class SuiteStatus:
             **{kind: self.count(kind) for kind in ("requested", "done", "failed", "diverged")},
             "groups": [asdict(group) for group in self.groups],
             "failures": [{"run": run, "error": error} for run, error in self.failures],
-            "sequential": self.sequential,
         }
 
     def __str__(self) -> str:
@@ -107,7 +103,6 @@ class SuiteStatus:
         table = align([[head, *cells] for head, cells in rows.items()])
         done = f"{self.count('done')} of {self.count('requested')} runs done"
         failed = failed_in_words(self.count("failed"), self.count("diverged")) or "0 failed"
-        lines = [*table, f"{done}, {failed}"]
-        return "\n".join([*lines, *([] if self.sequential is None else [self.sequential])])
+        return "\n".join([*table, f"{done}, {failed}"])
 
     __repr__ = __str__

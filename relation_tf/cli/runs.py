@@ -89,8 +89,6 @@ def run(suite: SuiteName, **options: Any) -> None:
 @with_options(
     RunOptions,
     *[name for name in OF_PLANS if name != "quiet"],
-    until_decided="Estimate for `run --until-decided`, which adds seeds (3, 5, 7, ... up to "
-    "--max-seeds) until each pair of methods has a verdict.",
 )
 @with_options(
     SuiteOptions,

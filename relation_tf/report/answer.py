@@ -54,8 +54,6 @@ def _of_family(context: ReportContext, brief: bool) -> Iterator[str]:
     yield from _ranked_over_tasks(context.several, scores)
     if brief:
         yield from _too_few(scores, tests)
-    elif context.looks is not None:  # a section has the verdicts
-        yield from _averages(scores)
     else:
         yield from on_tests(scores, tests, context.several)
 

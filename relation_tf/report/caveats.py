@@ -72,7 +72,7 @@ def _failed_runs(tests: Outcome | None, runs: pd.DataFrame) -> dict[str, int]:
     if tests is None or runs.empty:
         return {}
     left_out = runs["status"] == "failed"
-    if "diverged" in runs and (tests.procedure is None or ranks_diverged(tests.procedure)):
+    if "diverged" in runs and ranks_diverged(tests.procedure):
         left_out &= ~runs["diverged"].eq(True)
     return dict(runs.loc[left_out, "method"].value_counts(sort=False))
 

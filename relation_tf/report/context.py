@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from relation_tf.bench.looks import Looks
 from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.published import Published, load_published
@@ -215,8 +214,8 @@ class ReportContext:
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
-        """Verdicts against the reference; None with families, and for sequential seeds."""
-        if self.scores.families or self.looks is not None:
+        """Verdicts against the reference; None with families."""
+        if self.scores.families:
             return None
         return judge(self.scores, failed_by_task(self.failed))
 
@@ -234,7 +233,7 @@ class ReportContext:
             return " ".join(f"{family_prefix(name)}{own}" for name, own in said.items() if own)
         lost = mostly_lost(self.scores, self.collapsed, self.failed)
         if (none := none_learned(self.scores, lost)) or self.verdicts is None:
-            return none or leading(self.scores, self.several, self.comparisons, self.looks, lost)
+            return none or leading(self.scores, self.several, self.comparisons, lost)
         return headline(self.verdicts, self.scores, self.costs, self.failed)
 
     @cached_property
@@ -243,7 +242,7 @@ class ReportContext:
         if self.scores.families:
             own = {family: part.caveats for family, part in self.parts.items()}
             return [f"{family_prefix(family)}{each}" for family in own for each in own[family]]
-        tests = outcome_of(self.scores, self.several, self.comparisons, self.looks)
+        tests = outcome_of(self.scores, self.several, self.comparisons)
         said = caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
         lost = mostly_failed(self.scores, self.failed)
         said += [] if lost in self.headline else [lost]
@@ -277,7 +276,7 @@ class ReportContext:
 
     def _incomplete(self) -> list[str]:
         """Return a warning if methods lack whole tasks, unless runs are pending."""
-        if self.scores.timed or self.looks is not None:
+        if self.scores.timed:
             return []
         if self.results is not None and self.runs["status"].eq("not done").any():
             return []
@@ -302,16 +301,12 @@ class ReportContext:
         manifests = [*(run["manifest"] for run in runs), *self.manifests]
         return {**self.origin, **provenance.made(manifests)}
 
-    @property
-    def looks(self) -> Looks | None:
-        """Sequential verdicts; with them there are no tests for a fixed number of seeds."""
-        return None if self.results is None else self.results.looks
-
     @cached_property
     def comparisons(self) -> dict[str, PairwiseResult]:
-        """Test of each task; empty with families, and for sequential seeds."""
-        single = not self.scores.families and self.looks is None
-        return compare_methods(self._tested(self.scores.procedure)) if single else {}
+        """Test of each task; empty with families."""
+        if self.scores.families:
+            return {}
+        return compare_methods(self._tested(self.scores.procedure))
 
     @property
     def tested(self) -> bool:
@@ -321,9 +316,9 @@ class ReportContext:
     @cached_property
     def several(self) -> OverTasks | None:
         """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
-        single = not self.scores.families and self.looks is None
-        tested = self._tested(self.scores.procedure_over_tasks)
-        return over_tasks(tested) if single and not self.scores.timed else None
+        if self.scores.families or self.scores.timed:
+            return None
+        return over_tasks(self._tested(self.scores.procedure_over_tasks))
 
     def _tested(self, test: Procedure) -> Scores:
         return with_diverged(self.scores, self.failed, test)

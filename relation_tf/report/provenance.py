@@ -137,12 +137,7 @@ def _rows(rows: dict[str, int]) -> str:
 
 def warnings(results: Results) -> list[str]:
     """Return warnings on differences between runs and on shared pre-training."""
-    return [
-        *_unlike(results),
-        *_shared_start(results),
-        *_unscored(results),
-        *_sequential_parts(results),
-    ]
+    return [*_unlike(results), *_shared_start(results), *_unscored(results)]
 
 
 def _unscored(results: Results) -> Iterator[str]:
@@ -166,31 +161,6 @@ def _unpredicted(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         own = [run["unscored"] for run in runs if run["method"] == method and run.get("unscored")]
         reasons = {name: why for each in own for name, why in each.items()}
         yield f"In {count(len(own), 'run')}, {method} has {no_score(reasons)}."
-
-
-def _sequential_parts(results: Results) -> Iterator[str]:
-    """Warn of tests of seeds whose number depends on the scores."""
-    names = [str(part.folder) for part in results.parts if part.looks is not None]
-    if names:
-        yield seeds_until_decided(", ".join(names))
-
-
-def is_sequential(results: Results | None) -> bool:
-    """Return True if the number of seeds of the runs, or of joined runs, depends on the scores."""
-    known = [] if results is None else [results, *results.parts]
-    return any(each.looks is not None for each in known)
-
-
-def seeds_until_decided(sources: str) -> str:
-    """Return a warning about sources with sequential seeds.
-
-    Args:
-        sources: Their names.
-    """
-    return (
-        f"The seeds of {sources} were added until every pair was decided: p-values on this page "
-        "are not valid for them."
-    )
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.report import html, provenance
+from relation_tf.report import html
 from relation_tf.report.answer import first_sentences
 from relation_tf.report.blocks import Table, number
 from relation_tf.report.context import ReportContext
@@ -159,7 +159,6 @@ class Report:
             "question": context.question,
             "in_points": context.scores.in_points,
             "timed": context.scores.timed,
-            **({"sequential": True} if provenance.is_sequential(context.results) else {}),
             **({"points": context.scores.points} if context.scores.points else {}),
             **({"artificial": True} if context.scores.artificial else {}),
             "networks": {

@@ -35,7 +35,6 @@ from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.failed import failed_runs
 from relation_tf.report.glue_average import with_glue_average
-from relation_tf.report.provenance import seeds_until_decided
 from relation_tf.report.runs import COSTS, read_runs
 from relation_tf.report.score_tables import (
     KEY,
@@ -117,7 +116,6 @@ class _ScoreFacts(BaseModel):
     directions: dict[str, Direction] = {}
     points: dict[str, float] = {}
     timed: bool = False
-    sequential: bool = False
     networks: dict[str, str] = {}
     artificial: bool = False
 
@@ -168,12 +166,11 @@ def read_source(
     if file is None:
         return _source_of_runs(label, read_results(path), options.split)
     read = _read_file(file, options)
-    facts, scores, runs = _ScoreFacts(), read.scores, _with_costs(read.failed)
-    notes = [*read.notes]
+    scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
-        facts, own = _facts(file.parent), read_runs(file.parent)
-        scores, runs = _as_reported(scores, facts, own), pd.concat([runs, own])
+        own = read_runs(file.parent)
+        scores, runs = _as_reported(scores, _facts(file.parent), own), pd.concat([runs, own])
         lost = own[own["status"] == "failed"] if len(own) else own
         notes += failure_notes(lost, TableOptions()) if len(lost) else []
     ours = file.name in ("scores.csv", SPEEDS)
@@ -186,7 +183,7 @@ def read_source(
         pretraining=pretraining,
         manifests=manifests,
         runs=runs,
-        notes=[*notes, *([seeds_until_decided(str(path))] if facts.sequential else [])],
+        notes=notes,
         replaced=read.replaced,
     )
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from relation_tf.bench.looks import Looks
 from relation_tf.registry import Procedure
 from relation_tf.report.answer import better_of, in_words, lacking, no_difference
 from relation_tf.report.comparisons import procedure_label
@@ -18,7 +17,6 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
 from relation_tf.stats.samples import dense_ranks
-from relation_tf.stats.sequential import UNDECIDED
 
 
 class Outcome(NamedTuple):
@@ -27,23 +25,20 @@ class Outcome(NamedTuple):
     Attributes:
         pairs: Columns `a`, `b` and `better` (None without a significant difference).
         how: Name and level of the test.
-        undecided: Number of pairs without a verdict.
         lacking: Unit of which there are too few for any p below the level; empty with enough.
-        procedure: The test; None for sequential verdicts, which rank diverged runs worst.
+        procedure: The test.
     """
 
     pairs: pd.DataFrame
     how: str
-    undecided: int = 0
-    lacking: str = ""
-    procedure: Procedure | None = None
+    lacking: str
+    procedure: Procedure
 
 
 def leading(
     scores: Scores,
     several: OverTasks | None,
     comparisons: Mapping[str, PairwiseResult],
-    looks: Looks | None = None,
     lost: Collection[str] = (),
 ) -> str:
     """Return a sentence with the best method and the number of pairs that differ significantly.
@@ -54,7 +49,6 @@ def leading(
         scores: The scores of a family.
         several: Test over tasks, if there is one.
         comparisons: The test of each task.
-        looks: Sequential verdicts; they replace the tests.
         lost: Methods of which at least half of the runs failed or learned nothing: none is best.
     """
     table = standings(scores)
@@ -66,7 +60,7 @@ def leading(
         whose = "its" if len(wrong) == 1 else "their"
         why = f"at least half of {whose} runs failed or learned nothing"
         best = f"Without {in_words(wrong)} ({why}), {best}"
-    outcome = outcome_of(scores, several, comparisons, looks)
+    outcome = outcome_of(scores, several, comparisons)
     if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.main_tasks}
         return f"{best}; {_by_task(single, scores)}."
@@ -104,10 +98,7 @@ def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
 
 
 def outcome_of(
-    scores: Scores,
-    several: OverTasks | None,
-    comparisons: Mapping[str, PairwiseResult],
-    looks: Looks | None = None,
+    scores: Scores, several: OverTasks | None, comparisons: Mapping[str, PairwiseResult]
 ) -> Outcome | None:
     """Return the pairs over all tasks or on the only one; None if there are tests by task only.
 
@@ -115,25 +106,17 @@ def outcome_of(
         scores: As for `leading`.
         several: As for `leading`.
         comparisons: As for `leading`.
-        looks: As for `leading`.
     """
     level = format_level(scores.alpha)
-    if looks is not None:
-        own = {*scores.methods}
-        seen = [pair for state in looks.states for pair in state.pairs if {pair.a, pair.b} <= own]
-        rows = [(pair.a, pair.b, pair.better) for pair in seen]
-        how = f"family-wise error {looks.plan.alpha:g} over all pairs and looks"
-        undecided = sum(pair.verdict == UNDECIDED for pair in seen)
-        return Outcome(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
     if several is not None:
         how = f"{several.procedure.title}, {level}"
         few = lacking(several.result, f"{several.procedure.unit}s", scores)
-        return Outcome(several.pairs, how, lacking=few, procedure=several.procedure)
+        return Outcome(several.pairs, how, few, several.procedure)
     if len(scores.main_tasks) == 1 and scores.main_tasks[0] in comparisons:
         test = comparisons[scores.main_tasks[0]]
         how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
         few = lacking(test, "seeds", scores)
-        return Outcome(test.pairs(), how, lacking=few, procedure=scores.procedure)
+        return Outcome(test.pairs(), how, few, scores.procedure)
     return None
 
 
@@ -141,20 +124,14 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
     """Return the end of the sentence, after the best methods."""
     pairs, how = outcome.pairs, outcome.how
     different, total = int(pairs["better"].notna().sum()), len(pairs)
-    if not total:
-        return "; no verdict yet"
     if not different and outcome.lacking:
         return f", but no difference can be significant with so few {outcome.lacking} ({how})"
     if total == 1 and different:
         return f"; {better_of(pairs, 'is significantly better than')[0]} ({how})"
     if total == 1:
-        return (
-            f"; the difference is {'undecided' if outcome.undecided else 'not significant'} ({how})"
-        )
-    are = "is" if outcome.undecided == 1 else "are"
-    rest = f" and {outcome.undecided} of {total} {are} undecided" if outcome.undecided else ""
+        return f"; the difference is not significant ({how})"
     if not different:
-        return f", but {no_difference(scores)}{rest} ({how})"
+        return f", but {no_difference(scores)} ({how})"
     said, verb = "", "differs" if different == 1 else "differ"
     if scores.control is None and len(names) == 1:
         beaten = int((pairs["better"] == names[0]).sum())
@@ -166,7 +143,7 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
             said = " but is not significantly better than any other method"
         if worse:
             said += f" and is significantly worse than {in_words(worse)}"
-    return f"{said}; {_of(different, total)} pairs of methods {verb} significantly{rest} ({how})"
+    return f"{said}; {_of(different, total)} pairs of methods {verb} significantly ({how})"
 
 
 def _of(number: int, total: int) -> str:

@@ -31,11 +31,6 @@ from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
-from .sequential import SequentialDesign as SequentialDesign
-from .sequential import SequentialResult as SequentialResult
-from .sequential import look_schedule as look_schedule
-from .sequential import sequential_design as sequential_design
-from .sequential import sequential_test as sequential_test
 from .signed_rank import SignedRankResult as SignedRankResult
 from .signed_rank import wilcoxon_holm as wilcoxon_holm
 from .stratified import StratifiedResult as StratifiedResult

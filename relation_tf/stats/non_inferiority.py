@@ -15,9 +15,9 @@ from relation_tf.stats.checks import check_count, check_number, check_probabilit
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, capital, count
-from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite, has_groups
 from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
-from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
+from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_tasks
 
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
 
@@ -166,7 +166,9 @@ def non_inferiority(
         population variances are involved, Biometrika 34, 28-35.
     """
     check_probability("alpha", alpha)
-    tasks, several = read_one_or_more(samples, reference, "reference")
+    several = has_groups(samples)
+    by_task: Any = samples if several else {None: samples}
+    tasks = read_tasks(by_task, reference, "reference")
     _check_finite(tasks)
     if isinstance(margin, Mapping):
         check_tasks("margin", margin, tasks)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, has_groups, read_groups
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, read_groups
 
 TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
 Read = TypeVar("Read")
@@ -51,18 +51,6 @@ def read_tasks(
                 f"{', '.join(map(repr, missing))}"
             )
     return {task: {method: own[method] for method in methods} for task, own in tasks.items()}
-
-
-def read_one_or_more(
-    samples: Samples | TaskSamples, first: Hashable | None = None, name: str = "control"
-) -> tuple[TaskScores, bool]:
-    """Return the scores as `read_tasks`, and True if there are tasks.
-
-    The samples of one task, in any form that `steel_dwass` takes, have the task None.
-    """
-    several = has_groups(samples)
-    tasks: Any = samples if several else {None: samples}
-    return read_tasks(tasks, first, name), several
 
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:

@@ -197,17 +197,6 @@ def test_a_diverged_value_of_a_sweep_is_the_worst_candidate(tmp_path, small_glue
 
 
 @pytest.mark.tensorflow
-def test_sequential_seeds_continue_with_the_worst_rank(tmp_path, small_glue, suite):
-    """Without scores of the diverged seed, no look would be possible."""
-    asked = suite(tasks=["WNLI"], seeds=[1], callbacks=poison(after=1), epochs=2)
-    results = run_suite(
-        asked, tmp_path, data=small_glue, quiet=True, until_decided=True, max_seeds=3
-    )
-    assert len(results.diverged) == 2
-    assert [look.seeds for state in results.looks.states for look in state.looks] == [3]
-
-
-@pytest.mark.tensorflow
 def test_nothing_is_packed_from_a_diverged_run(tmp_path, small_glue, suite):
     asked = suite(tasks=["WNLI"], method=[BASELINE], seeds=[1], learning_rate=HUGE, epochs=1)
     results = run_suite(asked, tmp_path, data=small_glue, quiet=True)

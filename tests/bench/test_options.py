@@ -38,9 +38,6 @@ RAY = {"executor": "ray", "address": "127.0.0.1:1"}
         ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),
         ({"strategy": "mirrored", "run_timeout": 9}, "run_timeout: cannot be used with --st"),
         ({"glove": "~nobody-here/x"}, "~nobody-here/x: "),
-        ({"max_seeds": 9}, "max_seeds: needs --until-decided"),
-        ({"until_decided": True, "max_seeds": 2}, "max_seeds: must be 3 or more. Received: 2"),
-        ({"until_decided": True, "strategy": "multi-worker"}, "strategy: must be mirrored"),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message):

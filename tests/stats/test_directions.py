@@ -10,7 +10,6 @@ from relation_tf.stats import (
     friedman_nemenyi,
     non_inferiority,
     probability_of_improvement,
-    sequential_test,
     stratified_steel,
     stratified_steel_dwass,
     wilcoxon_holm,
@@ -34,7 +33,6 @@ NOTE = "Lower is better on both tasks (from their names)"
     [
         (stratified_steel_dwass, {}),
         (stratified_steel, {"control": "a"}),
-        (sequential_test, {"looks": [3, 5]}),
     ],
 )
 def test_a_lower_perplexity_is_better_by_name_with_a_note(function, options):

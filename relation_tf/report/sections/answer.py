@@ -187,8 +187,7 @@ def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, Estimand]:
 def _cautions(context: ReportContext) -> Iterator[Block]:
     """Yield what p covers, the rows behind the scores and the number of warnings."""
     over_tasks = any(part.several is not None for part in context.parts.values())
-    tested = context.tested or over_tasks or context.looks is not None
-    if tested and not context.scores.timed:
+    if (context.tested or over_tasks) and not context.scores.timed:
         yield Paragraph([*_scope(context)], "note")
     if context.results is not None and (worth := scored_on(context.results)):
         yield Paragraph(worth, "note")

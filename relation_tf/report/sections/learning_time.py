@@ -216,10 +216,8 @@ def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]
     """Return the Steel-Dwass test of each task's seconds.
 
     A run that did not reach the target has infinite time, which a rank test can compare. Tasks
-    where no run reached the target are left out. Sequential seeds have no such test.
+    where no run reached the target are left out.
     """
-    if results.looks is not None:
-        return {}
     suite, reached = results.suite, times["reached"].astype(bool)
     there = {*times["task"][reached]}
     scores = Scores(

@@ -43,8 +43,7 @@ class OverTasksSection(Section):
         """Return the test with its pairs or average ranks, and the table of wins."""
         several = context.several
         blocks: list[Block] = []
-        testable = context.looks is None and not context.scores.timed
-        if testable and (too_few := too_few_methods(context.scores)):
+        if not context.scores.timed and (too_few := too_few_methods(context.scores)):
             blocks.append(Paragraph(too_few, "warning"))
         elif several is not None and isinstance(several.result, FriedmanNemenyiResult):
             blocks += _ranks(several.result, several, context)

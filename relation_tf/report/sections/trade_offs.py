@@ -228,11 +228,11 @@ def _points(costs: pd.DataFrame, scores: Mapping[str, MeanScore]) -> list[Point]
 def _better(context: ReportContext, title: str) -> set[tuple[str, str]]:
     """Return the better and the worse method of each significant pair, on a network or over all."""
     scores = context.scores
-    if title in scores.by_network and context.looks is None:
+    if title in scores.by_network:
         return winners_on_all(context.pvalues, scores.counted(title))
     if left_out(scores):
         return set()  # the test over tasks includes them
-    outcome = outcome_of(scores, context.several, context.comparisons, context.looks)
+    outcome = outcome_of(scores, context.several, context.comparisons)
     return set() if outcome is None else {*winners(outcome.pairs)}
 
 
