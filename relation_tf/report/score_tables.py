@@ -110,14 +110,13 @@ def read_table(
     own, notes = _named(table.reset_index(drop=True), where, options.columns)
     if len(own) > len(unfinished):  # a wide table
         rows, unfinished = [*rows] * (len(own) // len(rows)), [""] * len(own)
-    splits: dict[str, str] = {}
-    if options.split is not None or "split" in own:
-        kept = _on_split(own, rows, where, options.split)
-        rows, unfinished = ([each[row] for row in kept] for each in (rows, unfinished))
-        own = own.iloc[kept].reset_index(drop=True)
-        splits = dict(zip(own["task"].astype(str), own.pop("split").astype(str), strict=True))
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
+    splits: dict[str, str] = {}
+    if options.split is not None or "split" in own:
+        kept, splits = _on_split(own, rows, where, options.split)
+        rows, unfinished = ([each[row] for row in kept] for each in (rows, unfinished))
+        own = own.iloc[kept].drop(columns="split").reset_index(drop=True)
     key = [name for name in (*KEY, "metric") if name in own]
     for name in key:
         own[name] = [_text(each, name, row) for each, row in zip(own[name], rows, strict=True)]
@@ -157,30 +156,34 @@ def read_table(
     )
 
 
-def _on_split(table: pd.DataFrame, rows: Sequence[str], where: str, split: str | None) -> list[int]:
-    """Return the positions of the rows of a split, or of all if each task has one split.
+def _on_split(
+    table: pd.DataFrame, rows: Sequence[str], where: str, split: str | None
+) -> tuple[list[int], dict[str, str]]:
+    """Return the positions of the rows of a split, by default of all, and the split of each task.
+
+    The split of a row can be missing.
 
     Raises:
         OptionError: If no row has this split, or none is chosen and a task has several.
     """
     if "split" not in table:
         raise OptionError("split", f"needs a column 'split', which {where} does not have")
-    splits = [_text(each, "split", row) for each, row in zip(table["split"], rows, strict=True)]
-    by_task: dict[str, set[str]] = {}
-    for task, own in zip(table["task"], splits, strict=True):
-        by_task.setdefault(str(task), set()).add(own)
-    for task, mixed in by_task.items() if split is None else ():
-        if len(mixed) > 1:
+    given = zip(table["split"].astype(object).fillna(""), rows, strict=True)
+    splits = [_text(each, "split", row) if each != "" else "" for each, row in given]
+    kept = [row for row, own in enumerate(splits) if split in (None, own)]
+    known = join_names(sorted({*splits} - {""}), " or ")
+    if not kept:
+        raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
+    tasks, by_task = table["task"].tolist(), dict[str, str]()
+    for row in kept:
+        task = str(tasks[row]).strip()
+        if by_task.setdefault(task, splits[row]) != splits[row]:
             raise OptionError(
                 "split",
-                f"must be {join_names(sorted(mixed), ' or ')}: {where} has scores of {task} on all "
-                "of them, which cannot be compared with each other",
+                f"must be {known}: {where} has scores of {task} on several splits, which cannot be "
+                "compared with each other",
             )
-    kept = [row for row, own in enumerate(splits) if split in (None, own)]
-    if not kept:
-        known = join_names(sorted({*splits}), " or ")
-        raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
-    return kept
+    return kept, by_task
 
 
 def _check_chart(names: Iterable[Any], where: str) -> None:
@@ -245,6 +248,8 @@ def _named(
     found = {own: _find_column(own, names, where, columns) for own in (*COLUMNS, "value")}
     found["score"] = found["score"] or found["value"]
     there = {own: name for own, name in found.items() if name and own != "value"}
+    if [*there.values()].count(there.get("split", "")) > 1:  # such as folds: --columns seed=split
+        del there["split"]
     _check_once(there.values(), names, where)
     if "method" not in there and "score" not in there and "task" in there:
         # A column of ours that another one replaces, and the index of pandas, are no methods.

@@ -106,3 +106,32 @@ def test_a_papers_test_scores_are_compared_with_ours_on_test(runs):
     on_dev = found.loc[("MRPC", "accuracy", "relation")]
     assert (on_dev["split"], on_dev["mean"]) == ("dev", pytest.approx(51.5))
     assert "dev sets" in on_dev["reason"]
+
+
+def test_a_split_can_be_unknown(tmp_path):
+    dev = TABLE[TABLE["split"] == "dev"]
+    other = dev.drop(columns="split").assign(task="MR")
+    report = compare(dev, other, merge=True)
+    assert set(report.tables["scores"]["split"]) == {"dev", ""}
+    again = compare(report.write(tmp_path).parent)
+    assert means(again) == {"RTE": 0.51, "MR": 0.51}
+    assert again.context.scores.splits == {"RTE": "dev"}
+    with pytest.raises(OptionError, match=r"must be dev: .* scores of RTE on several splits"):
+        compare(TABLE.assign(split=TABLE["split"].where(TABLE["split"] == "dev")))
+
+
+def test_spaces_make_no_other_task_or_split():
+    own = TABLE[(TABLE["split"] == "test") == (TABLE["seed"] > 0)]
+    spaced = own.assign(task=own["task"].where(own["split"] == "dev", " RTE"))
+    with pytest.raises(OptionError, match="scores of RTE on several splits"):
+        compare(spaced)
+    dev = TABLE[TABLE["split"] == "dev"]
+    assert means(compare(dev.assign(split=" dev"), dev, labels=["x", "y"])) == {"RTE": 0.51}
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_folds_in_the_column_split_can_be_seeds(is_wide):
+    folds = TABLE[TABLE["split"] == "dev"].assign(split=TABLE["seed"]).drop(columns="seed")
+    if is_wide:
+        folds = folds.pivot_table("score", ["task", "split"], "method").reset_index()
+    assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
