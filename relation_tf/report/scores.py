@@ -6,20 +6,20 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, score_of
 from relation_tf.config.families import Family, families_of
 from relation_tf.config.stand_ins import assumed
-from relation_tf.errors import join_names
+from relation_tf.errors import OptionError, join_names
 from relation_tf.registry import PROCEDURES, SOURCES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
 from relation_tf.tasks.datasets import counted_as
 from relation_tf.tasks.diagnostics.presets import task_of
-from relation_tf.tasks.metrics import find_metric
+from relation_tf.tasks.metrics import counted, find_metric
 
 
 def _registered_networks() -> dict[str, str]:
@@ -424,32 +424,43 @@ class Scores:
         return samples
 
 
-def on_test(scores: Scores, results: Results) -> Scores:
-    """Return the scores of a suite's runs on test sets with public labels, without averages.
+def on_split(scores: Scores, results: Results, split: str) -> Scores:
+    """Return the scores of a suite's runs on one split, without averages.
 
     Args:
         scores: The scores of the runs.
-        results: The runs.
+        results: The runs, which can have scored test sets with public labels.
+        split: Kind of the split, such as "test".
+
+    Raises:
+        OptionError: If there are no such scores.
     """
-    own = results.test_metrics
-    table = own.groupby(["task", "method", "seed"], sort=False)["value"].mean()
-    named = own[["task", "metric"]].drop_duplicates().groupby("task", sort=False)["metric"]
-    metrics = {str(name): sorted(metrics) for name, metrics in named}
-    suite = results.suite
-    order = [name for task in suite.tasks for name in suite.find_task(task).answered]
+    dev = results.metrics.assign(split=results.metrics["task"].map(results.splits))
+    every = pd.concat([dev, results.test_metrics.assign(split="test")], ignore_index=True)
+    own = every[every["split"] == split]
+    if own.empty:
+        known = join_names(sorted({*every["split"]}), " or ")
+        raise OptionError("split", f"must be {known} in {results.folder}. Received: {split!r}")
+    key = ["task", "method", "seed"]
+    by_seed = own.set_index("metric").groupby(key, sort=False)["value"]
+    seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
+    rows = [(*place, score_of(values)) for place, values in seeds.items()]
+    metrics = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
+    trained = [(name, results.suite.find_task(name)) for name in results.suite.tasks]
+    networks = {own: name for name, task in trained for own in (*task.scored, *task.answered)}
     return replace(
         scores,
-        table=table.rename("score").reset_index(),
-        tasks=[name for name in order if name in metrics],
+        table=pd.DataFrame(rows, columns=[*key, "score"]),
+        tasks=[name for name in networks if name in metrics],
         averages=[],
-        noun="test sets",
+        noun=f"{split} sets",
         directions={
-            name: Direction(find_metric(first).higher_is_better, "registered")
-            for name, (first, *_) in metrics.items()
+            name: scores.directions.get(name, Direction(True, "registered")) for name in metrics
         },
         metrics=metrics,
         margins={name: margin for name, margin in scores.margins.items() if name in metrics},
-        splits=dict.fromkeys(metrics, "test"),
+        networks=networks,
+        splits=dict.fromkeys(metrics, split),
     )
 
 

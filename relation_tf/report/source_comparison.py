@@ -14,7 +14,7 @@ import pandas as pd
 from relation_tf import __version__
 from relation_tf.bench.results import Results
 from relation_tf.config.plugins import load_plugins
-from relation_tf.errors import OptionError, SuiteError, quote
+from relation_tf.errors import OptionError, SuiteError, join_names, quote
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
@@ -213,6 +213,12 @@ def _other_runs(
     return runs[kept]
 
 
+def _with_splits(source: LoadedScores) -> str:
+    """Return the origin of scores, with their splits if it is no suite with all its scores."""
+    known = sorted({*source.scores.splits.values()} - {""}) if source.results is None else []
+    return f"{source.origin}, {join_names(known, ' and ')} sets" if known else source.origin
+
+
 def _check_used(options: TableOptions, read: Sequence[LoadedScores], merge: bool) -> None:
     """Check that an option for tables or for several sources has an effect."""
     given = {
@@ -259,7 +265,7 @@ def _origin(
 ) -> dict[str, list[str]]:
     """Return the sources and the command, without empty entries."""
     origin = {
-        "sources": [source.origin for source in read],
+        "sources": [_with_splits(source) for source in read],
         "pre-training": [provenance.in_a_line(each) for each in pretraining],
         "compare command": [command] if command else [],
         "compare version": [f"relation_tf {__version__}"],

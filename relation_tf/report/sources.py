@@ -22,20 +22,12 @@ from relation_tf.bench.results import (
 )
 from relation_tf.bench.run_folder import suites_inside
 from relation_tf.config.stand_ins import missing_parts
-from relation_tf.errors import (
-    DataError,
-    OptionError,
-    SuiteError,
-    did_you_mean,
-    join_names,
-    quote,
-    reason_of,
-)
+from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.report.failed import failed_runs
 from relation_tf.report.glue_average import with_glue_average
-from relation_tf.report.runs import COSTS, read_runs
+from relation_tf.report.runs import COSTS, all_runs, read_runs
 from relation_tf.report.score_tables import (
     KEY,
     ScoreTable,
@@ -43,7 +35,7 @@ from relation_tf.report.score_tables import (
     failure_notes,
     read_table,
 )
-from relation_tf.report.scores import Scores, on_test
+from relation_tf.report.scores import Scores, on_split
 from relation_tf.stats.directions import Direction
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
@@ -198,19 +190,14 @@ def _source_of_runs(label: str, results: Results, split: str | None = None) -> L
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
     notes, scores = missing_parts(results.suite), with_glue_average(Scores.of(results))
-    own = {*results.splits.values()}
-    if split is None or own == {split}:
-        source = LoadedScores(label, scores, origin, results, paths, notes=notes)
-    elif split != "test" or results.test_metrics.empty:
-        known = sorted(own | ({"test"} if len(results.test_metrics) else set()))
-        raise OptionError(
-            "split", f"must be {join_names(known, ' or ')} in {results.folder}. Received: {split!r}"
-        )
-    else:
-        scores = on_test(scores, results)
-        manifests = [run["manifest"] for run in results.runs]
-        source = LoadedScores(
-            label, scores, f"{origin}, test sets", paths=paths, manifests=manifests, notes=notes
+    source = LoadedScores(label, scores, origin, results, paths, notes=notes)
+    if split is not None and {*results.splits.values()} != {split}:
+        source = replace(
+            source,
+            scores=on_split(scores, results, split),
+            results=None,
+            manifests=[run["manifest"] for run in results.runs],
+            runs=all_runs(results),
         )
     marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
     return source.renamed(marks) if marks else source

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import OptionError
+from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 
 TASKS = ["RTE", "MRPC"]
@@ -108,6 +110,40 @@ def test_a_papers_test_scores_are_compared_with_ours_on_test(runs):
     assert "dev sets" in on_dev["reason"]
 
 
+def test_failed_runs_count_on_test_sets(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["test_metrics"] = {"RTE": {"accuracy": 0.7 + config.seed / 100}}
+
+    suite = suite_of(tasks=["RTE"], seeds=4)
+    diverged = [run for run in suite.runs() if (run.method, run.seed) == ("relation", 4)]
+    folder = fabricate(suite, lambda run, *_: None if run in diverged else 0.5, change)
+    for run in diverged:
+        path = RunFolder(folder).start(run)
+        write_json(path / "error.json", {"error": "loss is not finite", "diverged": True})
+    report = compare(folder, split="test")
+    sizes = report.tables["pvalues"].set_index(["a", "b"])["n_b"]
+    assert sizes["attention", "relation"] == 4  # three scores and the failed run, ranked worst
+    assert report.tables["runs"]["diverged"].sum() == 1
+
+
+def test_scores_of_ax_are_on_a_test_set(suite_of, fabricate):
+    """The labelled diagnostic set is scored with the dev sets, but is a test set."""
+
+    def change(config, files):
+        files["result"]["metrics"]["AX"] = {"matthews": 0.1}
+        files["result"]["test_metrics"] = {"AX": {"matthews-two-classes": 0.3}}
+
+    suite = suite_of(tasks=["MNLI"], seeds=2)
+    runs = fabricate(suite, lambda config, *_: 0.5 + config.seed / 100, change)
+    assert means(compare(runs, split="dev")) == {"MNLI-m": 0.515, "MNLI-mm": 0.515}
+    report = compare(runs, split="test")
+    assert means(report) == {"AX": 0.1}
+    assert report.tables["scores"]["split"].unique() == ["test"]
+    assert [*report.context.scores.metrics["AX"]] == ["matthews"]
+    named = make_report(runs).tables["scores"].query("task == 'AX'")["metric"]
+    assert set(named) == {"matthews"}
+
+
 def test_a_split_can_be_unknown(tmp_path):
     dev = TABLE[TABLE["split"] == "dev"]
     other = dev.drop(columns="split").assign(task="MR")
@@ -135,3 +171,17 @@ def test_folds_in_the_column_split_can_be_seeds(is_wide):
     if is_wide:
         folds = folds.pivot_table("score", ["task", "split"], "method").reset_index()
     assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
+
+
+def test_a_page_on_a_table_names_its_splits():
+    report = compare(TABLE, split="test")
+    assert report.context.made["sources"] == ["table 1, in memory, test sets"]
+
+
+def test_a_score_on_a_split_is_that_of_the_report(suite_of, fabricate):
+    suite = suite_of(tasks=["MRPC", "MR"], seeds=2)
+    runs = fabricate(suite, lambda config, name, metric: 0.8 if metric == "f1" else 0.6)
+    assert means(compare(runs, split="dev")) == {"MRPC": 0.7}
+    assert means(compare(runs, split="test")) == {"MR": 0.6}
+    with pytest.raises(OptionError, match=r"must be dev or test .* Received: 'train'"):
+        compare(runs, split="train")
