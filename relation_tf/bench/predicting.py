@@ -46,7 +46,7 @@ class Predictions:
 
     Attributes:
         added: Leaderboard names that were predicted, by run.
-        lacking: Runs without predictions, by reason.
+        lacking: Runs without predictions, or with faulty labels of a test set, by reason.
         scored: Leaderboard names with new scores on labelled test sets, by run.
     """
 
@@ -63,7 +63,7 @@ class Predictions:
             if by_run:
                 yield f"{done} {', '.join(names)} for {_runs([*by_run])}"
         for reason, runs in self.lacking.items():
-            yield f"not predicted: {_runs(runs)}: {reason}"
+            yield f"not predicted or scored: {_runs(runs)}: {reason}"
         if not self.added and not self.lacking and not self.scored:
             yield "All runs have their test predictions."
 
@@ -138,8 +138,11 @@ def predict_missing(
                 done += 1
                 advance("runs", done, len(runs))
             for run in group:
-                if names := run.score_tests(known[run.config.task, run.config.source].source):
+                names, faults = run.score_tests(known[run.config.task, run.config.source].source)
+                if names:
                     scored[str(run.config)] = names
+                for fault in faults:
+                    lacking.setdefault(fault, []).append(str(run.config))
     return Predictions(added, lacking, scored)
 
 
@@ -194,16 +197,18 @@ class _FinishedRun:
             return [], f"no {MODEL}: train the run again, with --set save_models=true"
         return names, f"no test file of {', '.join(missing)}" if missing else ""
 
-    def score_tests(self, source: TaskSource) -> list[str]:
-        """Score the test sets that have labels; return the names of new or changed scores."""
+    def score_tests(self, source: TaskSource) -> tuple[list[str], list[str]]:
+        """Score the test sets that have labels; return the names of new scores, and faults."""
         result = read_result(self.folder)
         known = result.get("test_metrics", {})
-        found, _ = score_tests(self.folder / "predictions", source)
+        found, faults = score_tests(self.folder / "predictions", source)
         names = [name for name, own in found.items() if known.get(name) != own]
+        if names and (fault := damage_of_model(self.folder)):
+            return [], [fault]  # new checksums would hide it
         if names:
             with writing(self.folder):
                 write_result(self.folder, {**result, "test_metrics": {**known, **found}})
-        return names
+        return names, [*faults.values()]
 
     def _check_data(self, data: _Data) -> None:
         trained, found = self.config.data_digests, data.training_digests

@@ -176,7 +176,7 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     made = predict_missing(folder / "runs", folder / "data")
     assert [*made.added] == ["RTE/baseline-8/seed-2"]
     assert str(made).splitlines()[1] == (
-        "not predicted: RTE/baseline-8/seed-1: no model.keras: train the run again, with "
+        "not predicted or scored: RTE/baseline-8/seed-1: no model.keras: train the run again, with "
         "--set save_models=true"
     )
     predictions(second).unlink()

@@ -11,6 +11,7 @@ import pytest
 
 from glue_submit import evaluate, score
 from relation_tf.bench import predict_missing, read_results, run_suite
+from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.test_scores import score_tests
 from relation_tf.config import Method, Suite
 from relation_tf.tasks import find_source
@@ -96,6 +97,21 @@ def test_labels_of_other_rows_are_a_fault(folder, tmp_path):
     )
     assert scores == {}
     assert "expected an index from 0 to 0" in faults["RTE"]
+    made = predict_missing(shutil.copytree(folder / "runs-0", tmp_path / "runs"), tmp_path / "data")
+    ((fault, lacking),) = made.lacking.items()
+    assert (lacking, made.scored) == (["RTE/relation-8/seed-1"], {})
+    assert "expected an index from 0 to 0" in fault
+
+
+def test_a_damaged_model_stays_damaged(folder, tmp_path):
+    runs = shutil.copytree(folder / "runs-0", tmp_path / "runs")
+    file = run_of(folder, 0).relative_to(folder / "runs-0") / "weights.npz"
+    content = (runs / file).read_bytes()
+    (runs / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    made = predict_missing(runs, folder / "data-1")
+    assert not made.scored
+    assert "weights.npz: damaged" in " ".join(made.lacking)
+    assert damage_of_model((runs / file).parent)
 
 
 def test_ax_with_two_classes_is_a_metric_of_its_own(small_glue, tmp_path):
