@@ -60,7 +60,8 @@ def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
     try:
         if task.name == "AX" and NOT_ENTAILMENT in as_list(labels, "AX labels"):
             two = [word if word == "entailment" else NOT_ENTAILMENT for word in given.tolist()]
-            return {TWO_CLASSES: compute(["matthews"], two, labels)["matthews"]}
+            true = convert_all(labels, "AX labels", TASKS["RTE"].parse)  # has the same classes
+            return {TWO_CLASSES: compute(["matthews"], two, true)["matthews"]}
         return compute(task.metrics, given, _column(task, labels, "labels"))
     except SubmissionError as error:
         raise SubmissionError(f"{task.name}: {error}") from None

@@ -204,15 +204,15 @@ def read_labels(
 def _two_classes(path: Path) -> list[str | float]:
     """Read the labels of SuperGLUE's AX-b: JSON lines, in the order of GLUE's AX."""
     found: list[str | float] = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for index, line in enumerate(read_lines(path)):
         try:
             row = json.loads(line)
-            label, index = row["label"], int(row["idx"])
+            label = row["label"] if str(row["idx"]) == str(index) else None
         except (ValueError, TypeError, KeyError):
-            label, index = None, -1
-        if label not in ("entailment", NOT_ENTAILMENT) or index != number - 1:
+            label = None
+        if label not in ("entailment", NOT_ENTAILMENT):
             raise SubmissionError(
-                f"{path}, line {number}: expected idx {number - 1} and a label entailment or "
+                f"{path}, line {index + 1}: expected idx {index} and a label entailment or "
                 f"{NOT_ENTAILMENT}, found {short(line)}"
             )
         found.append(label)

@@ -267,6 +267,11 @@ def test_neutral_and_contradiction_are_one_class_of_ax_b():
     }
 
 
+def test_labels_of_two_and_of_three_classes_are_not_mixed():
+    with pytest.raises(SubmissionError, match=r"AX labels, position 1: .* found 'neutral'"):
+        evaluate("AX", ["neutral", "neutral"], ["not_entailment", "neutral"])
+
+
 def test_labels_of_all_classes_come_before_those_of_two(submission, gold):
     write(gold / "diagnostic" / "diagnostic-full.tsv", words("AX", TEST_ROWS["AX"]), "id\tLabel")
     assert score(submission, gold).tasks["AX"] == {"matthews": pytest.approx(1.0)}
@@ -303,6 +308,8 @@ def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):
         ("RTE/test_gold.tsv", "index\tlabel\n0\tyes\n", "test_gold.tsv, line 2: expected entail"),
         ("diagnostic/AX-b.jsonl", '{"idx": "1", "label": "entailment"}', "line 1: expected idx 0"),
         ("diagnostic/AX-b.jsonl", "entailment", "AX-b.jsonl, line 1: expected idx 0"),
+        ("diagnostic/AX-b.jsonl", '{"idx": 0.5, "label": "entailment"}', "line 1: expected idx 0"),
+        ("diagnostic/AX-b.jsonl", '{"idx": 1e999, "label": "entailment"}', "expected idx 0"),
     ],
 )
 def test_labels_of_test_sets_that_are_refused(submission, gold, file, text, message):
