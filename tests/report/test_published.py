@@ -140,6 +140,17 @@ def test_the_mean_over_tasks_needs_all_of_them(suite_of, fabricate, tmp_path):
         assert ("| mean of these tasks | score | relation | 78.0 |" in text) is (seen == 3)
 
 
+def test_times_next_to_scores_have_their_own_table(fabricate):
+    suite = load_suite("contextualizer-table2").model_copy(update={"seeds": [1]})
+    report = make_report(
+        fabricate(
+            suite, lambda *_: 0.5, lambda run, files: files["result"]["seconds"].update(batch=0.01)
+        )
+    )
+    assert "{tab:published}" in report.latex()
+    assert "{tab:published-times}" in report.latex()
+
+
 def test_times_are_compared(suite_of, fabricate, tmp_path):
     path = tmp_path / "times.toml"
     path.write_text(PAPER, encoding="utf-8")

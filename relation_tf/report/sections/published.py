@@ -122,7 +122,7 @@ def _tables(
     splits = found["split"].where(found["n"] > 0, known[0])
     for place, split in enumerate(known):
         on = f", ours on {split} sets" if split else ""
-        name = f"published-{split}" if place else "published"
+        name = f"published-{split or 'times'}" if place else "published"
         paper = Paper(name, f"Published figures and ours{on}", f". Published: {published.source}.")
         title = f"Table: published figures{on}"
         yield _table(found[splits == split], seeds, title, paper if for_papers else None)
@@ -229,17 +229,15 @@ class Layout(Section):
             title = f"score{unit}" if measure == SCORE else measure
             columns, rows = _grid(measure, layout, context, results)
             legend = "; ".join(_legend(rows, context))
-            paper_values = ""
+            paper = ""
             if context.published:
-                paper_values = (
-                    f"; in parentheses: the paper's value ({context.published.split} sets)"
-                )
+                paper = f"; in parentheses: the paper's value ({context.published.split} sets)"
             table = Table(
                 f"Table: {title}, in the paper's layout",
                 columns,
                 rows,
                 "scores",
-                Paper(f"layout-{place}", title.capitalize(), f": {legend}{paper_values}."),
+                Paper(f"layout-{place}", title.capitalize(), f": {legend}{paper}."),
             )
             note = Paragraph(f"{capital(legend)}.", "note")
             blocks += [Heading(title.capitalize()), table, note]
