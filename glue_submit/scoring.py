@@ -28,8 +28,6 @@ from glue_submit.tasks import TASKS, Task, get_task, short
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or the labels of each task by task name."""
 
-SPLITS = ("dev", "test")
-
 # Labelled files in `glue_data` and their label columns; CoLA has no header.
 _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
     "CoLA": ("CoLA/dev.tsv", 1),
@@ -118,7 +116,7 @@ def score(
         >>> score({"RTE": ["entailment"]}, {"RTE": ["entailment"]}).tasks
         {'RTE': {'accuracy': 1.0}}
     """
-    if split not in (None, *SPLITS):
+    if split not in (None, "dev", "test"):
         raise SubmissionError(f"split must be dev or test. Received: {short(split)}")
     if isinstance(predictions, str | os.PathLike) and Path(predictions).is_file():
         if split == "dev":
@@ -191,7 +189,7 @@ def read_labels(
         ['1']
     """
     task = get_task(task_name)
-    path, column = _find_labels(Path(folder), task, split)
+    path, column = find_labels(folder, task_name, split)
     if path.name == Path(_TWO_CLASSES).name:
         return _two_classes(path)
     if path.stem.endswith("_gold"):
@@ -268,22 +266,19 @@ def _places(task: Task, split: str) -> list[tuple[str, str | int]]:
     return [(file, column), *(own for name, own in _OTHER_PLACES.items() if name == task.name)]
 
 
-def find_labels(folder: str | os.PathLike[str], task_name: str, split: str) -> Path:
-    """Return the labelled file of a task; if none exists, the first path that `score` tries.
+def find_labels(
+    folder: str | os.PathLike[str], task_name: str, split: str
+) -> tuple[Path, str | int]:
+    """Return the labelled file of a task and its label column; the first place if none exists.
 
     Args:
         folder: A folder in the layout of `glue_data`, or one that contains `glue_data`.
         task_name: One of the names of `TASKS`.
         split: `"dev"` or `"test"`.
     """
-    return _find_labels(Path(folder), get_task(task_name), split)[0]
-
-
-def _find_labels(folder: Path, task: Task, split: str) -> tuple[Path, str | int]:
-    """Return the labelled file of a task and its label column; the first if none exists."""
-    inner = folder / "glue_data"
-    root = inner if inner.is_dir() else folder
-    places = [(root / file, column) for file, column in _places(task, split)]
+    inner = Path(folder) / "glue_data"
+    root = inner if inner.is_dir() else inner.parent
+    places = [(root / file, column) for file, column in _places(get_task(task_name), split)]
     return next((place for place in places if place[0].is_file()), places[0])
 
 
@@ -299,7 +294,7 @@ def _labels(labels: Labels, task: Task, split: str) -> list[Any] | None:
             raise SubmissionError(
                 f"labels must be a folder of labelled files. Received: {short(str(folder))}"
             )
-        path = find_labels(folder, task.name, split)
+        path, _ = find_labels(folder, task.name, split)
         if path.is_file():
             return read_labels(folder, task.name, split)
         found = f"no such file {path}"

@@ -227,10 +227,7 @@ class Results:
 
     @cached_property
     def test_metrics(self) -> pd.DataFrame:
-        """The same table for test sets with public labels that were scored after training.
-
-        Without names that `metrics` has on a test set: AX with three classes.
-        """
+        """The same table for test sets with public labels that `metrics` does not have."""
         own = self._table("test_metrics")
         return own[own["task"].map(self.splits) != "test"]
 

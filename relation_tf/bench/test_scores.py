@@ -37,7 +37,7 @@ def score_tests(
             if not there or (name in own.task.diagnostics and is_labelled(own, name)):
                 continue
             labels = own.files[split].parents[1]
-            if find_labels(labels, name, "test").is_file():
+            if find_labels(labels, name, "test")[0].is_file():
                 try:
                     scores[name] = {**score({name: file}, labels, split="test").tasks[name]}
                 except SubmissionError as error:

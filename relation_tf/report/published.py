@@ -87,8 +87,7 @@ def compare_published(
         Columns `task`, `metric`, `method`, `published`, `published_sd`, `split` (of our results;
         empty if unknown), `mean`, `sd`, `n`, `difference` (ours minus published), `within_2_sd`
         (True if at most two published SDs, with our mean rounded like the published one; None if
-        unknown) and `reason`: the declared
-        differences that may explain it.
+        unknown) and `reason`: the declared differences that may explain it.
     """
     last = ours.assign(split=ours.get("split", ""))
     last = last.sort_values("split", key=lambda own: own == published.split, kind="stable")

@@ -161,8 +161,6 @@ def _on_split(
 ) -> tuple[list[int], dict[str, str]]:
     """Return the positions of the rows of a split, by default of all, and the split of each task.
 
-    The split of a row can be missing.
-
     Raises:
         OptionError: If no row has this split, or none is chosen and a task has several.
     """

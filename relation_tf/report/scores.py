@@ -141,7 +141,7 @@ class Scores:
             networks={
                 name: task
                 for task in results.suite.tasks
-                for name in results.suite.find_task(task).scored
+                for name in results.suite.find_task(task).scorable
             },
             artificial=SOURCES[results.suite.source].artificial,
         )
@@ -446,20 +446,15 @@ def on_split(scores: Scores, results: Results, split: str) -> Scores:
     seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
     rows = [(*place, score_of(values)) for place, values in seeds.items()]
     metrics = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
-    trained = [(name, results.suite.find_task(name)) for name in results.suite.tasks]
-    networks = {own: name for name, task in trained for own in (*task.scored, *task.answered)}
     return replace(
         scores,
         table=pd.DataFrame(rows, columns=[*key, "score"]),
-        tasks=[name for name in networks if name in metrics],
+        tasks=[name for name in scores.networks if name in metrics],
         averages=[],
         noun=f"{split} sets",
-        directions={
-            name: scores.directions.get(name, Direction(True, "registered")) for name in metrics
-        },
+        directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics},
         metrics=metrics,
         margins={name: margin for name, margin in scores.margins.items() if name in metrics},
-        networks=networks,
         splits=dict.fromkeys(metrics, split),
     )
 
@@ -479,12 +474,8 @@ def _scored(results: Results) -> list[str]:
 
 def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
     """Return the split of each score; averages have that of their tasks, if there is only one."""
-    kinds = {
-        results.splits[name]
-        for task in results.begun.learned()
-        for name in task.scored
-        if name in results.splits
-    }
+    tasks = results.begun.learned()
+    kinds = {results.splits.get(name, "") for task in tasks for name in task.scored} - {""}
     return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
 
 
