@@ -227,7 +227,7 @@ def _check_used(options: TableOptions, read: Sequence[LoadedScores], merge: bool
         "failed_as": options.failed_as is not None,
     }
     for name, is_given in given.items():
-        if is_given and all(source.results is not None for source in read):
+        if is_given and all(source.scores.reference_declared for source in read):
             raise OptionError(name, "applies to tables of scores, but all sources are suites")
     if merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")

@@ -82,6 +82,8 @@ def test_runs_give_dev_scores_or_those_of_test_sets(runs):
     assert (scores.reference, scores.noun, scores.in_points) == ("attention", "test sets", True)
     with pytest.raises(OptionError, match=r"must be dev or test .* Received: 'train'"):
         compare(runs, split="train")
+    with pytest.raises(OptionError, match=r"drop.failed.* applies to tables of scores"):
+        compare(runs, split="test", drop_failed=True)
 
 
 def test_a_report_names_the_split_of_every_score(runs):
