@@ -244,7 +244,7 @@ def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
     return [
         f"{source.label} declares {declared}; this comparison uses {used}."
         for source in sources
-        if source.results is not None and (declared := _test(source.scores)) != used
+        if source.scores.reference_declared and (declared := _test(source.scores)) != used
     ]
 
 

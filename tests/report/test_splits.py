@@ -175,6 +175,11 @@ def test_folds_in_the_column_split_can_be_seeds(is_wide):
     assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
 
 
+def test_another_test_than_the_declared_one_is_named_on_test_sets(runs):
+    report = compare(runs, split="test", alpha=0.01)
+    assert any("declares" in warning for warning in report.context.warnings)
+
+
 def test_a_page_on_a_table_names_its_splits():
     report = compare(TABLE, split="test")
     assert report.context.made["sources"] == ["table 1, in memory, test sets"]
