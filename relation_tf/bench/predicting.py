@@ -119,10 +119,11 @@ def predict_missing(
             group, pending = [*each], []
             for run in group:
                 config = run.config
-                key = config.task, config.source
+                key = config.task, config.vocabulary
                 if key not in known:
                     source = find_source(config.entry, config.source, data, tfds_folder)
-                    known[key] = _Data(source, source.digests(), source.training_digests())
+                    used = source.training_digests(config.vocabulary)
+                    known[key] = _Data(source, source.digests(), used)
                 names, reason = run.find_pending(known[key])
                 others = set() if imports is None else run.modules - {*imports}
                 if names and others:
@@ -138,7 +139,9 @@ def predict_missing(
                 done += 1
                 advance("runs", done, len(runs))
             for run in group:
-                names, faults = run.score_tests(known[run.config.task, run.config.source].source)
+                names, faults = run.score_tests(
+                    known[run.config.task, run.config.vocabulary].source
+                )
                 if names:
                     scored[str(run.config)] = names
                 for fault in faults:

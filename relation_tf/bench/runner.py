@@ -355,10 +355,10 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
         for name in dict.fromkeys(config.task for config in whole.runs)
     }
-    read: dict[str, dict[str, Any]] = {
-        name: {"data_digests": source.training_digests()}
-        | ({} if source.kind == "generated" else {"source": source.kind})
-        for name, source in sources.items()
+    read: dict[tuple[str, str], dict[str, Any]] = {
+        (name, vocabulary): {"data_digests": sources[name].training_digests(vocabulary)}
+        | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
+        for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in whole.runs)
     }
     made = []
     for run in runs:
@@ -367,7 +367,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys:
             known["pretrained_digest"] = encoder_digest(run)
-        made.append(run.model_copy(update=known | read.get(run.task, {})))
+        made.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
     return _Request(suite, made, [run for run in made if run.key in keys], sources)
 
 

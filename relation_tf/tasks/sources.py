@@ -55,14 +55,15 @@ class TaskSource:
             digest.update("\n".join([name, *rows]).encode())
         return digest.hexdigest()
 
-    def training_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each split that is trained on or scored.
+    def training_digests(self, vocabulary: str = "train") -> dict[str, str]:
+        """Return the SHA-256 of each split that changes the training or is scored.
 
-        The unlabelled test files of a leaderboard are left out: they do not change the training.
+        Args:
+            vocabulary: Without `"all"`, the unlabelled test files of a leaderboard are left out.
         """
         if self.kind == "generated":
             return {"text": self.digest()}
-        answered = {*self.task.answered.values()}
+        answered = {*self.task.answered.values()} if vocabulary != "all" else set()
         return {key: found for key, found in self.digests().items() if key not in answered}
 
     def digests(self, skip_bad_lines: bool = True) -> dict[str, str]:

@@ -62,6 +62,18 @@ def runs_of(folder):
     return sorted((folder / "runs").glob("runs/RTE/*/*"))
 
 
+def test_test_files_of_a_vocabulary_of_all_splits_must_be_those_of_the_training(
+    small_glue, tmp_path
+):
+    data = shutil.copytree(small_glue / "RTE", tmp_path / "data" / "RTE").parent
+    (data / "RTE" / "test.tsv").unlink()
+    suite = SUITE.model_copy(update={"seeds": [1], "vocabulary": "all"})
+    run_suite(suite, tmp_path / "runs", data=data, quiet=True)
+    shutil.copy(small_glue / "RTE" / "test.tsv", data / "RTE")
+    with pytest.raises(SuiteError, match=r"trained on other data \(test\)"):
+        predict_missing(tmp_path / "runs", data=data)
+
+
 def test_a_missing_test_file_is_named_before_training(folder, capsys):
     run_suite(SUITE, folder / "again", data=folder / "data")
     said = capsys.readouterr().out

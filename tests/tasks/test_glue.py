@@ -77,6 +77,8 @@ def test_labels_of_the_diagnostic_set_are_read_where_they_are(
     # They do not change the training, so runs stay valid.
     assert after.training_digests() == before.training_digests()
     assert after.digests() != before.digests()
+    # With the words of all splits, the test files are part of the training.
+    assert {*after.training_digests("all")} == {*after.digests()}
     (data / "diagnostic" / "diagnostic.tsv").unlink()
     assert find_source("MNLI", data=data).read().splits["diagnostic"].texts == unlabelled.texts
 
