@@ -79,7 +79,8 @@ class Scores:
         else:
             absent = [name for name in TASKS if name != "AX" and name not in self.tasks]
             lines.append(f"no GLUE average without {', '.join(absent)}")
-        lines += [f"not scored, no labels: {name}" for name in self.unlabelled]
+        if self.unlabelled:
+            lines.append(f"not scored, no labels: {', '.join(self.unlabelled)}")
         return "\n".join(lines)
 
 
