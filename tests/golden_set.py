@@ -1,0 +1,213 @@
+"""Golden set: numbers that refactoring must not change, see CONTRIBUTING.md.
+
+python tests/golden_set.py reports            # write golden_values/reports.json
+python tests/golden_set.py runs OUT           # train twelve small runs, in 3 minutes
+python tests/golden_set.py compare OUT1 OUT2  # compare the runs of two commits
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import math
+import os
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+import relation_tf
+from relation_tf.report import compare
+
+GOLDEN_VALUES = Path(__file__).parent / "golden_values"
+REPORTS = GOLDEN_VALUES / "reports.json"
+
+Numbers: TypeAlias = dict[str, list[float | str | bool | None]]
+"""Numbers and words of a row, by name."""
+
+MECHANISMS = ("attention", "linear-attention", "relation", "baseline")
+
+# Sources in studies.zip, and the options of their comparison.
+STUDIES: dict[str, dict[str, Any]] = {
+    "glue-small-smoothed": {"reference": "attention-64", "margin": 1.0},
+    "glue-small-smoothed glue-small-vectors": {
+        "labels": ["random", "vectors"],
+        "test": "welch",
+        "families": [[f"{name}-64 (random)", f"{name}-64 (vectors)"] for name in MECHANISMS],
+    },
+    "glue-sizes": {
+        "families": [[f"{name}-{units}" for name in MECHANISMS] for units in (128, 256)],
+        "control": ["attention-128", "attention-256"],
+        "margin": 1.0,
+        "margins": {"CoLA": 2.0},
+    },
+    "contextualizer-table4": {
+        "control": "contextualizer",
+        "test": "welch-control",
+        "test_over_tasks": "wilcoxon-holm",
+    },
+    "decode": {"test": "brunner-munzel"},
+    "fcsr-table5": {"control": "fcsr-shared"},
+    "mqar": {"reference": "attention", "margin": 5.0},
+    "pretraining": {},
+    "relation-table1": {"split": "test", "test_over_tasks": "friedman-nemenyi"},
+    "sequences": {},
+}
+
+ROWS = ("task", "method", "seed", "a", "b")
+"""Columns of report.json that name a row."""
+
+COLUMNS = {
+    "table": "n mean sd letters",
+    "pvalues": "pvalue difference difference_low difference_high effect_low effect_high better",
+    "over_tasks": "pvalue effect_low effect_high better",
+    "verdicts": "difference low high pvalue verdict beyond_margin",
+    "capabilities": "score share level verdict",
+    "runs": "status epochs kept_epoch",
+}
+"""Columns of report.json that are compared, by table."""
+
+
+def reduce_reports() -> Numbers:
+    """Return the numbers and verdicts of all reports by study, table and row."""
+    found: Numbers = {}
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(GOLDEN_VALUES / "studies.zip") as archive:
+            archive.extractall(folder)
+        for study, options in STUDIES.items():
+            sources = [Path(folder, name) for name in study.split()]
+            tables = json.loads(compare(*sources, **options).json())["tables"]
+            for table, columns in COLUMNS.items():
+                for row in tables.get(table, ()):
+                    name = "/".join([study, table, *(str(row[key]) for key in ROWS if key in row)])
+                    found[name] = [row.get(column) for column in columns.split()]
+    return found
+
+
+# Settings of the runs.
+SUITE = {
+    "source": "miniglue",
+    "batch_size": 32,
+    "epochs": 20,
+    "dropout": 0.1,
+    "learning_rate": 0.005,
+}
+NOUNS = ("cat", "dog", "bird", "fox", "horse", "cow", "mouse", "fish")
+
+
+def train(out: Path) -> Numbers:
+    """Train the runs and return their epochs, losses, scores and predictions."""
+    from relation_tf.bench import Results, pretrain, run_suite
+    from relation_tf.config import Suite
+    from relation_tf.training import PretrainingSettings
+
+    out.mkdir(parents=True)  # finished runs of another commit would be kept
+    os.environ["RELATION_TF_CACHE"] = str(out / "cache")
+    found: Numbers = {}
+
+    def run(name: str, methods: list[dict[str, Any]], **changes: Any) -> Results:
+        suite = Suite(**{**SUITE, **changes, "name": name, "method": methods})
+        results = run_suite(suite, out / name, seeds=[1])
+        found.update(_numbers(results))
+        return results
+
+    run("mechanisms", [{"mechanism": name, "units": 8} for name in MECHANISMS], tasks=["CoLA"])
+    relation = {"mechanism": "relation", "units": 8}
+    run("pairs", [relation], tasks=["MRPC", "STS-B"])
+    group = {"name": "both", "tasks": ["CoLA", "SST-2"]}
+    run("group", [relation | {"sharing": "adversarial"}], tasks=["both"], group=[group])
+    decoder = {"mechanism": "transformer-encoder-decoder", "units": 16}
+    generated = {"source": "auto", "tasks": ["reversal"], "epochs": 1}
+    run("sequences", [decoder | {"options": {"mechanism": "relation"}}], **generated)
+    text = out / "text.txt"
+    text.write_text("".join(f"the {a} sees the {b}\n" for a in NOUNS for b in NOUNS) * 20)
+    for objective in ("masked", "causal"):
+        settings = PretrainingSettings(
+            objective, num_layers=1, units=16, length=16, vocabulary_size=60, batch_size=8, steps=50
+        )
+        made = pretrain(text, out / objective, "relation", settings=settings)
+        found[objective] = [made.runs[0]["perplexity"]]
+    blocks = {"mechanism": "relation", "num_layers": 1, "norm": "pre"}
+    encoder = {"mechanism": "encoder", "units": 16, "options": blocks}
+    start = {"pretrained": str(out / "masked"), "tokens": "wordpiece", "embedding_dim": 16}
+    run("fine-tuned", [encoder], tasks=["CoLA"], **start)
+    threading.Thread(target=_interrupt, args=[out / "resumed"], daemon=True).start()
+    long = {"tasks": ["CoLA"], "epochs": 300, "stopping": "early_stopping", "patience": 300}
+    try:
+        run("resumed", [relation], **long)
+    except KeyboardInterrupt:
+        resumed = run("resumed", [relation], **long)
+        assert resumed.runs[0]["manifest"]["resumed_after"]
+        return found
+    raise RuntimeError("the last run ended before it was interrupted: give it more epochs")
+
+
+def _interrupt(folder: Path) -> None:
+    """Press Ctrl-C after the first checkpoint of a run."""
+    while not [*folder.rglob("state.npz")]:
+        time.sleep(0.1)
+    _thread.interrupt_main()
+
+
+def _numbers(results: Any) -> Numbers:
+    """Return epochs, the last loss, scores and predictions, by suite, run and task or file."""
+    assert not results.failures, results.failures
+    found: Numbers = {}
+    for run in results.runs:
+        name = "/".join([results.suite.name, run["task"], run["method"], str(run["seed"])])
+        loss = results.history(run)["loss"].iloc[-1]
+        found[name] = [run["epochs"], run["kept_epoch"], float(loss)]
+        found |= {f"{name}/{task}": [*own.values()] for task, own in run["metrics"].items()}
+        for file in Path(run["folder"], "predictions").glob("*.tsv"):
+            table = pd.read_csv(file, sep="\t", keep_default_na=False)
+            found[f"{name}/{file.name}"] = table["prediction"].tolist()
+    return found
+
+
+def differences(before: Numbers, after: Numbers, tolerance: float) -> Iterator[str]:
+    """Yield a line for each row that is not in both, or whose words or numbers differ.
+
+    Args:
+        before: The expected numbers.
+        after: The numbers to check.
+        tolerance: Largest relative difference of two numbers that count as equal.
+    """
+    for name in sorted({*before, *after}):
+        one, other = before.get(name, []), after.get(name, [])
+        if len(one) != len(other):
+            yield f"{name}: {len(one)} values before, {len(other)} now"
+        for first, second in zip(one, other, strict=False):
+            numbers = isinstance(first, int | float) and isinstance(second, int | float)
+            if first != second and not (
+                numbers and math.isclose(first, second, rel_tol=tolerance, abs_tol=1e-12)
+            ):
+                yield f"{name}: {first} before, {second} now"
+
+
+def write(numbers: Numbers, file: Path) -> None:
+    """Write numbers as JSON, with a line for each row."""
+    rows = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in numbers.items()]
+    file.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if not Path(__file__).resolve().is_relative_to(Path(relation_tf.__file__).parents[1]):
+        sys.exit(f"imports {relation_tf.__file__}, not this checkout: set PYTHONPATH to its folder")
+    match sys.argv[1:]:
+        case ["reports"]:
+            write(reduce_reports(), REPORTS)
+        case ["runs", folder]:
+            write(train(Path(folder).resolve()), Path(folder, "numbers.json"))
+        case ["compare", *folders] if len(folders) == 2:
+            before, after = (json.loads(Path(own, "numbers.json").read_text()) for own in folders)
+            found = [*differences(before, after, 1e-6)]
+            print("\n".join(found) or f"{len(after)} rows are equal")
+            sys.exit(bool(found))
+        case _:
+            sys.exit(__doc__)
