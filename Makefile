@@ -17,7 +17,7 @@ BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 EACH_PART := @$(MAKE) --no-print-directory --keep-going --jobs=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage bench docs release lint format clean
+.PHONY: help demo test test-all test-lowest coverage bench size docs release lint format clean
 .PHONY: fast-on-tensorflow few-on-jax few-on-torch all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 help:  ## show this list
@@ -98,6 +98,9 @@ coverage: $(VENV)/test.stamp  ## fast tests with line coverage, at least 90 %
 
 bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+size:  ## count code lines, modules and tests that assert prose
+	@$(PYTHON) tests/size.py
 
 docs: $(VENV)/docs.stamp  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
