@@ -118,11 +118,10 @@ release: $(VENV)/release.stamp  ## build the sdist and the wheel in dist/ and ch
 	$(INSTALL_RELEASED) "$$(echo dist/*.whl)[tensorflow]"
 	cd dist && $(abspath $(RELEASED))/bin/python -c 'from relation_tf.layers import Relation; Relation(4).build((None, None, 8))'
 
-lint: $(VENV)/dev.stamp  ## ruff, mypy and the check of wording
+lint: $(VENV)/dev.stamp  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python docs/wording.py
 
 format: $(VENV)/dev.stamp  ## fix and format with ruff
 	$(BIN)/ruff check --fix .
