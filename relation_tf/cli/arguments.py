@@ -14,12 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relation_tf.cli.completion import (
-    complete_mechanism,
-    complete_run_folder,
-    complete_suite,
-    completion_of,
-)
+from relation_tf.cli.completion import complete_suite, complete_task
 from relation_tf.errors import SuiteError, did_you_mean_module
 from relation_tf.option_fields import Function, option, take_options
 
@@ -36,7 +31,6 @@ LayerName = Annotated[
     typer.Argument(
         metavar="LAYER",
         help="Custom layer, as package.module:Name, or name of a mechanism.",
-        autocompletion=complete_mechanism,
     ),
 ]
 Folder = Annotated[
@@ -44,7 +38,6 @@ Folder = Annotated[
     typer.Argument(
         metavar="DIR",
         help="Folder with the runs of a suite.",
-        autocompletion=complete_run_folder,
     ),
 ]
 
@@ -107,7 +100,7 @@ def _parameter(declared: Field[Any], hint: Any, text: str | None) -> inspect.Par
         metavar=metadata["metavar"],
         help=text or metadata["help"],
         show_default=True if shown is None else shown,
-        autocompletion=completion_of(declared.name, metadata),
+        autocompletion=complete_task if declared.name == "tasks" else None,
     )
     return inspect.Parameter(
         declared.name,

@@ -24,7 +24,6 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
-from relation_tf.cli.completion import complete_source
 from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.option_fields import option
@@ -178,7 +177,6 @@ def compare(
             metavar="SOURCE...",
             help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
             "task, seed and one column per method).",
-            autocompletion=complete_source,
         ),
     ],
     **options: Any,

@@ -24,11 +24,6 @@ from relation_tf.cli.arguments import (
     split_names,
     with_options,
 )
-from relation_tf.cli.completion import (
-    complete_encoder,
-    complete_encoder_folder,
-    complete_mechanism_list,
-)
 from relation_tf.cli.reports import print_failures, write_report, write_zips
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.training.generation_settings import GenerationSettings
@@ -190,7 +185,6 @@ def pretrain(
         typer.Option(
             metavar="NAME[,NAME...]",
             help="Token-mixing mechanisms of the encoders.",
-            autocompletion=complete_mechanism_list,
         ),
     ] = "relation,linear-attention,attention",
     seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds for each mechanism.")] = "1",
@@ -241,7 +235,6 @@ def generate(
         typer.Argument(
             metavar="DIR",
             help="Folder written by `pretrain`, causal objective.",
-            autocompletion=complete_encoder_folder,
         ),
     ],
     prompt: Annotated[str, typer.Option(metavar="TEXT", help="The beginning of the text.")],
@@ -251,7 +244,6 @@ def generate(
             metavar="NAME",
             help="Encoder to use.",
             show_default="the only one",
-            autocompletion=complete_encoder,
         ),
     ] = None,
     encoder_seed: Annotated[
