@@ -97,19 +97,6 @@ def interrupts_kept() -> Iterator[None]:
             raise error
 
 
-@contextmanager
-def ended_by_interrupts() -> Iterator[None]:
-    """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handlers."""
-    usual = signal.default_int_handler, _raise
-    handlers = _own_handlers() if _in_main_thread() else {}
-    before = {number: handler for number, handler in handlers.items() if handler in usual}
-    _handle(dict.fromkeys(before, signal.SIG_DFL))
-    try:
-        yield
-    finally:
-        _handle(before)
-
-
 def check_interrupts() -> None:
     """Raise `KeyboardInterrupt` if Ctrl-C was delayed.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
-from relation_tf.errors import OptionError, did_you_mean
+from relation_tf.errors import OptionError, did_you_mean, join_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,8 +70,8 @@ def check_fields(options: Any) -> None:
             continue
         allowed = hint = ""
         if choices and value not in choices:
-            *first, last = map(repr, choices)
-            allowed, hint = f"{', '.join(first)} or {last}", did_you_mean(value, choices)
+            names = join_names([*map(repr, choices)], " or ")
+            allowed, hint = names, did_you_mean(value, choices)
         if isinstance(value, int) and abs(value) >= _LARGEST:
             allowed = f"below {_LARGEST:,}"
         for name, bound in each.metadata["bounds"].items():

@@ -527,7 +527,6 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
         (["run", "demo", "--jobs", "0"], "--jobs must be 1 or more. Received: 0."),
         (["run", "demo", "--devices", "2"], "--devices needs --strategy mirrored."),
-        (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
         (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal'. Did you mean 'local'?"),
         (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),

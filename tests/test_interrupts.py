@@ -16,7 +16,6 @@ from relation_tf import interrupts
 from relation_tf.interrupts import (
     Terminated,
     check_interrupts,
-    ended_by_interrupts,
     interrupts_delayed,
     interrupts_kept,
 )
@@ -250,14 +249,6 @@ def test_sigterm_in_a_command_is_a_press(ctrl_c):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def test_the_system_ends_a_command_that_is_blocked():
-    with interrupts_kept():
-        with ended_by_interrupts():
-            assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
-            assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-        assert callable(signal.getsignal(signal.SIGTERM))
-
-
 def test_a_block_without_a_press_changes_nothing():
     with interrupts_delayed():
         check_interrupts()
@@ -266,7 +257,7 @@ def test_a_block_without_a_press_changes_nothing():
 
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL])
 def test_the_action_of_the_system_is_kept(action):
-    """Background jobs ignore it; connecting to hosts, which blocks Python, ends at once."""
+    """Background jobs ignore it."""
     before = signal.signal(signal.SIGINT, action)
     try:
         with interrupts_delayed():

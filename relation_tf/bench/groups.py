@@ -51,7 +51,6 @@ from relation_tf.training.session import (
     LOG,
     forget_peaks,
     peaks,
-    raise_if_lost,
     start_tensorflow,
 )
 
@@ -91,12 +90,6 @@ class RunGroup:
     options: RunOptions = field(default_factory=RunOptions)
     inputs: Inputs | Exception | None = None
     save_models: bool = False
-
-    @property
-    def of_several_hosts(self) -> bool:
-        """If True, other hosts take part in the training."""
-        distribution = self.options.distribution
-        return distribution is not None and distribution.of_several_hosts
 
 
 def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
@@ -139,8 +132,7 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
             "done" | "failed", "run": key, ...}`.
 
     Raises:
-        SuiteError: If no run can be written, or if one of several hosts is lost or cannot
-            continue, because the other hosts wait for it.
+        SuiteError: If no run can be written.
     """
     load_plugins(group.runs[0].plugins)
     compiled: list[SuiteTrainer] = []  # the network of a failed run may be broken
@@ -160,7 +152,7 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
         if trainer.reusable:
             compiled.append(trainer)
 
-    run_each(group.runs, RunFolder(group.folder), train, notify, group.of_several_hosts)
+    run_each(group.runs, RunFolder(group.folder), train, notify)
 
 
 def run_each(
@@ -168,7 +160,6 @@ def run_each(
     folder: RunFolder,
     train: Callable[[Run, Path], None],
     notify: EventCallback,
-    of_several_hosts: bool = False,
 ) -> None:
     """Train runs in sequence. A failed run writes `error.json`; the other runs continue.
 
@@ -177,10 +168,9 @@ def run_each(
         folder: The folder of all runs.
         train: Called with a run and its folder, which contains its configuration.
         notify: Called with the start and the end of each run.
-        of_several_hosts: If True, the first failure ends all runs, except a divergence.
 
     Raises:
-        SuiteError: If no run can be written, or one of several hosts fails.
+        SuiteError: If no run can be written.
         BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
     """
     for run in runs:
@@ -197,16 +187,11 @@ def run_each(
             written = (path / "config.json").exists()
             if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
                 raise unwritable(path, error) from error  # no other run could be written either
-            if of_several_hosts:
-                raise_if_lost(error)
             reason, detail = one_line(error), traceback.format_exc()
         else:
             notify({"event": "done", "run": run.key})
             continue
         fail(folder, run, reason, notify, detail, diverged)
-        if of_several_hosts and not diverged:
-            # The other hosts may be in the middle of the run and would wait forever.
-            raise SuiteError(f"{run} failed, which stops the runs on all hosts: {reason}")
 
 
 def check_methods(
@@ -370,8 +355,7 @@ def _run(
         notify({"event": "note", "run": config.key, "note": line})
 
     trainer.warn = warn
-    # Other runs start again. Only one of several hosts has the checkpoint.
-    resumable = config.has_state_only_in_variables and not group.of_several_hosts
+    resumable = config.has_state_only_in_variables  # other runs start again
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
 
 

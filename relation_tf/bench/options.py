@@ -74,10 +74,9 @@ class RunOptions:
     )
     strategy: str | None = option(
         None,
-        "Distribute each run over the GPUs of this machine (mirrored) or over all machines in "
-        "TF_CONFIG (multi-worker).",
+        "Distribute each run over the GPUs of this machine: mirrored.",
         "NAME",
-        choices=("mirrored", "multi-worker"),
+        choices=("mirrored",),
     )
     devices: int | None = option(
         None, "Number of devices of each run with --strategy mirrored.", "N", shown="all", least=1

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup, check_methods, group_runs
-from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
 from relation_tf.bench.options import (
@@ -82,10 +81,10 @@ def run_suite(
         **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `executor` and others.
 
     Returns:
-        The results of all finished runs in the folder; empty on hosts other than the chief.
+        The results of all finished runs in the folder.
 
     Raises:
-        SuiteError: If a suite, option or folder cannot be used, or one of several hosts is lost.
+        SuiteError: If a suite, option or folder cannot be used.
         TypeError: If an option is unknown.
 
     Example:
@@ -152,34 +151,27 @@ def _run(
     runs = select(suite, tasks, methods, seeds)
     whole = RunGroup(runs, path, made, save_models=suite.save_models)
     check_requirements(suite, whole.runs, made)
-    with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
-        request = _request(suite, whole)
-        folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
-        with folder.locked(), hosts.log_to(folder.path / LOG):
-            lines, pending = _open(request, folder, hosts, made, compared)
-            quiet = made.quiet or not hosts.is_chief
-            names = made.track if hosts.is_chief else ()
-            lost = count_diverged(folder, request.chosen, pending)
-            progress = Progress(folder.path, len(request.chosen), pending, lost, quiet=quiet)
-            with Trackers(names, folder.path, request.chosen, progress.say) as trackers:
-                with progress:
-                    for line in lines:
-                        progress.say(line)
+    request, folder = _request(suite, whole), RunFolder(whole.folder)
+    with folder.locked():
+        lines, pending = _open(request, folder, made, compared)
+        lost = count_diverged(folder, request.chosen, pending)
+        progress = Progress(folder.path, len(request.chosen), pending, lost, quiet=made.quiet)
+        with Trackers(made.track, folder.path, request.chosen, progress.say) as trackers:
+            with progress:
+                for line in lines:
+                    progress.say(line)
 
-                    def notify(event: dict[str, Any]) -> None:
-                        progress.notify(event)
-                        trackers.notify(event)
+                def notify(event: dict[str, Any]) -> None:
+                    progress.notify(event)
+                    trackers.notify(event)
 
-                    if pending:
-                        group = replace(whole, folder=folder.path)
-                        parts = group_runs(suite, pending, made.jobs or 1)
-                        groups = [replace(group, runs=runs) for runs in parts]
-                        executor.execute(groups, notify, made)
-                if not hosts.is_chief:
-                    return Results(whole.folder, suite, [], [])
-                results = read_results(folder.path)
-                trackers.end(results)
-                return results
+                if pending:
+                    parts = group_runs(suite, pending, made.jobs or 1)
+                    groups = [replace(whole, runs=runs) for runs in parts]
+                    executor.execute(groups, notify, made)
+            results = read_results(folder.path)
+            trackers.end(results)
+            return results
 
 
 @accepts_options(OF_PLANS)
@@ -281,15 +273,12 @@ def _folder(suite: Suite, out: str | Path | None) -> Path:
 def _open(
     request: _Request,
     folder: RunFolder,
-    hosts: Hosts,
     options: RunOptions,
     compared: bool,
 ) -> tuple[list[str], list[RunConfig]]:
     """Prepare a suite's folder; return the lines to print first, and the pending runs."""
     done = request.done(folder, options)
-    pending = hosts.agree_on_pending(
-        request.chosen, request.pending(done), options.deterministic, options.skip_bad_lines
-    )
+    pending = request.pending(done)
     # Before anything is written: a refused suite leaves no other suite's folder changed.
     folder.check_runs(request.suite)
     change = folder.change(request.suite, of_sweep=not compared)

@@ -22,7 +22,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name, tuned_method
 from relation_tf.config.training import TrainingSettings
-from relation_tf.errors import OptionError, SuiteError, join_names
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_text
 
 TABLE = "sweep.csv"
@@ -215,8 +215,6 @@ def check_sweep_options(options: RunOptions) -> None:
     Raises:
         OptionError: If several machines train each run: only one reads the scores of the sweep.
     """
-    if options.distribution is not None and options.distribution.of_several_hosts:
-        raise OptionError("strategy", "must not be multi-worker for a suite with 'sweep'")
 
 
 def tuning_suite(suite: Suite) -> Suite:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from relation_tf.errors import OptionError, SuiteError, without_breaks
+from relation_tf.errors import OptionError
 from relation_tf.training.distribution import Distribution
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -32,7 +31,7 @@ class Replicas:
 
     @property
     def count(self) -> int:
-        """Number of replicas on all hosts."""
+        """Number of replicas."""
         return 1 if self._strategy is None else self._strategy.num_replicas_in_sync
 
     def scope(self) -> AbstractContextManager[Any]:
@@ -74,7 +73,7 @@ class Replicas:
             rows = tf.shape(ids[0])[0]
             own, count = self._rows(rows)
             outputs = step(tuple(column[own] for column in ids))[:count]
-            # A sum of zero-padded outputs, because hosts without a GPU cannot gather.
+            # A sum of zero-padded outputs, because devices other than GPUs cannot gather.
             return _reduced(tf.pad(outputs, [[own.start, rows - own.start - count], [0, 0]]))
 
         return self._everywhere(of_replica)
@@ -102,27 +101,8 @@ class Replicas:
             lambda: strategy.run(of_replica), autograph=False
         ).get_concrete_function()
 
-    def broadcast_from_chief(self, *numbers: float) -> Sequence[float]:
-        """Return the numbers of the chief on every host, so that all hosts decide equally."""
-        several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        return self.gather_from_hosts(numbers)[0].tolist() if several else numbers
-
-    def gather_from_hosts(self, numbers: Sequence[float]) -> np.ndarray:
-        """Return the numbers of all hosts, `(replicas, numbers)`, on every host."""
-        return self._exchange(tf.constant(numbers, tf.float64)).numpy()
-
-    @functools.cached_property
-    def _exchange(self) -> Step:
-        def of_replica(numbers: Any) -> Any:
-            place = [[_number(), self.count - 1 - _number()], [0, 0]]
-            return _reduced(tf.pad(numbers[None], place))
-
-        return tf.function(
-            self._everywhere(of_replica), [tf.TensorSpec((None,), tf.float64)], autograph=False
-        )
-
     def _everywhere(self, of_replica: Step) -> Step:
-        """Run a function on all replicas and return the result of the first one of this host."""
+        """Run a function on all replicas and return the result of the first one."""
         strategy = self._strategy
         assert strategy is not None
         return lambda *arguments: strategy.experimental_local_results(
@@ -151,28 +131,22 @@ def make_replicas(distribution: Distribution | None) -> Replicas:
     """Make the replicas of this process once, before TensorFlow uses its devices.
 
     Raises:
-        SuiteError: If the devices are missing, or the other hosts cannot be reached.
+        OptionError: If the devices are missing.
     """
     if distribution is None:
         return Replicas()
-    if distribution.strategy == "mirrored":
-        return Replicas(tf.distribute.MirroredStrategy(_local_devices(distribution.devices)))
-    try:
-        return Replicas(tf.distribute.MultiWorkerMirroredStrategy())
-    except (RuntimeError, tf.errors.OpError) as error:
-        reason = without_breaks(error)
-        raise SuiteError(f"TF_CONFIG: the hosts cannot connect: {reason:.200}") from error
+    return Replicas(tf.distribute.MirroredStrategy(_local_devices(distribution.devices)))
 
 
 def local_count(distribution: Distribution | None) -> int:
-    """Return the number of replicas of this host."""
+    """Return the number of replicas."""
     if distribution is None:
         return 1
     return distribution.devices or max(1, len(tf.config.list_physical_devices("GPU")))
 
 
 def _local_devices(count: int | None) -> list[str]:
-    """Return the first GPUs of this host; without a GPU, logical devices of its CPU.
+    """Return the first GPUs; without a GPU, logical devices of the CPU.
 
     Raises:
         SuiteError: If there are fewer devices, or TensorFlow already uses the CPU as one device.

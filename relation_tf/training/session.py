@@ -118,21 +118,6 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
     return replicas
 
 
-def raise_if_lost(error: Exception) -> None:
-    """Raise an error of one line if another host is lost.
-
-    Raises:
-        SuiteError: If another host is lost.
-    """
-    import tensorflow as tf
-
-    if isinstance(error, tf.errors.UnavailableError):
-        raise SuiteError(
-            "another host has ended or cannot be reached; see its output. Finished runs are kept; "
-            "run the same command on every host to resume"
-        ) from error
-
-
 def uses_gpu() -> bool:
     """Return True if TensorFlow has a GPU."""
     import tensorflow as tf

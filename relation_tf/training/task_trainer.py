@@ -161,8 +161,7 @@ class TaskTrainer(SuiteTrainer):
             check_interrupts()
             callbacks.epoch_begin(len(history))
             row, padding = self._epoch(order, history)
-            *values, spent = self.replicas.broadcast_from_chief(*row.values(), clock.seconds())
-            row = dict(zip(row, values, strict=True))
+            spent = clock.seconds()
             history.append(row)
             epoch = len(history)
             if on_progress is not None:
@@ -180,8 +179,7 @@ class TaskTrainer(SuiteTrainer):
                 raise
             stop = rule.update(epoch, row[column], self.weights)  # the evaluated weights
             callbacks.epoch_end(epoch - 1, row)  # can change weights
-            (requested,) = self.replicas.broadcast_from_chief(float(callbacks.ends))
-            limit = END_OF_CALLBACK if requested else _limit(self.config, epoch, spent)
+            limit = END_OF_CALLBACK if callbacks.ends else _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
                 stop = rule.finish(epoch, limit)
             if stop is None and checkpoint is not None and checkpoint.due():
