@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
-from relation_tf.errors import OptionError, did_you_mean, join_names
+from relation_tf.errors import OptionError, did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,8 +70,9 @@ def check_fields(options: Any) -> None:
             continue
         allowed = hint = ""
         if choices and value not in choices:
-            names = join_names([*map(repr, choices)], " or ")
-            allowed, hint = names, did_you_mean(value, choices)
+            *first, last = map(repr, choices)
+            allowed = " or ".join([*filter(None, [", ".join(first)]), last])
+            hint = did_you_mean(value, choices)
         if isinstance(value, int) and abs(value) >= _LARGEST:
             allowed = f"below {_LARGEST:,}"
         for name, bound in each.metadata["bounds"].items():
