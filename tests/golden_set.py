@@ -1,6 +1,6 @@
 """Golden set: numbers that refactoring must not change, see CONTRIBUTING.md.
 
-python tests/golden_set.py reports            # write golden_values/reports.json
+python tests/golden_set.py reports            # write golden_values/reports.json and pages/
 python tests/golden_set.py runs OUT           # train twelve small runs, in 3 minutes
 python tests/golden_set.py compare OUT1 OUT2  # compare the runs of two commits
 """
@@ -8,6 +8,7 @@ python tests/golden_set.py compare OUT1 OUT2  # compare the runs of two commits
 from __future__ import annotations
 
 import _thread
+import contextlib
 import json
 import math
 import os
@@ -16,17 +17,19 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 import relation_tf
-from relation_tf.report import compare
+from relation_tf.report import Report, compare
 
 GOLDEN_VALUES = Path(__file__).parent / "golden_values"
 REPORTS = GOLDEN_VALUES / "reports.json"
+PAGES = GOLDEN_VALUES / "pages"
+STUDIES_ZIP = GOLDEN_VALUES / "studies.zip"
 
 Numbers: TypeAlias = dict[str, list[float | str | bool | None]]
 """Numbers and words of a row, by name."""
@@ -74,20 +77,32 @@ COLUMNS = {
 """Columns of report.json that are compared, by table."""
 
 
-def reduce_reports() -> Numbers:
+def make_reports() -> dict[str, Report]:
+    """Return the reports by study."""
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(STUDIES_ZIP) as archive:
+        archive.extractall(folder)
+        with contextlib.chdir(folder):
+            return {name: compare(*name.split(), **own) for name, own in STUDIES.items()}
+
+
+def reduce_reports(reports: Mapping[str, Report]) -> Numbers:
     """Return the numbers and verdicts of all reports by study, table and row."""
     found: Numbers = {}
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(GOLDEN_VALUES / "studies.zip") as archive:
-            archive.extractall(folder)
-        for study, options in STUDIES.items():
-            sources = [Path(folder, name) for name in study.split()]
-            tables = json.loads(compare(*sources, **options).json())["tables"]
-            for table, columns in COLUMNS.items():
-                for row in tables.get(table, ()):
-                    name = "/".join([study, table, *(str(row[key]) for key in ROWS if key in row)])
-                    found[name] = [row.get(column) for column in columns.split()]
+    for study, report in reports.items():
+        tables = json.loads(report.json())["tables"]
+        for table, columns in COLUMNS.items():
+            for row in tables.get(table, ()):
+                name = "/".join([study, table, *(str(row[key]) for key in ROWS if key in row)])
+                found[name] = [row.get(column) for column in columns.split()]
     return found
+
+
+def pages(reports: Mapping[str, Report]) -> dict[str, str]:
+    """Return the words of all reports, in a terminal and in Markdown, by the name of their file."""
+    return {
+        f"{study.replace(' ', '+')}.md": f"```text\n{report}\n```\n\n{report.markdown()}"
+        for study, report in reports.items()
+    }
 
 
 # Settings of the runs.
@@ -201,7 +216,10 @@ if __name__ == "__main__":
         sys.exit(f"imports {relation_tf.__file__}, not this checkout: set PYTHONPATH to its folder")
     match sys.argv[1:]:
         case ["reports"]:
-            write(reduce_reports(), REPORTS)
+            reports = make_reports()
+            write(reduce_reports(reports), REPORTS)
+            for name, page in pages(reports).items():
+                (PAGES / name).write_text(page, encoding="utf-8")
         case ["runs", folder]:
             write(train(Path(folder).resolve()), Path(folder, "numbers.json"))
         case ["compare", *folders] if len(folders) == 2:

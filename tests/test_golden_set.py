@@ -12,13 +12,25 @@ import pytest
 from glue_submit import TASKS, pack
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.files import write_table
+from relation_tf.report import Report
 from tests.bench.finished_runs import write_finished
-from tests.golden_set import REPORTS, differences, reduce_reports
+from tests.golden_set import PAGES, REPORTS, differences, make_reports, pages, reduce_reports
 
 
-def test_reports_have_the_same_numbers():
+@pytest.fixture(scope="module")
+def reports() -> dict[str, Report]:
+    return make_reports()
+
+
+def test_reports_have_the_same_numbers(reports):
     before = json.loads(REPORTS.read_text(encoding="utf-8"))
-    assert [*differences(before, reduce_reports(), 1e-9)] == []
+    assert [*differences(before, reduce_reports(reports), 1e-9)] == []
+
+
+def test_reports_have_the_same_words(reports, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for name, page in pages(reports).items():
+        assert page == (PAGES / name).read_text(encoding="utf-8"), name
 
 
 def test_a_changed_number_and_a_lost_row_are_found():
