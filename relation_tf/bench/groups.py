@@ -22,6 +22,7 @@ from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest
+from relation_tf.bench.public_labels import score_tests
 from relation_tf.bench.run_folder import (
     ERROR,
     RunFolder,
@@ -30,7 +31,6 @@ from relation_tf.bench.run_folder import (
     unwritable,
     writing,
 )
-from relation_tf.bench.test_scores import score_tests
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
