@@ -2,10 +2,6 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [
-    f"relation_tf/bench/trackers/{package}.py"
-    for package in ("tensorboard", "wandb", "mlflow", "trackio")
-    if find_spec(package) is None
-]
+collect_ignore = []
 if find_spec("lm_eval") is None:
     collect_ignore.append("relation_tf/training/harness.py")

@@ -466,16 +466,6 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 
 
-TRACKERS: Registry[Callable[..., Any]] = Registry(
-    "tracker", "relation_tf.bench.trackers", shapes_runs=False
-)
-
-
-def register_tracker(name: str) -> Callable[[Any], Any]:
-    """Register a factory of trackers: `--track <name>`, see `relation_tf.bench.trackers`."""
-    return _decorator(TRACKERS, name, lambda factory: factory)
-
-
 @dataclass(frozen=True)
 class Executor:
     """A function that executes runs.

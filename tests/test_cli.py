@@ -395,7 +395,7 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     assert "--tasks NAME[,NAME...]    Tasks to use.  [default: all]\n" in page
     assert "--out DIR                 Folder of the runs.  [default: runs/SUITE]\n" in page
     # By name: other tests and doctests register executors and procedures too.
-    assert all(name in page for name in ("local", "ray", "jsonl"))
+    assert all(name in page for name in ("local", "ray", "wandb"))
     assert "ray" not in call("plan", "--help")[1].replace("--help", "")
     page = call("compare", "--help")[1]
     assert all(name in page for name in ("steel-dwass", "steel"))
@@ -433,7 +433,6 @@ def test_wrong_margins_are_refused(values):
         ("run demo --tasks rte", "RTE"),
         ("run demo --methods relaton-64", "relation-64"),
         ("run demo --executor lcal", "local"),
-        ("run demo --track jsnl", "jsonl"),
         ("run demo --strategy miror", "mirrored"),
         ("run demo --plugin my_plugn", "my_plugin"),
         ("run demo --set epoch=3", "epochs"),
@@ -528,7 +527,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "demo", "--jobs", "0"], "--jobs must be 1 or more. Received: 0."),
         (["run", "demo", "--devices", "2"], "--devices needs --strategy mirrored."),
         (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal'. Did you mean 'local'?"),
-        (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
+        (["run", "demo", "--track", "wanb"], "unknown tracker 'wanb'. Did you mean 'wandb'?"),
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run", "demo", "--tasks", ","], "--tasks must have one or more of CoLA, SST-2, "),

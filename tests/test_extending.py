@@ -20,17 +20,22 @@ pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "extending.md"
 
-# A tracker that interrupts the command after the first run, as Ctrl-C does.
+# An executor that interrupts the command after the first run, as Ctrl-C does.
 INTERRUPT = """
 import signal
-from relation_tf.bench.trackers import Tracker
-from relation_tf.registry import register_tracker
+from relation_tf.bench.groups import run_group
+from relation_tf.registry import register_executor
 
 
-@register_tracker("interrupt")
-class Interrupt(Tracker):
-    def on_run_end(self, config, result):
-        signal.raise_signal(signal.SIGINT)
+@register_executor("interrupt")
+def interrupt(groups, notify, options):
+    def pressed(event):
+        notify(event)
+        if event["event"] == "done":
+            signal.raise_signal(signal.SIGINT)
+
+    for group in groups:
+        run_group(group, pressed)
 """
 
 
@@ -103,20 +108,19 @@ def test_every_kind_of_part_is_shown_in_few_lines():
 @pytest.mark.slow
 def test_each_command_knows_the_parts(folder):
     # Interrupted after its first run, the command keeps the run and resumes.
-    interrupted = "run extended.toml --plugin interrupting --track interrupt"
+    interrupted = "run extended.toml --plugin interrupting --executor interrupt"
     command(folder, interrupted, code=130)
-    planned, before, printed, after, *_ = commands(
+    planned, before, _, after, *_ = commands(
         folder,
         "plan extended.toml",
         "status runs/extended",
-        "run extended.toml --track print --executor backwards",
+        "run extended.toml --executor backwards",
         "status runs/extended",
         "report runs/extended --plugin my_parts",
         "compare runs/extended --plugin my_parts --out comparison",
     )
     assert "6 runs" in planned
     assert "1 of 6 runs done" in before
-    assert printed.count("ended after 2 epochs") == 5
     assert "6 of 6 runs done" in after
 
     report = folder / "runs" / "extended" / "report"

@@ -10,7 +10,6 @@ from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
 from .status import SuiteStatus
 from .submissions import Submissions, write_submissions
-from .trackers import Tracker
 from .trained_model import TrainedModel
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "Submissions",
     "SuitePlan",
     "SuiteStatus",
-    "Tracker",
     "TrainedModel",
     "diagnose",
     "export_model",

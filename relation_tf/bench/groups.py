@@ -31,11 +31,12 @@ from relation_tf.bench.run_folder import (
     unwritable,
     writing,
 )
+from relation_tf.bench.tracking import TrackedRun, Trackers
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
-from relation_tf.files import replacing, write_json, write_table
+from relation_tf.files import read_json, replacing, write_json, write_table
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
@@ -83,6 +84,7 @@ class RunGroup:
         options: Options of the run.
         inputs: The task and its word vectors if they are read already, or the error.
         save_models: If True, keep the model of each run, see `relation_tf.bench.models`.
+        out: The suite's folder on the machine of the command.
     """
 
     runs: Sequence[RunConfig]
@@ -90,6 +92,7 @@ class RunGroup:
     options: RunOptions = field(default_factory=RunOptions)
     inputs: Inputs | Exception | None = None
     save_models: bool = False
+    out: Path | None = None
 
 
 def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
@@ -338,6 +341,7 @@ def _run(
 ) -> None:
     def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
+        trackers.epoch_end(epoch, row)
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
         import numpy as np
@@ -356,7 +360,10 @@ def _run(
 
     trainer.warn = warn
     resumable = config.has_state_only_in_variables  # other runs start again
-    train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
+    tracked = TrackedRun(config, group.out or group.folder, trainer.optimizer)
+    with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
+        train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
+        trackers.finish(read_json(folder / "result.json"))
 
 
 def train_run(

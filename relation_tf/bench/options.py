@@ -92,8 +92,7 @@ class RunOptions:
     )
     track: tuple[str, ...] = option(
         (),
-        "Send progress to a tracker: jsonl, tensorboard, wandb, mlflow, trackio or a plugin's. "
-        "Repeatable.",
+        "Send epochs and scores to tensorboard, wandb, mlflow or trackio. Repeatable.",
         "NAME",
     )
     quiet: bool = option(False, "Print nothing.")

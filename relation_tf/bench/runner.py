@@ -37,7 +37,7 @@ from relation_tf.bench.sweeping import (
     untuned_names,
     with_first_values,
 )
-from relation_tf.bench.trackers import Trackers, check_trackers
+from relation_tf.bench.tracking import check_trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.layer_source import callbacks_digest, custom_digest, refuse_main_module
 from relation_tf.config.loading import drop_other_methods, make_suite, select
@@ -149,29 +149,21 @@ def _run(
     executor = find_executor(made)
     check_trackers(made.track)
     runs = select(suite, tasks, methods, seeds)
-    whole = RunGroup(runs, path, made, save_models=suite.save_models)
+    whole = RunGroup(runs, path, made, save_models=suite.save_models, out=path.resolve())
     check_requirements(suite, whole.runs, made)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
     with folder.locked():
         lines, pending = _open(request, folder, made, compared)
         lost = count_diverged(folder, request.chosen, pending)
         progress = Progress(folder.path, len(request.chosen), pending, lost, quiet=made.quiet)
-        with Trackers(made.track, folder.path, request.chosen, progress.say) as trackers:
-            with progress:
-                for line in lines:
-                    progress.say(line)
-
-                def notify(event: dict[str, Any]) -> None:
-                    progress.notify(event)
-                    trackers.notify(event)
-
-                if pending:
-                    parts = group_runs(suite, pending, made.jobs or 1)
-                    groups = [replace(whole, runs=runs) for runs in parts]
-                    executor.execute(groups, notify, made)
-            results = read_results(folder.path)
-            trackers.end(results)
-            return results
+        with progress:
+            for line in lines:
+                progress.say(line)
+            if pending:
+                parts = group_runs(suite, pending, made.jobs or 1)
+                groups = [replace(whole, runs=runs) for runs in parts]
+                executor.execute(groups, progress.notify, made)
+        return read_results(folder.path)
 
 
 @accepts_options(OF_PLANS)

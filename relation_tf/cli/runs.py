@@ -65,7 +65,6 @@ def run(suite: SuiteName, **options: Any) -> None:
     results = run_suite(suite, **options)
     if results.runs:
         write_report(results)
-        _track_report(results, options["track"])
         _submit_if_complete(results, fill_missing)
     print_failures(results.failures)
     selection = options["tasks"], options["methods"], options["seeds"]
@@ -147,7 +146,6 @@ def diagnose(
         method = results.suite.methods()[0]
         name = str(method.name)
         context = write_report(results).context
-        _track_report(results, options["track"])
         marked = f"{name} {FAILS_CHECKS}" if name in results.failing_layers else name
         words = describe(context.scores, context.verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
@@ -275,12 +273,6 @@ def generate(
         on_text=show,
     )
     typer.echo()
-
-
-def _track_report(results: Results, trackers: Sequence[str] | None) -> None:
-    from relation_tf.bench.trackers import track_report
-
-    track_report(trackers or (), results.folder, results.folder / "report", echo)
 
 
 def _share(held_out: str) -> float | Path:

@@ -62,7 +62,6 @@ class Callbacks:
 
     def __init__(self, trainer: SuiteTrainer, steps: int, clock: Clock) -> None:
         self._model, self._warn, self._clock = trainer.model, trainer.warn, clock
-        self._warned: set[str] = set()
         self._callbacks: list[tuple[str, keras.callbacks.Callback]] = []
         config = trainer.config
         for entry in config.callbacks:
@@ -98,11 +97,11 @@ class Callbacks:
 
     def epoch_end(self, epoch: int, row: Mapping[str, float]) -> None:
         """Call `on_epoch_end` with the loss and the validation metrics of an epoch."""
-        self._call("on_epoch_end", epoch, _logs(row))
+        self._call("on_epoch_end", epoch, without_times(row))
 
     def train_end(self, row: Mapping[str, float]) -> None:
         """Call `on_train_end`; the network has the weights that the stopping rule keeps."""
-        self._call("on_train_end", _logs(row))
+        self._call("on_train_end", without_times(row))
         if self._callbacks:
             self._model.optimizer = None  # else a saved model would have its variables
 
@@ -122,13 +121,10 @@ class Callbacks:
             self._say(name, f"{type(error).__name__} in {where}: {reason}")
 
     def _say(self, name: str, fault: str) -> None:
-        warning = f"callback {name}: {fault}"
-        if warning not in self._warned:  # it may fail at every epoch
-            self._warned.add(warning)
-            self._warn(warning)
+        self._warn(f"callback {name}: {fault}")
 
 
-def _logs(row: Mapping[str, float]) -> dict[str, float]:
+def without_times(row: Mapping[str, float]) -> dict[str, float]:
     """Return a row of the history without its epoch and times."""
     return {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
 

@@ -10,10 +10,8 @@ import pytest
 
 from relation_tf.bench import plan_suite, read_results, run_suite, runner
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.bench.trackers import Tracker
 from relation_tf.config import Method
 from relation_tf.networks import check_layer
-from relation_tf.registry import TRACKERS, register_tracker
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 pytestmark = pytest.mark.tensorflow
@@ -89,24 +87,6 @@ def test_a_press_between_steps_stops_in_the_epoch(tmp_path, small_glue, suite, m
     with pytest.raises(KeyboardInterrupt):
         run_suite(one, tmp_path, data=small_glue, quiet=True)
     assert len(steps) == 1
-
-
-def test_a_press_in_a_tracker_stops_after_the_epoch(tmp_path, small_glue, suite):
-    @register_tracker("pressed")
-    class Presses(Tracker):
-        epochs = 0
-
-        def on_epoch(self, config, epoch, row):
-            Presses.epochs += 1
-            signal.raise_signal(signal.SIGINT)
-
-    one = suite(tasks=["CoLA"], seeds=[1], epochs=9, method=[Method(mechanism="relation", units=4)])
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_suite(one, tmp_path, data=small_glue, quiet=True, track=["pressed"])
-    finally:
-        TRACKERS.remove("pressed")
-    assert Presses.epochs == 1
 
 
 def test_a_plan(tmp_path, small_glue, suite, monkeypatch):

@@ -12,7 +12,7 @@ from relation_tf.config import load_suite, plugins
 from relation_tf.config.loading import make_suite
 from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.registry import METRICS, TRACKERS, Registry
+from relation_tf.registry import EXECUTORS, METRICS, Registry
 
 FIGURE = 'method = "relation"\ntask = "RTE"\nmetric = "score"\nvalue = 50.0\n'
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
@@ -114,18 +114,18 @@ def test_the_module_that_registers_a_part_owns_its_name(tmp_path):
 def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_path):
     package = tmp_path / "plug_lab"
     package.mkdir()
-    tracker = "from relation_tf.registry import register_tracker\nregister_tracker({0!r})(print)\n"
+    executor = "from relation_tf.registry import register_executor as r\nr({0!r})(print)\n"
     metric = "from relation_tf.registry import register_metric\nregister_metric('plug_inner')(max)"
-    (package / "__init__.py").write_text(tracker.format("plug_outer") + "import plug_lab.inner\n")
+    (package / "__init__.py").write_text(executor.format("plug_outer") + "import plug_lab.inner\n")
     (package / "inner.py").write_text(metric)
-    (tmp_path / "plug_track.py").write_text(tracker.format("plug_track"))
+    (tmp_path / "plug_execute.py").write_text(executor.format("plug_execute"))
     (tmp_path / "plug_nothing.py").write_text("")
-    names = ["plug_lab", "plug_track", "plug_nothing"]
+    names = ["plug_lab", "plug_execute", "plug_nothing"]
     load_plugins(names)
     assert shaping_plugins(names) == ["plug_lab", "plug_nothing"]
     METRICS.remove("plug_inner")
-    for name in ("plug_outer", "plug_track"):
-        TRACKERS.remove(name)
+    for name in ("plug_outer", "plug_execute"):
+        EXECUTORS.remove(name)
 
 
 def test_invalid_list_of_plugins():

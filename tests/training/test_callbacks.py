@@ -17,7 +17,6 @@ from relation_tf.bench import run_suite
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json
-from tests.bench.test_tracker_tools import history, result
 
 pytestmark = pytest.mark.tensorflow
 
@@ -72,6 +71,18 @@ class ZeroAtEpochEnd(keras.callbacks.Callback):
 class NoCallback:
     pass
 '''
+
+
+def history(folder: Path) -> str:
+    table = pd.read_csv(folder / "history.csv", dtype=str)
+    return table[[name for name in table if not name.endswith("seconds")]].to_csv()
+
+
+def result(folder: Path) -> dict:
+    found = read_json(folder / "result.json")
+    changing = ("seconds", "files", "sha256")  # with the times
+    return {key: value for key, value in found.items()
+            if "memory" not in key and key not in changing}  # fmt: skip
 
 
 @pytest.fixture
