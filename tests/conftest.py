@@ -20,7 +20,6 @@ settings.register_profile(
     "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # else a test that imports onnxruntime uses the network
 
 
 def pytest_collection_finish() -> None:

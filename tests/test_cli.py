@@ -556,9 +556,6 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "my.py"], "'my.py'. A custom layer must be 'package.module:Name', such as "
                                    "'my:Name'."),
-        (["export", "run", "--out", "x", "--format", "tflite"],
-         "'--format': must be one of 'keras', 'saved-model', 'onnx', 'safetensors'. Received: "
-         "'tflite'. See"),
         (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in the current folder"),
         (["check-layer", "folder/my.py:Layer"], "Give its name without .py: 'folder.my'"),
         (["check-layer", "folder\\my.py:Layer"], "Give its name without .py: 'folder.my'"),

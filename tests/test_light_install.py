@@ -102,7 +102,6 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
             for command in (
                 "plan demo",
                 "pretrain scores.csv",
-                "export runs/runs/CoLA/relation-8/seed-1 --out exported",
                 "diagnose relation",
             )
         ),

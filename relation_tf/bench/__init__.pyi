@@ -1,5 +1,4 @@
 from .diagnosing import diagnose
-from .exporting import export_model
 from .loading import load
 from .options import RunOptions
 from .planning import SuitePlan
@@ -23,7 +22,6 @@ __all__ = [
     "SuiteStatus",
     "TrainedModel",
     "diagnose",
-    "export_model",
     "load",
     "plan_suite",
     "predict_missing",

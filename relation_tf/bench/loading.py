@@ -19,7 +19,6 @@ from relation_tf.errors import (
     SuiteError,
     UnknownNameError,
     join_names,
-    require_package,
     without_breaks,
 )
 from relation_tf.faults import first_fault
@@ -34,19 +33,12 @@ from relation_tf.training.session import check_backend, check_tensorflow
 if TYPE_CHECKING:
     from relation_tf.bench.trained_model import TrainedModel
 
-HUB = "hf://"
-
-RUN_FILES = ("config.json", "manifest.json", "result.json")
-"""Files of a run that a model needs."""
-
 
 def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True) -> TrainedModel:
     """Load the model of a finished run, which a suite with `save_models = true` keeps.
 
     Args:
-        folder: The folder of a run, such as `"runs/demo/runs/RTE/relation-64/seed-1"`, a folder
-            written by `export_model` in the format `"keras"`, or `"hf://USER/REPO"` for such a
-            folder in a repository of the Hugging Face Hub (extra `hub`).
+        folder: The folder of a run, such as `"runs/demo/runs/RTE/relation-64/seed-1"`, or a copy.
         task: A task of the group that the model was trained on.
         safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`, and for a
             custom layer inside `encoder`.
@@ -67,7 +59,7 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
         (('0', '1'), (1,))
     """
     check_tensorflow()
-    path = _download(folder) if str(folder).startswith(HUB) else expand_home(folder)
+    path = expand_home(folder)
     _check_finished(path)
     with interrupts_delayed():
         # First, because it discards TensorFlow's log messages.
@@ -170,16 +162,3 @@ def _member(task: Task, model: Any, name: str | None) -> tuple[Task, Any]:
     inputs = model.inputs[first : first + len(own.inputs)]
     outputs = model.outputs[names.index(name)]
     return own, keras.Model(inputs[0] if len(inputs) == 1 else inputs, outputs)
-
-
-def _download(address: str | Path) -> Path:
-    """Return the local copy of a repository of the Hugging Face Hub."""
-    require_package(HUB, "huggingface_hub", "hub")
-    from huggingface_hub import snapshot_download
-
-    repository = str(address).removeprefix(HUB)
-    try:
-        return Path(snapshot_download(repository, allow_patterns=[*RUN_FILES, MODEL, VOCABULARY]))
-    except Exception as error:  # of the network, the server or the name
-        reason = without_breaks(error)
-        raise SuiteError(f"{address}: cannot be downloaded: {reason:.300}") from error

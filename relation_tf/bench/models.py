@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_bytes, write_text
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from relation_tf.training.trainer import SuiteTrainer
 
 MODEL, VOCABULARY = "model.keras", "vocabulary.json"
-
-Format = Literal["keras", "saved-model", "onnx", "safetensors"]
-"""Format of an exported model, see `relation_tf.bench.export_model`."""
 
 
 def check_can_be_saved(trainer: SuiteTrainer) -> None:

@@ -90,11 +90,6 @@ class TrainedModel:
             return targets.tokens[1:]
         return self.task.labels
 
-    @property
-    def is_generated(self) -> bool:
-        """If True, the text of the task is generated, and its second input is the target."""
-        return self._generated is not None
-
     def predict(self, texts: Iterable[Any]) -> np.ndarray:
         """Predict the label of each text.
 
@@ -150,15 +145,6 @@ class TrainedModel:
     def num_texts(self) -> int:
         """Number of texts of a row."""
         return len(self.task.inputs) if self._generated is None else 1
-
-    @property
-    def sample(self) -> str | tuple[str, str]:
-        """A text, or a pair of texts, that `predict` accepts."""
-        if isinstance(self.vocabulary, Characters):
-            return self.vocabulary.tokens[-1] * 3
-        if isinstance(self.vocabulary, Symbols):
-            return " ".join(self.vocabulary.tokens[1:3])
-        return ("a text", "another text") if self.num_texts == 2 else "a text"
 
     @property
     def _targets(self) -> Characters | Symbols | None:

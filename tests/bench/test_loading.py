@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +15,11 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 import relation_tf
 from relation_tf.bench import groups, predict_missing, run_suite
 from relation_tf.bench.checksums import write_result
-from relation_tf.bench.exporting import export_model
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError
@@ -190,9 +187,6 @@ def test_written_text_is_that_of_the_run(tmp_path, monkeypatch):
     assert model.predict([source for source, _ in rows]).tolist() == expected.tolist()
     with pytest.raises(DataError, match="a text must have the characters"):
         model.predict(["1"])
-    card = (export_model(run, tmp_path / "out") / "README.md").read_text()
-    assert f"trained.predict({json.dumps([model.sample])})" in card
-    assert len(model.predict([model.sample])) == 1
 
 
 def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
@@ -210,7 +204,6 @@ def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
             labelled += answer != "-"
     assert labelled >= len(expected)
     assert model.predict(["1 0", "1 0 1 1"])[0] == model.predict(["1 0"])[0]
-    assert len(model.predict([model.sample])) == 1
     with pytest.raises(DataError, match="texts must have the symbols"):
         model.predict(["unknown"])
 
@@ -420,89 +413,17 @@ def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
         sys.modules.pop("changed_parts", None)
 
 
-@pytest.fixture
-def hub(run, tmp_path, monkeypatch):
-    """Serve the folder of a run as the repository user/model of the Hugging Face Hub."""
-    constants = pytest.importorskip(
-        "huggingface_hub.constants", reason="pip install '.[hub]' brings the client"
-    )
-    commit, files = "1" * 40, {path.name: path.read_bytes() for path in run.glob("*.*")}
-
-    class Hub(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            path = self.path.partition("?")[0]
-            file = files.get(path.removeprefix(f"/user/model/resolve/{commit}/"))
-            if path == "/api/models/user/model/revision/main":
-                self.answer(json.dumps({"id": "user/model", "sha": commit}).encode())
-            elif path == f"/api/models/user/model/tree/{commit}":
-                tree = [
-                    {"type": "file", "path": name, "size": len(own), "oid": digest(own)}
-                    for name, own in files.items()
-                ]
-                self.answer(json.dumps(tree).encode())
-            elif file is not None:
-                self.answer(file)
-            else:
-                self.send_response(404)
-                self.send_header("X-Error-Code", "RepoNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def answer(self, content):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("ETag", f'"{digest(content)}"')
-            self.send_header("X-Repo-Commit", commit)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, address)
-    monkeypatch.setattr(constants, "ENDPOINT", address)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
-    yield tmp_path / "hub"
-    server.shutdown()
-    server.server_close()
-
-
-def digest(content):
-    return hashlib.sha1(content).hexdigest()
-
-
-def test_models_of_the_hub(hub, run, small_glue, monkeypatch):
-    texts = texts_of("CoLA", small_glue)
-    found = predictions(run, "CoLA.dev")["prediction"].tolist()
-    model = relation_tf.load("hf://user/model")
-    assert model.folder.is_relative_to(hub)
-    assert model.predict(texts).tolist() == found
-    with pytest.raises(SuiteError, match=r"hf://user/other: cannot be downloaded: .*404") as caught:
-        relation_tf.load("hf://user/other")
-    assert "\n" not in str(caught.value)
-    with pytest.raises(SuiteError, match="hf://a/b/c: cannot be downloaded"):
-        relation_tf.load("hf://a/b/c")
-    # Without a connection, the copy in the cache is used.
-    monkeypatch.setattr(sys.modules["huggingface_hub.constants"], "HF_HUB_OFFLINE", True)
-    assert relation_tf.load("hf://user/model").predict(texts).tolist() == found
-
-
-def test_a_missing_client_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(SuiteError, match=r"pip install 'relation-tf\[hub\]'"):
-        relation_tf.load("hf://user/model")
-
-
 def test_keras_reads_the_file(trained, small_glue):
     model = relation_tf.load(trained("CoLA"))
     alone = keras.saving.load_model(trained("CoLA") / "model.keras")
     (ids,) = model.encode(texts_of("CoLA", small_glue)[:2])
     np.testing.assert_array_equal(np.array(alone(ids)), np.array(model.model(ids)))
+
+
+def test_a_copy_of_a_run_and_its_exported_model_predict_the_same(run, small_glue, tmp_path):
+    for path in ("history.csv", "predictions"):  # of which a model needs nothing
+        shutil.move(run / path, tmp_path / path)
+    model, texts = relation_tf.load(run), texts_of("CoLA", small_glue)
+    model.model.export(tmp_path / "exported", verbose=False)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    close(np.array(exported.serve(model.encode(texts)[0])), model.predict_proba(texts))
