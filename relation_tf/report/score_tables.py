@@ -1,12 +1,10 @@
-"""Tables of scores: long, wide (one column per method), and exports of W&B and MLflow."""
+"""Tables of scores: long, and wide (one column per method)."""
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +27,6 @@ KEY = ["task", "method", "seed"]
 COLUMNS = (*KEY, "score", "metric", "split")
 """Columns of a table that can have another name."""
 
-_EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
 _LARGEST = 1e100  # of a score: the squares of larger ones overflow
 _LONGEST = 200  # characters of a name
 _INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
@@ -104,26 +101,21 @@ def read_table(
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
-    _check_chart(table.columns, where)
-    table = _of_api(table, rows)
-    unfinished = _unfinished(table)
     own, notes = _named(table.reset_index(drop=True), where, options.columns)
-    if len(own) > len(unfinished):  # a wide table
-        rows, unfinished = [*rows] * (len(own) // len(rows)), [""] * len(own)
+    rows = [*rows] * (len(own) // max(1, len(rows)))  # a wide table has several scores in a row
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     splits: dict[str, str] = {}
     if options.split is not None or "split" in own:
         kept, splits = _on_split(own, rows, where, options.split)
-        rows, unfinished = ([each[row] for row in kept] for each in (rows, unfinished))
+        rows = [rows[row] for row in kept]
         own = own.iloc[kept].drop(columns="split").reset_index(drop=True)
     key = [name for name in (*KEY, "metric") if name in own]
     for name in key:
         own[name] = [_text(each, name, row) for each, row in zip(own[name], rows, strict=True)]
     _check_unique(own[key], rows)
     values = [
-        _number(value, state, row, options)
-        for value, state, row in zip(own.pop("score").tolist(), unfinished, rows, strict=True)
+        _number(value, row) for value, row in zip(own.pop("score").tolist(), rows, strict=True)
     ]
     failed = pd.Series([math.isnan(value) for value in values])
     notes += failure_notes(own[failed.to_numpy()], options)
@@ -184,59 +176,6 @@ def _on_split(
     return kept, by_task
 
 
-def _check_chart(names: Iterable[Any], where: str) -> None:
-    """Refuse the export of a W&B chart: values by step, without seeds."""
-    names = [*map(str, names)]
-    if names[:1] == ["Step"] and any(name.endswith("__MIN") for name in names):
-        raise DataError(
-            f"{where} is the export of a W&B chart, with values by step. Export the table of runs "
-            "instead: it has one row per run"
-        )
-
-
-def _of_api(table: pd.DataFrame, rows: Sequence[str]) -> pd.DataFrame:
-    """Return the export of W&B's API with a column for each key of `config` and `summary`.
-
-    Their cells are dictionaries, as text in a CSV file, as in the example of W&B's guide to export
-    data.
-    """
-    dictionaries = ["config", "summary"]
-    if not {*dictionaries} <= {*map(str, table.columns)}:
-        return table
-    entries: list[dict[str, Any]] = [{} for _ in rows]
-    for name in dictionaries:
-        for own, value, row in zip(entries, table[name], rows, strict=True):
-            own |= _dictionary(value, name, row)
-    keys = pd.DataFrame(entries, table.index)
-    others = [name for name in table if name not in (*dictionaries, *keys)]
-    return pd.concat([table[others], keys], axis=1)
-
-
-def _dictionary(value: Any, name: str, row: str) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        found = ast.literal_eval(re.sub(r"\bnan\b", "None", str(value)))
-        if isinstance(found, dict):
-            return found
-    raise DataError(f"{row}: {name} must be a dictionary. Received: {quote(str(value))}")
-
-
-def _unfinished(table: pd.DataFrame) -> list[str]:
-    """Return the state of each run that has not finished, for exports of W&B and MLflow."""
-    names = {*map(str, table.columns)}
-    for state, others in (
-        ("State", {"Name", "Created", "Runtime"}),
-        ("state", {"_wandb"}),
-        ("status", {"run_id", "experiment_id"}),
-        ("Status", {"Run ID", "Start Time"}),
-    ):
-        if state in names and others & names:
-            states = [str(value).strip() for value in table[state]]
-            return ["" if value.lower() == "finished" else value for value in states]
-    return [""] * len(table)
-
-
 def _named(
     table: pd.DataFrame, where: str, columns: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -259,13 +198,13 @@ def _named(
     notes = []
     own = pd.DataFrame({name: table[column] for name, column in there.items()})
     if "task" not in there and "score" in columns and "score" in there:
-        task = there["score"].removeprefix("metrics.")
+        task = there["score"]
         own.insert(0, "task", task)
         notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
     if missing := [name for name in (*KEY, "score") if name not in own]:
         raise DataError(_missing(missing, table, there, where))
     if "metric" not in own and read_name(there["score"])[1]:
-        own["metric"] = there["score"].removeprefix("metrics.")
+        own["metric"] = there["score"]
     return own, notes
 
 
@@ -304,15 +243,10 @@ def _find_column(
     wanted = columns.get(own, own)
     if wanted in names:
         return wanted
-    exported = [prefix + wanted for prefix in _EXPORTED if prefix + wanted in names]
-    if len(exported) == 1:
-        return exported[0]
     if own in columns:
-        fault = f"there is no column {quote(wanted)}.{did_you_mean(wanted, names)}"
-        if exported:
-            fault = f"{quote(wanted)} can be {quoted(exported, ' or ')}: use the full name."
         raise DataError(
-            f"{where}: --columns {own}={wanted}: {fault} The columns are {quoted(names)}"
+            f"{where}: --columns {own}={wanted}: there is no column {quote(wanted)}."
+            f"{did_you_mean(wanted, names)} The columns are {quoted(names)}"
         )
     return None
 
@@ -337,9 +271,9 @@ def _long(
     return own.melt(keys, [*methods], "method", "score"), [f"{said}."]
 
 
-def quoted(names: Iterable[Any], between: str = ", ") -> str:
+def quoted(names: Iterable[Any]) -> str:
     """Quote names for a message."""
-    return join_names([repr(str(name)) for name in names], between)
+    return join_names([repr(str(name)) for name in names])
 
 
 def _text(value: Any, name: str, row: str) -> str:
@@ -420,13 +354,13 @@ def _parsed(value: Any) -> float | None:
     return number if math.isfinite(number) else math.nan
 
 
-def _number(value: Any, state: str, row: str, options: TableOptions) -> float:
-    """Return a score, or NaN for a failed run; one that has not finished needs `options`.
+def _number(value: Any, row: str) -> float:
+    """Return a score, or NaN for a failed run.
 
     Raises:
-        DataError: If it is no number, or the run has not finished.
+        DataError: If it is no number.
     """
-    number = math.nan if state else _parsed(value)
+    number = _parsed(value)
     if number is None:
         percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
         raise DataError(
@@ -436,11 +370,6 @@ def _number(value: Any, state: str, row: str, options: TableOptions) -> float:
     if abs(number) > _LARGEST:
         raise DataError(
             f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
-        )
-    if state and not options.drop_failed and options.failed_as is None:
-        raise DataError(
-            f"{row}: the run must be finished. Received: {state!r}. For failed runs, use "
-            "--drop-failed or --failed-as VALUE"
         )
     return number
 

@@ -89,9 +89,8 @@ def compare(
             metric, the metric that a table names, or the task's name give the direction.
         higher_is_better: Tasks or metrics where higher scores are better.
         drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite
-            (by default, rank tests rank them worst), and unfinished runs in exports of W&B and
-            MLflow (by default an error). A method with failed runs is never better or no worse
-            than a reference.
+            (by default, rank tests rank them worst). A method with failed runs is never better or
+            no worse than a reference.
         failed_as: Score of these runs, in the unit of the table; no better than the worst score of
             a task.
         split: Split of the scores, such as `"test"`: of tables with a column `split`, which must

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -142,17 +141,16 @@ def test_directions_can_be_given():
         compare(table, columns={"score": "perplexity"}, higher_is_better="loss")
 
 
-@pytest.mark.parametrize("name", ["perplexity", "val_loss", "test/loss", "metrics.val_loss"])
+@pytest.mark.parametrize("name", ["perplexity", "val_loss", "test/loss"])
 def test_the_name_of_the_score_column_gives_the_direction(name):
     """Method b has the higher scores, so it is the worse one."""
     table = long_table(["SST-2", "CoLA"]).rename(columns={"score": name})
     scores = compare(table, columns={"score": name}).context.scores
     assert scores.lower_is_better == {"SST-2", "CoLA"}
-    metric = name.removeprefix("metrics.")
-    turned = compare(table, columns={"score": name}, higher_is_better=metric).context
+    turned = compare(table, columns={"score": name}, higher_is_better=name).context
     assert turned.scores.lower_is_better == frozenset()
     assert turned.warnings == []
-    assert compare(table, columns={"score": name}, lower_is_better=metric).context.warnings == []
+    assert compare(table, columns={"score": name}, lower_is_better=name).context.warnings == []
 
 
 def test_a_report_keeps_its_directions(tmp_path):
@@ -364,6 +362,13 @@ def test_columns_of_other_names():
         read(table, columns=names | {"score": "ac"})
 
 
+def test_a_score_column_names_the_task_of_a_table_without_tasks():
+    table = long_table().drop(columns="task").rename(columns={"score": "test/accuracy"})
+    found = read(table, columns={"score": "test/accuracy"})
+    assert found.scores.samples("test/accuracy")["a"] == [0.5, 0.51, 0.52]
+    assert len(found.notes) == 1
+
+
 def test_wide_table():
     table = pd.DataFrame(
         {"task": ["A", "A", "B"], "seed": [1, 2, 1], "x": [1, 2, 3], "y": [4, 5, 6]}
@@ -403,63 +408,6 @@ def test_a_table_with_a_column_per_task_is_refused_with_the_right_form():
         read(table)
     melted = table.melt(["method", "seed"], var_name="task", value_name="score")
     assert read(melted).scores.tasks == ["MR", "SST-2"]
-
-
-def test_export_of_wandb():
-    table = pd.DataFrame(
-        {
-            "Name": ["fast-sky-1", "wild-fog-2", "calm-sea-3"],
-            "State": ["finished", "finished", "crashed"],
-            "Created": ["2026-01-01T10:00:00.000Z"] * 3,
-            "Runtime": ["60", "61", "12"],
-            "model": ["relation", "attention", "attention"],
-            "seed": ["1", "1", "2"],
-            "test/accuracy": ["0.81", "0.79", "0.4"],
-        }
-    )
-    columns = {"method": "model", "score": "test/accuracy"}
-    with pytest.raises(DataError, match=r"row 2: the run must be finished.*Received: 'crashed'"):
-        read(table, columns=columns)
-    found = read(table, columns=columns, drop_failed=True)
-    assert found.scores.samples("test/accuracy") == {"relation": [0.81], "attention": [0.79]}
-    assert "no column for tasks, so all scores are of 'test/accuracy'" in found.notes[0]
-
-
-def test_chart_of_wandb_is_refused():
-    names = ["Step", "a - val_acc", "a - val_acc__MIN", "a - val_acc__MAX"]
-    with pytest.raises(DataError, match="the export of a W&B chart, with values by step"):
-        read(pd.DataFrame([[1, 0.5, 0.5, 0.5]], columns=names))
-
-
-EXPORTS = Path(__file__).parent / "exports"
-
-
-def test_export_of_mlflow():
-    """`mlflow.search_runs(...).to_csv(...)` of MLflow 3.17."""
-    columns = {"task": "dataset", "method": "model", "score": "accuracy"}
-    with pytest.raises(DataError, match=r"csv:2: the run must be finished.*Received: 'FAILED'"):
-        compare(EXPORTS / "mlflow.csv", columns=columns)
-    scores = compare(EXPORTS / "mlflow.csv", columns=columns, drop_failed=True).context.scores
-    assert scores.tasks == ["RTE", "CoLA"]
-    assert scores.samples("RTE")["relation"] == [0.7657744670227102, 0.7630318594544553]
-
-
-def test_export_of_the_api_of_wandb():
-    """`summary` and `config` of offline runs of W&B 0.31, as in its guide to export data."""
-    columns = {"task": "dataset", "method": "model", "score": "test/accuracy"}
-    scores = compare(EXPORTS / "wandb.csv", columns=columns).context.scores
-    assert scores.tasks == ["CoLA", "RTE"]
-    assert scores.samples("CoLA")["attention"] == [0.7169486747387446, 0.7051013805147884]
-    table = pd.read_csv(EXPORTS / "wandb.csv").replace(
-        {"summary": {r"0\.7169.*?,": "nan,"}}, regex=True
-    )
-    found = read(table, columns=columns, drop_failed=True)
-    assert found.failed[KEY].to_numpy().tolist() == [["CoLA", "attention", "1"]]
-    with pytest.raises(DataError, match=r"row 0: config must be a dictionary\. Received: 'x'"):
-        read(table.assign(config="x"), columns=columns)
-    for wrong in ("{[1]: 2}", "(" * 10_000):
-        with pytest.raises(DataError, match=r"row 0: config must be a dictionary"):
-            read(table.assign(config=wrong), columns=columns)
 
 
 @pytest.mark.parametrize(
