@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import tomllib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -28,11 +29,9 @@ from relation_tf.stats.presentation import Shown, count, name_pairs
 Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
 
-_LONG = frozenset(["method", "mean", "sd"])  # columns of a table with a row per figure
-_DASHES = str.maketrans("−–—", "---")
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
-_CELL = re.compile(rf"([-+]?{_NUMBER})\s*(?:(?:±|\+/?-)\s*({_NUMBER})|\(\s*({_NUMBER})\s*\))")
+_COLUMNS = frozenset(["method", "mean", "sd"])
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?"
+_FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}|inf(?:inity)?|nan)", re.I)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,13 +116,9 @@ def read_published(
     alpha.
 
     Args:
-        table: One of
-            - columns `method`, `mean`, `sd`, and `task` if there are several tasks;
-            - rows are tasks, columns are methods, cells are `80.6 ± 0.4`, `80.6 +/- 0.4` or
-              `80.6 (0.4)`;
-            - the path of a CSV file in UTF-8 with one of these forms; in the second, the first
-              column has the tasks.
-            Leave a cell empty, or write a dash, if a method has no result on a task.
+        table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or the path of
+            a CSV file with these columns, or of a TOML file of published figures (`[[figure]]`, see
+            `relation_tf.config.published`). Its tasks are such as `"IMDb, seconds, 64 units"`.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -145,12 +140,12 @@ def read_published(
 
     Example:
         >>> table = pd.DataFrame(
-        ...     {"Relation": ["80.6 ± 0.4"], "Attention": ["76.1 ± 0.9"], "MLP": ["75.9 ± 0.6"]},
-        ...     index=["SST-2"],
+        ...     [("Relation", "80.6", "0.4"), ("Attention", "76.1", "0.9"), ("MLP", "75.9", "0.6")],
+        ...     columns=["method", "mean", "sd"],
         ... )
-        >>> found = read_published(table, n=5, claims=[("SST-2", "Relation", "Attention")])
+        >>> found = read_published(table, n=5, claims=[("Relation", "Attention")])
         >>> print(found.claims()["reason"][0])
-        Relation vs Attention on SST-2: separation is certain, so p = .0245 (3 methods, 5 seeds)
+        Relation vs Attention: separation is certain, so p = .0245 (3 methods, 5 seeds)
 
     References:
         Laguerre-Samuelson inequality: P. A. Samuelson (1968), How deviant can you be?, Journal of
@@ -251,10 +246,11 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
 def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, _Figures]]:
     """Return task -> method -> figures; the task is None if the table has no tasks."""
     if isinstance(table, str | Path):
-        table = _read_csv(Path(table))
+        path = Path(table)
+        table = _read_toml(path) if path.suffix == ".toml" else _read_csv(path)
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
-            "`table` must be a pandas.DataFrame or the path of a CSV file. "
+            "`table` must be a pandas.DataFrame or the path of a CSV or TOML file. "
             f"Received: {type(table).__name__}"
         )
     every = list(_entries(table))
@@ -289,10 +285,28 @@ def _read_csv(path: Path) -> pd.DataFrame:
         )
     except ValueError as error:  # such as a row with more cells than the first one
         raise ValueError(f"{path} must be a CSV file: {str(error).strip()}") from error
-    table = cells.iloc[1:].set_axis(cells.iloc[0], axis="columns")
-    if _LONG.issubset(table.columns):
-        return table
-    return table.iloc[:, 1:].set_axis(table.iloc[:, 0], axis="index")
+    return cells.iloc[1:].set_axis(cells.iloc[0], axis="columns")
+
+
+def _read_toml(path: Path) -> pd.DataFrame:
+    """Return the figures of a TOML file that have an SD, as text."""
+    try:
+        figures = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)["figure"]
+        table = pd.DataFrame(figures, dtype=object).rename(columns={"value": "mean"})
+        table = table[table["sd"].notna()]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must be a TOML file with [[figure]] of method, value and sd: {error}"
+        ) from error
+    if "task" in table:
+        table["task"] = [*map(str, table["task"])]
+        if "metric" in table:
+            several = table.groupby("task")["metric"].transform("nunique") > 1
+            table.loc[several, "task"] += ", " + table["metric"].astype(str)
+        if "units" in table:
+            of_width = table["units"].notna()
+            table.loc[of_width, "task"] += ", " + table["units"].astype(str) + " units"
+    return table
 
 
 class _Entry(NamedTuple):
@@ -310,32 +324,18 @@ class _Entry(NamedTuple):
 def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
     if not table.columns.is_unique:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
-    if _LONG.issubset(table.columns):
-        tasks = table.get("task", [None] * len(table))
-        columns = (table[name].to_numpy() for name in ("method", "mean", "sd"))
-        yield from itertools.starmap(_Entry, zip(tasks, *columns, strict=True))
-        return
-    for task, cells in zip(table.index, table.to_numpy(dtype=object), strict=True):
-        for method, cell in zip(table.columns, cells, strict=True):
-            yield _Entry(task, method, *_parse(cell, task, method))
-
-
-def _parse(cell: Any, task: Hashable, method: Hashable) -> tuple[str, str]:
-    """Return mean and SD of a cell; empty for an empty cell."""
-    text = _text(cell)
-    found = _CELL.fullmatch(text)
-    if text and not found:
+    if not _COLUMNS.issubset(table.columns):
         raise ValueError(
-            "`table` must have columns method, mean, sd, or cells such as '80.6 ± 0.4'. "
-            f"Received: {cell!r} for {method!r}{_on(task)}"
+            f"`table` must have the columns method, mean and sd. Received: {list(table.columns)}"
         )
-    return (found[1], found[2] or found[3]) if found else ("", "")
+    tasks = table.get("task", [None] * len(table))
+    columns = (table[name].to_numpy() for name in ("method", "mean", "sd"))
+    yield from itertools.starmap(_Entry, zip(tasks, *columns, strict=True))
 
 
 def _text(figure: Any) -> str:
-    """Return a figure or cell with ASCII minus signs; empty for an empty cell or a dash."""
-    text = str("" if pd.isna(figure) else figure).translate(_DASHES).strip()
-    return text if text.strip("-") else ""
+    """Return a figure as text; empty for a missing one."""
+    return str("" if pd.isna(figure) else figure).strip()
 
 
 def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
