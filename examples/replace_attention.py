@@ -58,14 +58,12 @@ generates the sentences; they are not the data of GLUE.
 TASK = load_task("CoLA", source="miniglue")
 
 """
-To use the IMDb reviews instead, replace this line by the one below. First call
-`keras.datasets.imdb.load_data()` and `keras.datasets.imdb.get_word_index()`, which
-download the files.
+To use the IMDb reviews instead, unpack the
+[Large Movie Review Dataset](https://ai.stanford.edu/~amaas/data/sentiment/), whose folder
+is `aclImdb`, and replace this line by:
 
 ```python
-TASK = load_task(
-    "IMDb", data="~/.keras/datasets", vocabulary_size=20000, max_length=256
-)
+TASK = load_task("IMDb", data=".", vocabulary_size=20000, max_length=256)
 ```
 
 Rows are token ids, padded with 0.

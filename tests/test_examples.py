@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import runpy
 from pathlib import Path
@@ -179,17 +180,15 @@ def test_the_tutorial_runs(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs_on_the_archive_of_imdb(tmp_path):
-    """Run with the line that the text shows, on an archive in the format of Keras."""
-    reviews = [[1, 4 + row % 2, *range(6, 6 + row % 5)] for row in range(40)]
-    rows = np.array([*reviews, None], dtype=object)[:-1]
-    labels = np.arange(40) % 2
-    np.savez(tmp_path / "imdb.npz", x_train=rows, y_train=labels, x_test=rows, y_test=labels)
-    words = {f"word{rank}": rank for rank in range(1, 10)}
-    (tmp_path / "imdb_word_index.json").write_text(json.dumps(words), encoding="utf-8")
+def test_the_tutorial_runs_on_the_reviews_of_imdb(tmp_path):
+    """Run with the line that the text shows, on the files of its dataset."""
+    for split, label, row in itertools.product(("train", "test"), ("neg", "pos"), range(20)):
+        review = tmp_path / "aclImdb" / split / label / f"{row}_1.txt"
+        review.parent.mkdir(parents=True, exist_ok=True)
+        review.write_text(f"{label} {'so ' * (row % 5)}")
     text = TUTORIAL.read_text("utf-8")
     (shown,) = (part.partition("```")[0] for part in text.split("```python\n")[1:])
-    used = changed(shown.strip(), ("~/.keras/datasets", str(tmp_path)))
+    used = changed(shown.strip(), ('data="."', f'data="{tmp_path}"'))
     built_in = '\nTASK = load_task("CoLA", source="miniglue")\n'
     made = run(changed(text, *SHORT, (built_in, f"\n{used}\n")), tmp_path)
     assert made["TASK"].task.name == "IMDb"

@@ -13,10 +13,9 @@ FDU-MTL: reviews of 16 domains, positive or negative. The authors used 200 unmar
 training file for validation; these rows are unknown. Here "dev" has 200 rows of the training file,
 stratified by class and chosen in the same way.
 
-IMDb: 50,000 film reviews, negative or positive. Three formats are searched in this order: one
+IMDb: 50,000 film reviews, negative or positive. Two formats are searched in this order: one
 tab-separated file per split, with a header (`id`, `label`, `rating`, `review`) and without quoting;
-the published folder, see `relation_tf.tasks.imdb`; and `imdb.npz` of Keras with
-`imdb_word_index.json` next to it, see `relation_tf.tasks.keras_archives`.
+and the published folder, see `relation_tf.tasks.imdb`.
 
 AG News: news about the world, sports, business and science. The text is title and description,
 joined by a space. Artifacts of the source (` #39;`, `&lt;`, backslashes for line breaks) are kept,
@@ -32,9 +31,8 @@ is chosen as for MR; the header is line 0.
 Reuters: see `relation_tf.tasks.reuters`. WikiText headers: see `relation_tf.tasks.wikitext`.
 
 SST-2-sentences: sentences of film reviews, positive or negative, without neutral ones. Test rows
-have labels; GLUE's SST-2 also trains on phrases, and its test labels are not public. The dataset is
-published as trees, see `relation_tf.tasks.sst`. Another format has the same sentences as lower-case
-text in another order. Both give the same rows, but a validation share contains different rows.
+have labels; GLUE's SST-2 also trains on phrases, and its test labels are not public. The text is
+lower-case, as in the files of Kim 2014.
 
 If a dataset has no validation split, a share of the training rows is used.
 
@@ -60,7 +58,7 @@ from importlib import resources
 from typing import Any
 
 import glue_submit
-from relation_tf.tasks import imdb, reuters, sst, wikitext, yelp
+from relation_tf.tasks import imdb, reuters, wikitext, yelp
 from relation_tf.tasks.glue import glue_reader
 from relation_tf.tasks.readers import (
     ReadRows,
@@ -99,13 +97,10 @@ _ROWS: Mapping[str, Callable[..., ReadRows]] = {
     "tsv": partial(table_rows, read_tsv),
     "csv": partial(table_rows, read_csv),
     "Yelp sample": lambda: yelp.sample_rows,
-    "SST trees": lambda: sst.tree_rows,
     "WikiText headers": lambda: wikitext.header_rows,
 }
 _WHOLE: Mapping[str, ReadText] = {
     "IMDb folders": imdb.read_folders,
-    "IMDb archive": imdb.read_keras,
-    "Reuters archive": reuters.read_keras,
     "Reuters SGML": reuters.read_sgml,
 }
 

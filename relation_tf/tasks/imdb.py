@@ -1,11 +1,8 @@
-"""Readers of the published IMDb folder and of its Keras archive.
+"""Reader of the published IMDb folder.
 
 The folder is `aclImdb/{train,test}/{neg,pos}/<id>_<rating>.txt`, one file per review. Files are
 read in the order of their ids, negative reviews first. Tabs become spaces, so rows are equal to
 those of the tables. The HTML line break `<br />` is replaced by a space; other text is unchanged.
-
-Words of the Keras archive are lower-case and without punctuation, see
-`relation_tf.tasks.keras_archives`. All words are kept, including `br` of the line breaks.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.keras_archives import read_archive
 from relation_tf.tasks.readers import collect_rows
 from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.task import Task, TaskText
@@ -81,10 +77,3 @@ def _label_and_review(_: int, path: Path) -> tuple[str, str]:
     with readable(path):
         review = decode_record(path, 1, path.read_bytes())
     return path.parent.name, clean_review(review.replace("\t", " "))
-
-
-def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read the archive; rows are in the order of the Keras loader."""
-    return read_archive(
-        task, files, {each: (f"x_{each}", f"y_{each}") for each in ("train", "test")}
-    )

@@ -1,8 +1,7 @@
 r"""Reuters: 11,228 newswires of 1987 with one of 46 topics, the dataset of Keras.
 
-It is read from `reuters.npz` of Keras, with `reuters_word_index.json` next to it (see
-`relation_tf.tasks.keras_archives`), or rebuilt from Reuters-21578, files `reut2-000.sgm` to
-`reut2-021.sgm`, with the rules of the Keras archive:
+It is rebuilt from Reuters-21578, files `reut2-000.sgm` to `reut2-021.sgm`, with the rules of the
+archive `reuters.npz` of Keras:
 
 - The class of a newswire is its first topic (1,821 of the 11,228 have several topics).
 - Topics that are the first topic of at least 15 newswires are kept, 46 of 82. They are numbered in
@@ -35,13 +34,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.keras_archives import keras_orders, read_archive
 from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
@@ -54,6 +51,7 @@ TOPICS: tuple[str, ...] = (
 )  # fmt: skip
 """Names of the classes."""
 
+_SEED = 113
 _TEST_SHARE = 0.2
 _NEWSWIRES = 11_228
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
@@ -61,12 +59,6 @@ _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', "
 _FIRST_TOPIC_OR_BODY = re.compile(
     r"<TOPICS><D>([^<]*)</D>|<BODY>([^<]*(?:<(?!/?BODY>)[^<]*)*)</BODY>"
 )
-
-
-def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read the Keras archive."""
-    text = read_archive(task, files, {"all": ("x", "y")})
-    return replace(text, splits=_keras_split(text.splits["all"]))
 
 
 def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
@@ -86,13 +78,11 @@ def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> Ta
     rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
     note = f"{len(rows):,} of the {_NEWSWIRES:,} newswires of the Keras dataset"
     notes = () if len(rows) == _NEWSWIRES else (note,)
-    (order,) = keras_orders(len(rows))
-    return TaskText(task, _keras_split(rows.take(order)), notes=notes, spaced=True)
-
-
-def _keras_split(rows: TextSplit) -> dict[str, TextSplit]:
-    train, test = np.split(np.arange(len(rows)), [int(len(rows) * (1 - _TEST_SHARE))])
-    return {"train": rows.take(train), "test": rows.take(test)}
+    # NumPy has frozen this generator, so the order never changes.
+    order = np.random.RandomState(_SEED).permutation(len(rows))
+    train, test = np.split(order, [int(len(rows) * (1 - _TEST_SHARE))])
+    splits = {"train": rows.take(train), "test": rows.take(test)}
+    return TaskText(task, splits, notes=notes, spaced=True)
 
 
 def _newswires(path: Path) -> list[tuple[str, str]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
-import pickle
 import random
 import struct
 import time
@@ -14,13 +12,9 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from glue_submit import TASKS, SubmissionError, check
-from relation_tf.errors import DataError
-from relation_tf.tasks import find_task
-from relation_tf.tasks.keras_archives import read_archive
 from tests.fuzz.mutations import COUNTS, check_line, mutate, mutations, refusal
 
 ROWS = dict.fromkeys(TASKS, 4)
@@ -224,122 +218,3 @@ def test_a_directory_of_a_million_files_is_not_read(tmp_path):
         "cannot be read as a zip archive: a directory of 46,000,000 bytes, more than 1,048,576"
     ]
     assert peak < PEAK
-
-
-# The archives of Keras.
-
-
-def rows_of(*rows: list[int]) -> np.ndarray:
-    array = np.empty(len(rows), object)
-    array[:] = rows
-    return array
-
-
-def npy(array: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, allow_pickle=True)
-    return stream.getvalue()
-
-
-X, Y = npy(rows_of([1, 2], [2], [300, 1, 70_000])), npy(np.array([0, 1, 1]))
-ARRAYS = {"train": ("x", "y")}
-
-
-def read(path: Path) -> None:
-    train = read_archive(find_task("IMDb"), {"train": path}, ARRAYS).splits["train"]
-    (texts,) = train.texts
-    assert len(texts) == len(train) > 0
-    assert all(type(text) is str for text in texts)
-
-
-@COUNTS
-@pytest.mark.parametrize("name", ["x", "y"])
-def test_a_broken_array_under_a_right_checksum_is_read_or_named(tmp_path, name, count):
-    path = tmp_path / "imdb.npz"
-    members = {"x.npy": X, "y.npy": Y}
-    path.write_bytes(zipped(members))
-    read(path)
-    messages = []
-    for data in mutations(members[f"{name}.npy"], count):
-        if numbered_high(data) > numbered_high(members[f"{name}.npy"]):
-            continue
-        path.write_bytes(zipped({**members, f"{name}.npy": data}, zipfile.ZIP_STORED))
-        messages.append(refusal(functools.partial(read, path), DataError, str(path)))
-    assert list(tmp_path.iterdir()) == [path]
-    assert 0 < sum(message is not None for message in messages) < len(messages)
-
-
-def numbered_high(data: bytes) -> int:
-    """Yield pickles with huge memo indices, for which Python would allocate gigabytes."""
-    pickled = data[data.find(b"\x80") :]
-    return sum(
-        pickled[place] == ord("r") and pickled[place + 3 : place + 5] != b"\0\0"
-        for place in range(len(pickled) - 4)
-    )
-
-
-class Harm:
-    """Object with a pickle that calls a function."""
-
-    def __init__(self, function: object, *arguments: object) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return self.call
-
-
-HARM = [
-    (os.mkdir, "{folder}/harm"), (eval, "open('{folder}/harm', 'w')"), (exec, "raise SystemExit"),
-    (getattr, os, "system"), (__import__, "os"), (bytearray, 2**40), (np.zeros, 2**40),
-    (np.load, "{folder}/other.npy"), (io.FileIO, "{folder}/harm", "w"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("harm", HARM)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_no_pickle_does_anything(tmp_path, harm, protocol):
-    function, *arguments = harm
-    arguments = [a.format(folder=tmp_path) if isinstance(a, str) else a for a in arguments]
-    head = X[: X.index(b"\x80")]
-    path = tmp_path / "imdb.npz"
-    for harmful in (Harm(function, *arguments), [Harm(function, *arguments)], {"a": [1]}):
-        if isinstance(harmful, Harm) and function is getattr:
-            harmful = Harm(getattr, "x", "upper")  # modules make no pickle
-        try:
-            data = pickle.dumps(harmful, protocol)
-        except (TypeError, AttributeError):
-            continue
-        path.write_bytes(zipped({"x.npy": head + data, "y.npy": Y}))
-        assert refusal(functools.partial(read, path), DataError, str(path))
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["x.npy", "y.npy"])
-def test_a_large_array_is_not_read(tmp_path, name):
-    """A zip can claim any size; the limit is 1 GB."""
-    data = bytearray(zipped({"x.npy": X, "y.npy": Y}))
-    place = data.index(b"PK\x01\x02")
-    if name == "y.npy":
-        place = data.index(b"PK\x01\x02", place + 1)
-    struct.pack_into("<I", data, place + 24, 2**31)
-    path = tmp_path / "imdb.npz"
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=r"at most 1,073,741,824 bytes, found 2,147,483,648"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    "shape", ["(99999999999,)", "(3, 99999999)", "(-1,)", "(True,)", "3", "('',)"]
-)
-def test_a_shape_that_lies(tmp_path, shape):
-    for name, data in (("x.npy", X), ("y.npy", Y)):
-        lying = data.replace(b"(3,), }", f"{shape}, }}".encode()[:40])
-        lying = (
-            data[:8]
-            + struct.pack("<H", len(lying) - len(data) + struct.unpack("<H", data[8:10])[0])
-            + lying[10:]
-        )
-        path = tmp_path / "imdb.npz"
-        path.write_bytes(zipped({"x.npy": X, "y.npy": Y, name: lying}))
-        message = refusal(functools.partial(read, path), DataError, str(path))
-        assert message or name == "x.npy"

@@ -24,19 +24,6 @@ from relation_tf.tasks.task import TaskText
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
 
-def archive(**arrays: object) -> bytes:
-    """Return an archive in the Keras format: lists in object arrays."""
-    stream = io.BytesIO()
-    np.savez(stream, allow_pickle=True, **arrays)  # type: ignore[arg-type]
-    return stream.getvalue()
-
-
-def ranks(*rows: list[int]) -> np.ndarray:
-    array = np.empty(len(rows), object)
-    array[:] = rows
-    return array
-
-
 def parquet(rows: Mapping[str, object]) -> bytes:
     stream = io.BytesIO()
     pq.write_table(pa.table(rows), stream)
@@ -51,8 +38,6 @@ def arrow(rows: Mapping[str, object]) -> bytes:
     return stream.getvalue()
 
 
-RANKS = ranks([1, 2], [2], [3, 1, 2], [1], [2, 3])
-INDEX = json.dumps({"good": 1, "so": 2, "caf\u00e9": 3}).encode()
 SGML = (
     b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n<REUTERS TOPICS="YES">\n<TOPICS><D>earn</D></TOPICS>\n'
     b"<TEXT>\n<TITLE>A</TITLE><BODY>Net profit &lt;X> rose.\n&#3;</BODY></TEXT>\n</REUTERS>\n"
@@ -94,7 +79,6 @@ HUB = {"sentence": ["A cat.", "Caf\u00e9 a."], "label": [1, 0], "idx": [0, 1]}
 NEWS = b'"3","Oil","Prices ""fell"",\nagain."\n"1","","War and peace \xc3\xa9"\n"4","a","b"\n'
 YELP = b'"5","So \\""good\\"".\\nYes."\n"1","bad \\u00e9"\n'
 TWEETS = b"sentiment,text\n" + b'fear,"so, bad"\nsad,x\nanger,y\njoy,"a ""b"""\n' * 5
-TREES = b"(3 (2 So) (4 good))\n(1 (2 Not) (0 (2 very) (1 good)))\n(2 x)\n"
 IMDB = b"id\tlabel\trating\treview\n0_3\tneg\t3\tBad.<br />So bad.\n1_9\tpos\t9\tGood \xc3\xa9.\n"
 
 CASES = {
@@ -190,27 +174,6 @@ CASES = {
         },
         ("aclImdb/train/pos/10_4.txt",),
     ),
-    "IMDb archive": Case(
-        "IMDb",
-        {
-            "imdb.npz": archive(
-                x_train=RANKS,
-                y_train=np.array([0, 1, 1, 0, 1]),
-                x_test=RANKS,
-                y_test=np.array([0, 1, 1, 0, 1]),
-            ),
-            "imdb_word_index.json": INDEX,
-        },
-        ("imdb.npz", "imdb_word_index.json"),
-    ),
-    "Reuters archive": Case(
-        "Reuters",
-        {
-            "reuters.npz": archive(x=RANKS, y=np.array([0, 45, 3, 3, 4])),
-            "reuters_word_index.json": INDEX,
-        },
-        ("reuters.npz",),
-    ),
     "Reuters SGML": Case(
         "Reuters",
         {f"reut2-{number:03}.sgm": SGML for number in range(22)},
@@ -234,11 +197,6 @@ CASES = {
         "SST-2-sentences",
         {f"stsa.binary.{split}": b"1 so\n0 bad \xe9\n" for split in ("train", "dev", "test")},
         ("stsa.binary.train",),
-    ),
-    "SST trees": Case(
-        "SST-2-sentences",
-        {f"trees/{split}.txt": TREES for split in ("train", "dev", "test")},
-        ("trees/train.txt",),
     ),
     "reviews": Case(
         "fdu-books",
@@ -343,7 +301,6 @@ LONG = {
     "tags that close first": b"<REUTERS " + b"</BODY>" * 80_000 + b"<BODY>" * 80_000
     + b"</REUTERS>",
     "topics": b"<REUTERS </REUTERS>" + b"<TOPICS><D>" * 60_000 + b"</TOPICS>" * 60_000,
-    "a deep tree": b"(1 " * 150_000 + b"(2 x)" + b" (2 y))" * 150_000,
     "a deep list": b"[" * MEGABYTE,
     "a deep object": b'{"a":' * 200_000,
     "a long number": b'{"text": ' + b"9" * MEGABYTE + b"}",
@@ -389,7 +346,6 @@ def test_json_of_any_depth_is_named(tmp_path, name, depth):
         ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
         ("sentences", b"1 good\n0 bad\n", "rt-polarity.all: must have enough rows to cut off"),
         ("tweets", b"sentiment,text\nfear,a\nsad,b\n", "data2.csv: must have enough rows"),
-        ("SST trees", b"(1 " * 9000 + b"(2 x)" + b" (2 y))" * 9000, "expected a tree such as"),
     ],
 )  # fmt: skip
 def test_received_value_is_shown_readably(tmp_path, name, data, message):
@@ -406,13 +362,6 @@ def test_an_answered_file_without_rows_is_named(tmp_path):
     case = CASES["GLUE with a header"]
     write(tmp_path, {**case.files, "RTE/test.tsv": b"index\tsentence1\tsentence2\n"})
     with pytest.raises(DataError, match=r"RTE/test\.tsv: expected rows, found none"):
-        read(case, tmp_path)
-
-
-def test_half_a_character_in_a_word_index_is_named(tmp_path):
-    case = CASES["IMDb archive"]
-    write(tmp_path, {**case.files, "imdb_word_index.json": rb'{"go\ud83dod": 1}'})
-    with pytest.raises(DataError, match=r"index\.json: 'go\\ud83dod': expected text, found a lone"):
         read(case, tmp_path)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -54,18 +53,6 @@ def test_rows_of_the_real_files_do_not_change(shared, name):
     assert {split: rows_digest(rows) for split, rows in found.items()} == splits
 
 
-def test_both_layouts_of_the_real_files_have_the_same_rows(shared):
-    data = shared("data/sentence_classification").parent
-    task, layouts = find_task("SST-2-sentences"), TASKS["SST-2-sentences"].layouts
-    first, second = (layout.read(task, layout.find(task, data), False).splits for layout in layouts)
-    for split, rows in first.items():
-        ours, theirs = (
-            list(zip(part.texts[0], part.labels.tolist(), strict=True))
-            for part in (rows, second[split])
-        )
-        assert Counter(ours) == Counter(theirs)
-
-
 def test_declared_tasks():
     domains = [name for name in TASKS if name.startswith("fdu-")]
     assert len(domains) == 16
@@ -106,7 +93,6 @@ def test_held_out_split(tmp_path, name, files, held_out, rows, text, first):
 AG = ("ag_news_csv/train.csv", "ag_news_csv/test.csv")
 YELP = ("yelp_review_full_csv/train.csv", "yelp_review_full_csv/test.csv")
 IMDB = ("imdb/train.tsv", "imdb/test.tsv")
-SST = {f"trees/{split}.txt": "(3 (2 So) (4 good))\n" for split in ("train", "dev", "test")}
 HEADER = "id\tlabel\trating\treview\n"
 
 
@@ -119,7 +105,6 @@ HEADER = "id\tlabel\trating\treview\n"
         ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "column 'stars': expected '1'"),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "column 'label'"),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 fields"),
-        ("SST-2-sentences", SST, "(3 so good)", "expected a tree such as"),
     ],
 )
 def test_malformed_line_is_an_error_or_skipped_in_train_only(tmp_path, name, files, line, message):
@@ -171,13 +156,8 @@ def test_too_few_rows_for_a_split(tmp_path):
                         "dev.json"), (pair(*YELP, '"1","a"\n'), "train.csv")]),
         ("tweets", [({"finalSentimentdata2.csv": "x"}, "finalSentimentdata2.csv"),
                     ({"final_sentiment/finalSentimentdata2.csv": "x"}, "final_sentiment/final")]),
-        ("SST-2-sentences", [(SST, "trees/train.txt"), ({f"stsa.binary.{s}": "x" for s in
-                                        ("train", "dev", "test")}, "stsa.binary.train")]),
-        ("IMDb", [({"imdb.npz": "x"}, "imdb.npz"),
-                  ({f"aclImdb/{s}/{w}/1_1.txt": "x" for s in ("train", "test")
+        ("IMDb", [({f"aclImdb/{s}/{w}/1_1.txt": "x" for s in ("train", "test")
                     for w in ("neg", "pos")}, "aclImdb"), (pair(*IMDB, "x"), "train.tsv")]),
-        ("Reuters", [({f"reut2-{i:03}.sgm": "x" for i in range(22)}, "reut2-000.sgm"),
-                     ({"reuters.npz": "x"}, "reuters.npz")]),
         ("WikiText-2", [({f"wikitext-2-raw/{name}": "x" for name in
                           ("train_head_noblank.txt", "wiki.valid.raw", "wiki.test.raw")}, "head"),
                         ({"wikitext-2-raw/wiki.train.raw": "x"}, "wiki.train.raw"),

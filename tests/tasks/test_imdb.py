@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-
-import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
@@ -114,43 +111,3 @@ def test_no_review_that_can_be_read(tmp_path):
     data = write_folders(tmp_path, {"neg/0_2.txt": b"\xff", "pos/0_8.txt": b"\xff"})
     with pytest.raises(DataError, match=r"aclImdb/train: expected labelled rows, found none"):
         read_task("IMDb", data, skip_bad_lines=True)
-
-
-def rows_of(*lists):
-    array = np.empty(len(lists), object)
-    array[:] = lists
-    return array
-
-
-def write_archive(folder, train, test, index=None):
-    """Write a Keras archive: rows of ranks and labels for each split."""
-    folder.mkdir(parents=True, exist_ok=True)
-    x_train, x_test = (rows_of(*ranks) for ranks, _ in (train, test))
-    path = folder / "imdb.npz"
-    np.savez(path, x_train=x_train, y_train=train[1], x_test=x_test, y_test=test[1])
-    if index is not None:
-        (folder / "imdb_word_index.json").write_text(json.dumps(index))
-    return path
-
-
-def test_the_archive_of_keras(tmp_path, monkeypatch):
-    from keras.datasets import imdb
-
-    lengths = np.random.default_rng(0).integers(1, 9, 60)
-    ranks = [list(range(1, length + 1)) for length in lengths.tolist()]
-    labels = (lengths % 2).tolist()
-    index = {f"word{i}": i for i in range(1, 9)}
-    path = write_archive(
-        tmp_path / "imdb", (ranks[:37], labels[:37]), (ranks[37:], labels[37:]), index
-    )
-    text = read_task("IMDb", tmp_path)
-    monkeypatch.setattr("keras.src.datasets.imdb.get_file", lambda **_: str(path))
-    expected = imdb.load_data(num_words=99, start_char=None, oov_char=None, index_from=0)
-    for split, (x, y) in zip(("train", "test"), expected, strict=True):
-        words = [" ".join(f"word{rank}" for rank in row) for row in x]
-        assert text.splits[split].texts == (words,)
-        assert text.splits[split].labels.tolist() == y.tolist()
-    of_row = [len(row.split()) for row in text.splits["train"].texts[0]]
-    assert of_row == lengths[:37][text.splits["train"].index].tolist()
-    assert text.spaced
-    assert not text.notes

@@ -45,14 +45,6 @@ def newswires(data):
     return [(text, label) for _, text, label in sorted(rows)]
 
 
-def write_archive(folder, ranks, labels):
-    folder.mkdir(parents=True, exist_ok=True)
-    x = np.empty(len(ranks), object)
-    x[:] = ranks
-    np.savez(folder / "reuters.npz", x=x, y=labels)
-    return folder / "reuters.npz"
-
-
 def test_topics_are_numbered_as_in_keras():
     from keras.datasets.reuters import get_label_names
 
@@ -100,22 +92,17 @@ def test_rows_are_cut_as_keras_cuts_them(tmp_path, monkeypatch):
     from keras.datasets import reuters
 
     labels = np.random.default_rng(0).integers(0, 46, 58)
-    ranks = [[i + 1, label + 1] for i, label in enumerate(labels.tolist())]
-    path = write_archive(tmp_path / "a" / "reuters", ranks, labels)
-    text = read_task("Reuters", tmp_path / "a")
+    wires = [wire([TOPICS[label]], str(i)) for i, label in enumerate(labels)]
+    text = read_task("Reuters", write(tmp_path, *wires))
+    path = tmp_path / "reuters.npz"
+    np.savez(path, x=np.array([[i] for i in range(58)], object), y=labels)
     monkeypatch.setattr("keras.src.datasets.reuters.get_file", lambda **_: str(path))
-    expected = reuters.load_data(num_words=999, start_char=None, oov_char=None, index_from=0)
+    expected = reuters.load_data(num_words=99, start_char=None, oov_char=None, index_from=0)
     for split, (x, y) in zip(("train", "test"), expected, strict=True):
-        assert text.splits[split].texts == ([" ".join(map(str, row)) for row in x],)
+        assert text.splits[split].texts == ([f"{row} 3" for (row,) in x],)
+        assert text.splits[split].index.tolist() == [row for (row,) in x]
         assert text.splits[split].labels.tolist() == y.tolist()
-    wires = [wire([TOPICS[label]], f"{i + 1} {label + 1}") for i, label in enumerate(labels)]
-    rebuilt = read_task("Reuters", write(tmp_path / "b", *wires))
-    for name, split in text.splits.items():
-        assert rebuilt.splits[name].index.tolist() == split.index.tolist()
-        assert rebuilt.splits[name].labels.tolist() == split.labels.tolist()
-        assert rebuilt.splits[name].texts == ([f"{row} 3" for row in split.texts[0]],)
     assert text.spaced
-    assert rebuilt.spaced
 
 
 def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
