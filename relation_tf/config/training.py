@@ -133,8 +133,7 @@ class TrainingSettings(BaseModel):
     Attributes:
         source: `"auto"` for files or saved Hugging Face datasets under `--data`, else prepared TFDS
             datasets; `"files"` or `"tfds"` for only one of them; `"datasets"` for Hugging Face
-            datasets under `--data` or in the local cache; `"miniglue"` for built-in data; or a
-            registered source.
+            datasets under `--data`; `"miniglue"` for built-in data; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"byte"`: the bytes of the text in UTF-8; `"text"`: strings, for saved sentence
             encoders.

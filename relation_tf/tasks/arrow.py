@@ -1,7 +1,7 @@
 """Tables in Arrow's formats: Parquet, and what Hugging Face `datasets` saves. Imports no Keras.
 
-Only pyarrow is needed, so reading cannot download anything. A folder of `Dataset.save_to_disk` and
-the cache of `datasets` are Arrow streams; class names are in the metadata of the schema.
+Only pyarrow is needed, so reading cannot download anything. A folder of `Dataset.save_to_disk` has
+Arrow streams; class names are in the metadata of the schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from relation_tf.tasks.tables import Table, as_data_error, collect_table, text_o
 STATE = "state.json"
 """File in each folder of `Dataset.save_to_disk`."""
 
-SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]{16})?$")
+SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 """End of the name of a file with a part of the rows, such as `train-00000-of-00002`."""
 
 

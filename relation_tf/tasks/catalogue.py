@@ -68,8 +68,8 @@ def find_source(
 
     Args:
         name: A registered task, a custom task, or a group of tasks.
-        source: A registered source: `"files"` (in `data`), `"datasets"` (saved or cached by
-            Hugging Face `datasets`), `"tfds"` (prepared by TensorFlow Datasets), `"auto"` (the
+        source: A registered source: `"files"` (in `data`), `"datasets"` (saved by Hugging
+            Face `datasets`), `"tfds"` (prepared by TensorFlow Datasets), `"auto"` (the
             first that has the task: files, saved datasets in `data`, TFDS) or `"miniglue"` (the
             built-in data, GLUE tasks only).
         data: Folder with the files.
@@ -137,7 +137,7 @@ def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if isinstance(files, TaskSource):
         return files
     if folders.data is not None and dataset.task.name in hub.HUB:
-        saved = hub.find(dataset, folders, cached=False)
+        saved = hub.find(dataset, folders)
         if isinstance(saved, TaskSource):
             return saved
         files = replace(files, searched=(*files.searched, *saved.searched))

@@ -51,7 +51,7 @@ class CustomTask(BaseModel):
             `datasets` saved with `save_to_disk`. `"train"` and a scored split are required; name a
             file for early stopping `"dev"`. With `hub`, the names of the dataset's splits.
         hub: Hugging Face dataset, `"owner/name"` or `"owner/name/configuration"`: read from
-            `--data` or the local cache, never downloaded.
+            `--data`, never downloaded.
         validation: Split for early stopping; default: `"dev"` if it exists, else a share of
             `"train"`.
         scored: Scored split; default: `"test"` if it exists, else `"dev"`.

@@ -1,12 +1,8 @@
-"""Tasks from datasets of the Hugging Face Hub: saved folders, files and local caches.
+"""Tasks from datasets of the Hugging Face Hub, saved below `--data`. Nothing is downloaded.
 
-Nothing is downloaded. In this order these places are searched, for `"nyu-mll/glue"` and `"cola"`:
-
-- In `--data`: `nyu-mll/glue/cola`, `glue/cola` and `cola`, as `DatasetDict.save_to_disk` writes it
-  or with one file per split: `train.parquet` (also in shards, as on the Hub), `train.jsonl` or
-  `train.csv`.
-- The cache of `datasets.load_dataset`, `HF_DATASETS_CACHE`.
-- The cache of `hf download --repo-type dataset`, `HF_HUB_CACHE`.
+In this order these places are searched, for `"nyu-mll/glue"` and `"cola"`: `nyu-mll/glue/cola`,
+`glue/cola` and `cola`, as `DatasetDict.save_to_disk` writes it or with one file per split:
+`train.parquet` (also in shards, as on the Hub), `train.jsonl` or `train.csv`.
 
 Rows of GLUE are in the order of their number (`idx`), which is that of GLUE's files, so all formats
 and the TSV files give identical rows and the same digests of rows.
@@ -14,7 +10,6 @@ and the TSV files give identical rows and the same digests of rows.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +21,6 @@ import numpy as np
 
 from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.files import environment_folder
 from relation_tf.tasks.arrow import SHARD, STATE
 from relation_tf.tasks.formats import read_table
 from relation_tf.tasks.readers import (
@@ -42,7 +36,7 @@ from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSp
 
 _GLUE = {"path": "nyu-mll/glue", "index": "idx"}
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
-_SUFFIXES = (".parquet", ".arrow", ".jsonl", ".csv")
+_SUFFIXES = (".parquet", ".jsonl", ".csv")
 
 
 def _declared() -> Iterator[tuple[str, HubDataset]]:
@@ -55,81 +49,49 @@ HUB: dict[str, HubDataset] = dict(_declared())
 """Tasks that are in a dataset of the Hub."""
 
 
-def find(dataset: Dataset, folders: Folders, cached: bool = True) -> TaskSource | Missing:
-    """Find a saved or cached task.
+def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    """Find a saved task.
 
     Args:
         dataset: The task; its `hub`, or one of `HUB`.
         folders: The folder of `--data`.
-        cached: If True, the caches of Hugging Face are searched, too.
 
     Raises:
-        DataError: If a folder of the dataset lacks a split, or the configuration is ambiguous.
+        DataError: If a folder of the dataset lacks a split, or has it twice.
     """
     task = dataset.task
     hub = dataset.hub or HUB.get(task.name)
     if hub is None:
         return Missing("no Hugging Face dataset is known. Declare it as [[task]] with the key hub")
-    places = []
-    for folder in _places(hub, hub.config, folders.data, cached):
-        places.append(folder)
+    places = _places(hub, hub.config, folders.data)
+    for folder in places:
         with readable(folder):
             found = _splits_in(folder)
         if found:
             apart = {
-                split: [*_places(hub, config, folders.data, cached)]
-                for split, config in hub.apart.items()
+                split: _places(hub, config, folders.data) for split, config in hub.apart.items()
             }
             files = _files(hub, task, folder, found, apart)
             read = split_reader(partial(_labelled_rows, hub), answered=partial(_answered_rows, hub))
             layout = FileLayout("Hugging Face", read, by_rows=True)
             return TaskSource(task, "datasets", layout, files)
     obtain = (
-        f"run `hf download {hub.path} --repo-type dataset`, or write it below --data with "
-        "save_to_disk, or as one file per split (train.parquet, train.jsonl or train.csv)"
+        f"run `hf download {hub.path} --repo-type dataset --local-dir DIR/{hub.path}`, or write it "
+        "there with save_to_disk, or as one file per split (train.parquet, train.jsonl or "
+        "train.csv), and use --data DIR"
     )
-    return Missing("", tuple(map(str, places)), obtain)
+    return Missing("" if places else "needs --data DIR", tuple(map(str, places)), obtain)
 
 
-def _places(hub: HubDataset, config: str | None, data: Path | None, cached: bool) -> Iterator[Path]:
-    """Yield the folders that can have the splits of a configuration."""
+def _places(hub: HubDataset, config: str | None, data: Path | None) -> list[Path]:
+    """Return the folders that can have the splits of a configuration."""
+    if data is None:
+        return []
     below = [config] if config is not None else ["", "data"]
-    if data is not None:
-        for name in dict.fromkeys([hub.path, hub.path.rpartition("/")[2]]):
-            yield from (data / name / each for each in below)
-        yield from [data / config] if config is not None else []
-    if cached:
-        caches = environment_folder("XDG_CACHE_HOME", "~/.cache")
-        home = environment_folder("HF_HOME", caches / "huggingface")
-        yield _newest(environment_folder("HF_DATASETS_CACHE", home / "datasets"), hub, config)
-        snapshot = _snapshot(environment_folder("HF_HUB_CACHE", home / "hub"), hub)
-        yield from (snapshot / each for each in below)
-
-
-def _newest(cache: Path, hub: HubDataset, config: str | None) -> Path:
-    """Return the newest version of a configuration in the cache of `datasets`."""
-    owner, _, name = hub.path.rpartition("/")
-    # As `datasets` writes names: "AllenNLP/SciQ" is "AllenNLP___sci_q".
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    name = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
-    folder = cache / (f"{owner}___{name}" if owner else name)
-    versions = [path.parent for path in folder.glob(f"{config or '*'}/*/*/dataset_info.json")]
-    configs = sorted({path.parts[-3] for path in versions})
-    if len(configs) > 1:
-        raise DataError(
-            f"{folder}: has several configurations, {join_names(configs)}. Name one: hub = "
-            f"'{hub.path}/{configs[0]}'"
-        )
-    newest = max(versions, key=lambda path: path.stat().st_mtime, default=None)
-    return newest or folder / (config or "")
-
-
-def _snapshot(cache: Path, hub: HubDataset) -> Path:
-    """Return the files of the main branch in the cache of the Hub."""
-    folder = cache / f"datasets--{hub.path.replace('/', '--')}"
-    main = folder / "refs" / "main"
-    with readable(main):
-        return folder / "snapshots" / main.read_text("utf-8").strip() if main.is_file() else folder
+    names = dict.fromkeys([hub.path, hub.path.rpartition("/")[2]])
+    return [data / name / each for name in names for each in below] + (
+        [data / config] if config is not None else []
+    )
 
 
 def _splits_in(folder: Path) -> dict[str, Path]:
@@ -148,14 +110,14 @@ def _splits_in(folder: Path) -> dict[str, Path]:
         shard = SHARD.search(path.stem)
         if (path / STATE).is_file():
             split = path.name
-        elif path.suffix not in _SUFFIXES or path.name.startswith("cache-"):
-            continue  # the results of `Dataset.map` are in files cache-....arrow
-        elif shard is not None and path.suffix not in (".parquet", ".arrow"):
-            raise DataError(f"{path}: must be one file for each split, or Parquet")
-        elif shard is not None and shard[1] != "00000" and _stem(path, shard) in found:
+        elif path.suffix not in _SUFFIXES:
             continue
+        elif shard is not None and path.suffix != ".parquet":
+            raise DataError(f"{path}: must be one file for each split, or Parquet")
         else:
-            split = _stem(path, shard)
+            split = path.stem[: shard.start() if shard else None]
+            if shard is not None and shard[1] != "00000" and split in found:
+                continue
         if split in found:
             raise DataError(
                 f"{folder}: split {split!r} must be stored once, found {found[split].name} and "
@@ -163,11 +125,6 @@ def _splits_in(folder: Path) -> dict[str, Path]:
             )
         found[split] = path
     return found
-
-
-def _stem(path: Path, shard: re.Match[str] | None) -> str:
-    """Return the split of a file: the cache writes `glue-train.arrow`, the Hub `train.parquet`."""
-    return path.stem[: shard.start() if shard else None].rpartition("-")[2]
 
 
 def _files(

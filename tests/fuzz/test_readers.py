@@ -146,11 +146,6 @@ CASES = {
         | {"cola/test.parquet": parquet(HUB)},
         ("cola/train.parquet", "cola/test.parquet"),
     ),
-    "Hugging Face cache": Case(
-        "CoLA",
-        pair("cola/glue-train.arrow", "cola/glue-validation.arrow", arrow(HUB)),
-        ("cola/glue-train.arrow",),
-    ),
     "saved by Hugging Face": Case(
         own("parquet").model_copy(update={"files": {"train": "train", "test": "test"}}),
         {
