@@ -85,66 +85,42 @@ def split_reader(
     return read
 
 
-def line_rows(separator: str = " ", labels: Sequence[str] | None = None) -> ReadRows:
-    """Return a function that reads a file with a label and a text in each line.
+def line_rows(separator: str = " ") -> ReadRows:
+    r"""Return a function that reads a file with a label and a text in each line.
+
+    Lines are UTF-8 or else Windows-1252, and only LF ends a line. `index` is the line number, from
+    0.
 
     Args:
         separator: Separator of label and text, a space or a tab. The text is the rest of the line
             and can be empty.
-        labels: Label words of the file, in the order of the task's labels; default: the same words.
-    """
-
-    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        own = task.labels or ()
-        words = dict(zip(labels or own, own, strict=True))
-        return read_labelled_lines(task, path, words, separator, skipped)
-
-    return rows
-
-
-def read_labelled_lines(
-    task: Task,
-    path: Path,
-    labels: Mapping[str, str],
-    separator: str = " ",
-    skipped: list[str] | None = None,
-) -> TextSplit:
-    r"""Read a file with a label and a text in each line.
-
-    Args:
-        task: The task.
-        path: Text file; each line is UTF-8 or else Windows-1252. Only LF ends a line.
-        labels: Task label for each label word of the file.
-        separator: Separator of label and text, a space or a tab.
-        skipped: Messages of skipped lines, see `relation_tf.tasks.tables.read_tsv`.
-
-    Returns:
-        The rows; `index` is the line number, from 0.
-
-    Raises:
-        DataError: If the file is missing or has no rows, or a line is malformed.
 
     Example:
         >>> import tempfile
         >>> from relation_tf.tasks import find_task
         >>> path = Path(tempfile.mkdtemp()) / "reviews.all"
         >>> _ = path.write_bytes(b"1 caf\xe9 , good .\n0 bad .\n")
-        >>> split = read_labelled_lines(find_task("MR"), path, {"0": "0", "1": "1"})
+        >>> split = line_rows()(find_task("MR"), path, None)
         >>> split.texts, split.labels.tolist()
         ((['café , good .', 'bad .'],), [1, 0])
     """
 
-    def fields(number: int, record: bytes) -> tuple[str, str]:
-        line = decode_record(path, number, record, _ENCODINGS)
-        label, found, text = line.partition(separator)
-        if not found or label not in labels:
-            raise DataError(
-                f"{path}:{number}: expected {join_names([*labels], ' or ')}, "
-                f"{_SEPARATORS[separator]} and a text, found {quote(line)}"
-            )
-        return labels[label], text
+    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        labels = task.labels or ()
 
-    return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
+        def fields(number: int, record: bytes) -> tuple[str, str]:
+            line = decode_record(path, number, record, _ENCODINGS)
+            label, found, text = line.partition(separator)
+            if not found or label not in labels:
+                raise DataError(
+                    f"{path}:{number}: expected {join_names(labels, ' or ')}, "
+                    f"{_SEPARATORS[separator]} and a text, found {quote(line)}"
+                )
+            return label, text
+
+        return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
+
+    return rows
 
 
 def collect_rows(

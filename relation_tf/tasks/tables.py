@@ -19,8 +19,6 @@ from relation_tf.errors import DataError, RelationError, join_names, quote, reas
 from relation_tf.files import refuse_device
 
 _HALF = re.compile("[\ud800-\udfff]")
-_FIELD = rb'(?:"(?:[^"]|"")*+"|[^",]*+)'
-_RIGHT_QUOTES = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 
 # Field size limit of `csv` in characters. The default is 131,072; this is the largest C long on
 # every platform.
@@ -244,9 +242,8 @@ def read_csv(
         path: UTF-8 text file. Rows end with LF outside quotes; if the first line ends with CRLF, a
             CR before LF is removed. Write a quote within a quoted field twice.
         columns: Column names of a file without a header; by default the first row.
-        skipped: If given, malformed rows are skipped and a message for each is added. If a
-            malformed row ends within a quoted field, the lines up to the next quote are skipped.
-            After wrong quotes, so are lines that are no row with right quotes.
+        skipped: If given, rows with a wrong number of fields are skipped and a message for each is
+            added.
 
     Returns:
         The rows; `lines` are the lines where they start.
@@ -263,36 +260,26 @@ def read_csv(
         >>> read_csv(path, ("class", "text")).columns
         {'class': ['3'], 'text': ['He said "yes", twice.']}
     """
-    lines = _Lines(path)
-    reader = csv.reader(lines, strict=True)
-    in_rest = False  # of a row with wrong quotes
+    text = decode_record(path, 1, b"\n".join(_without_blank_end(read_records(path))))
+    reader = csv.reader((f"{line}\n" for line in text.split("\n")), strict=True)
 
-    def fields(start: int, _: object = None) -> list[str]:
-        nonlocal in_rest
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        start = 1
         try:
-            row = next(reader)
+            for row in reader:
+                yield start, row
+                start = reader.line_num + 1
         except csv.Error as error:
-            in_rest, lines.fault = True, None
-            more = ""
-            if skipped is not None and columns is not None and lines.number > start:
-                more = f"; lines {start:,} to {lines.number:,} are left out"
             raise DataError(
                 f"{path}:{start}: expected comma-separated fields (write a quote within quotes "
-                f"twice), found in line {lines.number}: {error}{more}"
+                f"twice), found in line {reader.line_num}: {error}"
             ) from error
-        if lines.fault is not None:
-            fault, lines.fault = lines.fault, None
-            raise fault
-        whole = columns is None or len(row) == len(columns)
-        in_rest = in_rest and not (whole and lines.has_right_quotes(start))
-        if in_rest:
-            raise DataError(f"{path}:{start}: expected a row, found the rest of a malformed one")
-        return row
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
     try:
-        columns = columns or _header(path, fields(1))
-        return collect_table(path, columns, lines.starts(), fields, skipped)
+        records = rows()
+        columns = columns or _header(path, next(records)[1])
+        return collect_table(path, columns, records, lambda _, row: row, skipped)
     finally:
         csv.field_size_limit(limit)
 
@@ -350,42 +337,6 @@ def text_of(place: str, name: str, value: object) -> str:
 
 def _is_finite(value: str | float) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
-
-
-class _Lines(Iterator[str]):
-    """Lines of a file with their ends.
-
-    Attributes:
-        number: Number of the last line.
-        fault: First decoding error in the current row; raised after the reader has read the row.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.number = 0
-        self.fault: DataError | None = None
-        self._records = _without_blank_end(read_records(path))
-
-    def __next__(self) -> str:
-        if self.number == len(self._records):
-            raise StopIteration
-        record = self._records[self.number]
-        self.number += 1
-        try:
-            return decode_record(self.path, self.number, record) + "\n"
-        except DataError as error:
-            self.fault = self.fault or error
-            return record.decode(errors="replace") + "\n"
-
-    def has_right_quotes(self, start: int) -> bool:
-        """Return True if all quotes in the row that begins at a line are around fields."""
-        row = b"\n".join(self._records[start - 1 : self.number])
-        return _RIGHT_QUOTES.fullmatch(row) is not None
-
-    def starts(self) -> Iterator[tuple[int, None]]:
-        """Yield the first line of each next row, until the file ends."""
-        while self.number < len(self._records):
-            yield self.number + 1, None
 
 
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
