@@ -345,7 +345,7 @@ def test_without_a_command(call):
 
 
 COMMANDS = (
-    "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
+    "suites", "tasks", "check-layer", "status", "report", "compare", "predict",
     "submit", "run", "diagnose", "plan", "pretrain", "generate",
 )  # fmt: skip
 
@@ -402,7 +402,6 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     assert "--test-over-tasks NAME" in page
     page = call("plan", "--help")[1]
     assert "--out DIR                 Folder of finished runs to read, if any." in page
-    assert "Folder to download to." in call("download", "--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -442,7 +441,6 @@ def test_wrong_margins_are_refused(values):
         ("run demo --set control=relaton-64", "relation-64"),
         ("tasks COLA", "CoLA"),
         ("tasks --suite dmo", "demo"),
-        ("download RTe", "RTE"),
         ("check-layer relatn", "relation"),
         ("check-layer relation --option unitz=3", "units"),
         ("check-layer relation_tf.layers:Relaton", "Relation"),
@@ -549,9 +547,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "nowhere"], "nowhere: no such folder, or no"),
-        (["download", "MR", "--tfds", "."], "task MR"),
         *[([*command, "--plugin", "absent"], "plugin 'absent' cannot be imported: no such module")
-          for command in (["tasks"], ["download", "MR"], ["check-layer", "relation"],
+          for command in (["tasks"], ["check-layer", "relation"],
                           ["compare", "x.csv"])],
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "my.py"], "'my.py'. A custom layer must be 'package.module:Name', such as "
@@ -732,7 +729,7 @@ def test_tasks_without_data(tmp_path, monkeypatch, call):
     code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
     assert code == 2
     assert "needs --data DIR" in err
-    assert "download it from gluebenchmark.com/tasks, or run `relation-tf download CoLA`" in err
+    assert "run `tfds build glue/cola`" in err
     assert "--set: needs --suite SUITE" in call("tasks", "--set", "tokens=wordpiece")[2]
 
 

@@ -106,7 +106,6 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
             )
         ),
         ("check-layer relation", "the backend of Keras needs the package tensorflow"),
-        ("download RTE", "TFDS needs the package tensorflow_datasets"),
     ],
 )
 def test_commands_name_what_to_install(scored_folder, arguments, said):

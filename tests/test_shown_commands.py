@@ -29,7 +29,6 @@ PROCESS_WIDE = {
 LEFT_OUT = {
     "pip": "installs: tests/test_release.py",
     "python": "a program of the reader's own; make test-all runs layers on each backend",
-    "relation-tf download": "needs a network: tests/tasks/test_tfds.py",
 }
 # Less of what takes long: the same command with these behind it. A suite that is made small is run
 # whole, after which submissions are packed.

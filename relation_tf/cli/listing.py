@@ -1,4 +1,4 @@
-"""Commands that list suites and tasks, download data and check layers."""
+"""Commands that list suites and tasks and check layers."""
 
 from __future__ import annotations
 
@@ -125,27 +125,6 @@ def tasks(
     else:
         for line in listing.lines(entries.values(), *folders, reading):
             echo(line)
-
-
-@command("relation-tf download CoLA RTE --tfds tfds_data")
-@with_options(RunOptions, "tfds_folder", "plugins", tfds_folder="Folder to download to.")
-def download(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...", help="Tasks that TFDS provides.", autocompletion=complete_task
-        ),
-    ],
-    **options: Any,
-) -> None:
-    """Download tasks with TensorFlow Datasets (TFDS). Runs never download anything."""
-    from relation_tf.config.plugins import load_plugins
-    from relation_tf.tasks.tfds import download as prepare
-
-    made = RunOptions(**options)
-    load_plugins(made.plugins)
-    for name in names:
-        echo(f"{name}: {prepare(name, made.tfds_folder)}")
 
 
 @command(

@@ -1,7 +1,7 @@
 """Tasks from TensorFlow Datasets (TFDS). TensorFlow is imported only to read a task.
 
-A dataset is read from its prepared folder, `<folder>/<set>/<version>`, never from the network;
-`download` downloads and prepares a dataset with TFDS.
+A dataset is read from its prepared folder, `<folder>/<set>/<version>`, never from the network. The
+command `tfds build` of TFDS downloads and prepares a dataset.
 
 TFDS changes the order of rows. GLUE rows have a number (`idx`) and are restored to the order of the
 GLUE files, so tasks from TFDS and from files have identical rows. Rows of IMDb and AG News
@@ -11,22 +11,18 @@ A validation share of the training rows therefore contains different rows.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from relation_tf.errors import DataError, did_you_mean, require_package
+from relation_tf.errors import DataError, require_package
 from relation_tf.files import environment_folder, expand_home
-from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
@@ -64,6 +60,11 @@ class Prepared:
     text: Callable[..., str] | None = None
     apart: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def sets(self) -> list[str]:
+        """TFDS datasets of all splits."""
+        return [self.name, *self.apart.values()]
+
     def set_of(self, split: str) -> str:
         """Return the TFDS dataset of a split."""
         return self.apart.get(split, self.name)
@@ -100,65 +101,6 @@ def folder_of(folder: str | Path | None) -> Path:
     return environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
 
 
-def download(name: str, folder: Path | None = None) -> Path:
-    """Download and prepare a task with TFDS, unless it is already prepared.
-
-    Args:
-        name: Task, one of `PREPARED`.
-        folder: TFDS folder; by default the default of TFDS.
-
-    Returns:
-        The prepared folder.
-
-    Raises:
-        DataError: If TFDS does not have the task, cannot download it, or the prepared folder is
-            incomplete.
-        MissingPackageError: If TFDS is not installed.
-    """
-    if name not in PREPARED:
-        hint = "" if name in TASKS else did_you_mean(name, PREPARED)
-        raise DataError(
-            f"task {name}: not available in TFDS. Available: {', '.join(PREPARED)}.{hint}"
-        )
-    _check_installed()
-    prepared, root = PREPARED[name], folder_of(folder)
-    for set_name in (prepared.name, *prepared.apart.values()):
-        path = root / set_name / prepared.version
-        if path.exists():
-            _splits_of(path)
-            continue
-        failed = f"task {name}: TFDS could not download {set_name} {prepared.version} into {root}"
-        with as_data_error(failed):
-            _download(set_name, prepared.version, root)
-    return root / prepared.name / prepared.version
-
-
-def _download(set_name: str, version: str, root: Path) -> None:
-    import tensorflow_datasets as tfds
-
-    builder = tfds.builder(f"{set_name}:{version}", data_dir=root)
-    _ask(builder.url_infos)
-    # TFDS prints progress to standard output.
-    with contextlib.redirect_stdout(sys.stderr):
-        builder.download_and_prepare()
-
-
-def _ask(urls: Collection[str]) -> None:
-    """Raise an error if no host of a dataset answers.
-
-    Without a network TFDS tries each address eleven times with growing pauses (several minutes),
-    and waits forever for a host that does not respond.
-    """
-    import requests
-
-    hosts = {urlsplit(url).netloc: url for url in urls}
-    for url in hosts.values():
-        with contextlib.suppress(requests.RequestException):
-            requests.head(url, timeout=_SECONDS_TO_ANSWER)
-            return
-    raise ConnectionError(f"no answer from {', '.join(hosts)}")
-
-
 def _check_installed() -> None:
     require_package("TFDS", "tensorflow_datasets", "tensorflow")
 
@@ -171,8 +113,8 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     folder = folders.tfds / PREPARED[task.name].name
     with readable(folder):
         if not folder.exists():
-            download = f"run `relation-tf download {task.name}` (uses TFDS)"
-            return Missing("", (str(folder),), download)
+            build = f"run `tfds build {' '.join(PREPARED[task.name].sets)}`"
+            return Missing("", (str(folder),), build)
         return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 
 
@@ -205,7 +147,7 @@ def _splits_of(folder: Path) -> list[str]:
     if not path.exists():
         raise DataError(
             f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
-            "and download the task again"
+            "and run `tfds build` again"
         )
     with as_data_error(f"{path}: expected a file written by TFDS"):
         info = json.loads(path.read_text(encoding="utf-8"))

@@ -87,7 +87,7 @@ def test_error_names_both_searched_locations(tmp_path, name, has):
         find_source(name, "auto", tmp_path / "data", tmp_path / "tfds")
     assert str(tmp_path / "data") in str(error.value)
     assert (str(tmp_path / "tfds") in str(error.value)) == has
-    assert (f"`relation-tf download {name}`" in str(error.value)) == has
+    assert ("run `tfds build " in str(error.value)) == has
 
 
 def test_task_that_is_not_in_tfds():

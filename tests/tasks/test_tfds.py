@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import requests
 import tensorflow as tf
 import tensorflow_datasets
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, find_source, find_task, load_task, plan_batches, read_task
 from relation_tf.tasks.official import OFFICIAL_ROWS
-from relation_tf.tasks.tfds import PREPARED, download, folder_of
+from relation_tf.tasks.tfds import PREPARED, folder_of
 
 OUR_NAMES = {"train": "train", "validation": "dev", "test": "test"}
 
@@ -177,7 +176,7 @@ def test_files_come_first(small_glue, prepared_glue, tmp_path):
     with pytest.raises(DataError) as error:
         find_source("RTE", "tfds", tfds_folder=tmp_path)
     assert f"not found. Searched: {tmp_path}/glue/rte" in str(error.value)
-    assert "relation-tf download RTE" in str(error.value)
+    assert "run `tfds build glue/rte`" in str(error.value)
 
 
 def test_the_folder_is_the_one_named_or_that_of_tfds(prepared_glue, tmp_path, monkeypatch):
@@ -403,72 +402,6 @@ def test_table_lists_tfds_datasets(name, tmp_path):
         assert (prepared.index in features) == (prepared.index is not None)
         if task.labels:
             assert sorted(features["label"].names) == sorted(prepared.labels)
-
-
-# Downloads.
-
-
-def no_network(*arguments, **options):
-    raise requests.ConnectionError("no network")
-
-
-@pytest.mark.parametrize("name", ["CoLA", "IMDb", "AG-News"])
-def test_without_a_network_a_download_ends_in_one_line(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(requests.Session, "request", no_network)
-    prepared = PREPARED[name]
-    with pytest.raises(DataError) as error:
-        download(name, tmp_path)
-    assert str(error.value).startswith(
-        f"task {name}: TFDS could not download {prepared.name} {prepared.version} into {tmp_path}: "
-        "no answer from "
-    )
-    assert "\n" not in str(error.value)
-    assert not list(tmp_path.rglob("dataset_info.json"))
-
-
-@pytest.fixture
-def hosts_that_answer(monkeypatch):
-    asked = []
-    monkeypatch.setattr(requests, "head", lambda url, timeout: asked.append((url, timeout)))
-    return asked
-
-
-def test_second_download_changes_nothing(
-    small_glue, tmp_path, monkeypatch, hosts_that_answer, capsys
-):
-    def generate(builder, split):
-        return enumerate(rows[builder.builder_config.name][split])
-
-    def split_generators(builder, manager):
-        return [
-            tensorflow_datasets.core.SplitGenerator(split, {"split": split})
-            for split in rows[builder.builder_config.name]
-        ]
-
-    rows = {"mnli": glue_rows("MNLI", small_glue), "ax": ax_rows(small_glue)}
-    glue = type(tensorflow_datasets.builder("glue/mnli", data_dir=tmp_path))
-    monkeypatch.setattr(glue, "_generate_examples", generate)
-    monkeypatch.setattr(glue, "_split_generators", split_generators)
-    assert download("MNLI", tmp_path) == tmp_path / "glue" / "mnli" / "2.0.0"
-    assert len(hosts_that_answer) == 2
-    assert capsys.readouterr().out == ""
-    splits = read("MNLI", tmp_path).splits
-    assert "diagnostic" in splits
-    same_split(splits["train"], read_task("MNLI", small_glue).splits["train"])
-    download("MNLI", tmp_path)
-    assert len(hosts_that_answer) == 2
-
-
-def test_incomplete_folder_is_an_error(tmp_path):
-    folder = tmp_path / "glue" / "cola" / "2.0.0"
-    folder.mkdir(parents=True)
-    with pytest.raises(DataError, match=r"2\.0\.0: expected a prepared dataset"):
-        download("CoLA", tmp_path)
-
-
-def test_download_of_a_task_that_is_not_in_tfds(tmp_path):
-    with pytest.raises(DataError, match=r"task MR: not available in TFDS\. Available: CoLA, "):
-        download("MR", tmp_path)
 
 
 # The real files, by way of TFDS's own code.
