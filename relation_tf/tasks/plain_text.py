@@ -94,7 +94,6 @@ def read_plain_text(
     if not isinstance(held_out, str | Path) and not 0 < held_out < 1:
         raise DataError(f"held-out: must be a file, or a share above 0 and below 1. "
                         f"Received: {held_out:g}")  # fmt: skip
-    states = {path: _state(path) for path in (*paths, *([] if apart is None else [apart]))}
     digests = [_digest(path) for path in paths]
     if apart is not None:
         digests.append(_digest(apart))
@@ -113,9 +112,6 @@ def read_plain_text(
         _write_ids(folder / "train.ids", vocabulary, lines)
         if apart is not None:
             _write_ids(folder / "held_out.ids", vocabulary, read_lines(apart))
-        for path, before in states.items():
-            if _state(path) != before:
-                raise DataError(f"{path}: changed while it was read. Run the same command again")
 
     folder = made_once(f"text-{key}", make)
     with broken_named(folder):
@@ -147,7 +143,6 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: If the file cannot be read or is not UTF-8. The message has the file and the
             line.
     """
-    _refuse_pipe(path)
     open_file = gzip.open if is_gzip(path) else Path.open
     with readable(path), cast(BinaryIO, open_file(path, "rb")) as file:
         yield from _decoded(path, file)
@@ -168,19 +163,6 @@ def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
         line += ended
     if text := decode_record(path, line, rest).strip():
         yield text
-
-
-def _refuse_pipe(path: Path) -> None:
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise DataError(f"{path}: must be a file, not a pipe or device: it is read several times")
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Return the size of a file and the time of its last change."""
-    _refuse_pipe(path)
-    with readable(path):
-        found = path.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _digest(path: Path) -> str:

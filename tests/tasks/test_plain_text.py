@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,27 +70,6 @@ def test_long_lines_are_split(text_file, monkeypatch):
     text_file.write_text("kurz\n" + "x" * 30)
     with pytest.raises(DataError, match=r"a\.txt:2: expected words shorter than 10 bytes"):
         [*read_lines(text_file)]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="pipe: must be a file, not a pipe or device"):
-        read_plain_text([tmp_path / "pipe"])
-
-
-def test_a_file_that_changes_while_it_is_read_is_not_cached(text_file, monkeypatch):
-    def changing(file):
-        yield from lines(file)
-        text_file.write_text("so bad\n" * 99)
-
-    lines = plain_text.read_lines
-    monkeypatch.setattr(plain_text, "read_lines", changing)
-    with pytest.raises(DataError, match="changed while it was read"):
-        read_plain_text([text_file], **SMALL)
-    monkeypatch.setattr(plain_text, "read_lines", lines)
-    text_file.write_text("\n".join(LINES), encoding="utf-8")
-    assert "##w" in read_plain_text([text_file], **SMALL).vocabulary.words
 
 
 def test_encoded_once(text_file, monkeypatch):
