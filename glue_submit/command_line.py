@@ -121,25 +121,19 @@ def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
     )
 
 
-def add_command(
-    app: typer.Typer, *examples: str, unknown_options: bool = False
-) -> Callable[[_Function], _Function]:
+def add_command(app: typer.Typer, *examples: str) -> Callable[[_Function], _Function]:
     """Return a decorator that adds a function as a command; its help page ends with examples.
 
     Args:
         app: The application.
         *examples: Commands for the help page.
-        unknown_options: If True, unknown options are arguments.
     """
 
     def add(function: _Function) -> _Function:
         # Without a short help, the list of commands shows 45 characters.
         summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
         epilog = show_examples(*examples)
-        settings = {"ignore_unknown_options": unknown_options}
-        return app.command(
-            cls=_Command, short_help=summary, epilog=epilog, context_settings=settings
-        )(function)
+        return app.command(cls=_Command, short_help=summary, epilog=epilog)(function)
 
     return add
 

@@ -821,34 +821,6 @@ def test_generate(work, call):
                         "Received: masked.\n")  # fmt: skip
 
 
-def test_lm_eval_that_is_not_installed(work, call, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert call("lm-eval", "--model", "relation_tf", "--tasks", "none") == (
-        2,
-        "",
-        "relation-tf: lm-eval needs the package lm_eval, which is not installed: "
-        "pip install 'relation-tf[harness]'.\n",
-    )
-
-
-@pytest.mark.slow
-def test_wrong_arguments_of_lm_eval(work, call):
-    pytest.importorskip("lm_eval", reason="pip install '.[harness]' brings lm_eval")
-    (work / "a.yaml").write_text(
-        "task: a\ndataset_path: text\noutput_type: loglikelihood_rolling\n"
-    )
-    command = "lm-eval", "--model", "relation_tf", "--tasks", "a.yaml", "--model_args"
-    code, _, err = call(*command, "pretrained=nowhere")
-    assert code == 2
-    assert err.splitlines()[-1] == (
-        "relation-tf: nowhere: must be a folder written by `relation-tf pretrain`, with "
-        "pretraining.json."
-    )
-    code, _, err = call(*command, "method=relation")
-    assert code == 2
-    assert err.splitlines()[-1] == "relation-tf: pretrained: must be a folder. Received: none."
-
-
 def test_options_are_those_of_the_settings_classes():
     """Names, defaults and order: the command, Python and the settings have the same."""
     declared = {each.name: each.default for each in dataclasses.fields(RunOptions)}

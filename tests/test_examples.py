@@ -1,4 +1,4 @@
-"""Tests of the scripts in examples/ with KerasHub and KerasTuner, and of the converted notebook."""
+"""Tests of the scripts in examples/ and of the converted notebook."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import importlib.util
 import itertools
 import json
 import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tests.backends import close
+from tests.training.test_generation import LENGTH, PROMPT, write_folder
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TUTORIAL = EXAMPLES / "replace_attention.py"
@@ -146,6 +149,66 @@ def test_the_search_returns_its_trials(search, capsys):
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 3
     assert all(trial.hyperparameters.values["mechanism"] in MECHANISMS for trial in trials)
+
+
+@pytest.fixture
+def lm(monkeypatch, tmp_path):
+    """Return the model of lm_eval on an encoder with random weights; lm_eval is replaced."""
+    monkeypatch.setitem(sys.modules, "lm_eval.__main__", SimpleNamespace(cli_evaluate=None))
+    monkeypatch.setitem(sys.modules, "lm_eval.api.model", SimpleNamespace(LM=object))
+    registry = SimpleNamespace(register_model=lambda name: lambda cls: cls)
+    monkeypatch.setitem(sys.modules, "lm_eval.api.registry", registry)
+    folder = write_folder(tmp_path / "causal", "attention")
+    return load("lm_eval_model").CausalEncoder(folder, "attention", batch_size=4, device=None)
+
+
+def requests(*arguments):
+    return [SimpleNamespace(args=each) for each in arguments]
+
+
+def naive_score(lm, ids, start):
+    """Score each token with a call on the tokens that its window has before it."""
+    total, greedy, end = 0.0, True, 0
+    for i in range(start, len(ids)):
+        if i >= end:  # the next window
+            end = min(len(ids), LENGTH if i == 0 else max(i + LENGTH - 1, LENGTH))
+            begin = max(0, end - LENGTH)
+        logits = lm.network(np.array([ids[begin:i]]))[0, -1] if i else lm.network.bias
+        logits = np.asarray(logits, float)
+        total += logits[ids[i]] - np.logaddexp.reduce(logits)
+        greedy &= logits.argmax() == ids[i]
+    return total, greedy
+
+
+@pytest.mark.parametrize(
+    ("context", "text", "start"),
+    [
+        ("the cat", " eats", 2),
+        ("the swi", "ms", 1),  # the whole word has other pieces
+        (f"{PROMPT} {PROMPT}", f" {PROMPT} {PROMPT}", 12),
+        ("", f"{PROMPT} {PROMPT}", 0),
+        ("", "the", 0),
+    ],
+)
+def test_lm_eval_gets_the_scores_of_one_token_at_a_time(lm, context, text, start):
+    ids = lm.vocabulary.encode([context + text]).ids.tolist()
+    ((total, greedy),) = lm.loglikelihood(requests((context, text)))
+    expected = naive_score(lm, ids, start)
+    close(total, expected[0])
+    assert greedy == expected[1]
+    (rolling,) = lm.loglikelihood_rolling(requests((context + text,)))
+    close(rolling, naive_score(lm, ids, 0)[0])
+
+
+def test_lm_eval_gets_greedy_texts(lm):
+    (text,) = lm.generate_until(requests((PROMPT, {"max_gen_toks": 9})))
+    again, stopped = lm.generate_until(requests(
+        (PROMPT + text, {"max_gen_toks": 0}), (PROMPT, {"max_gen_toks": 9, "until": [text[4:7]]})
+    ))  # fmt: skip
+    assert (again, stopped) == ("", text[: text.index(text[4:7])])
+    ((_, greedy),) = lm.loglikelihood(requests((PROMPT, lm.generate_until(
+        requests((PROMPT, {"max_gen_toks": 1})))[0])))  # fmt: skip
+    assert greedy
 
 
 def changed(text, *replacements):

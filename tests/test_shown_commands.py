@@ -152,11 +152,9 @@ def more_for_compare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / name).write_text(head + rows, encoding="utf-8")
 
 
-def more_for_pretraining(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def more_for_pretraining(folder: Path) -> None:
     import gzip
 
-    pytest.importorskip("lm_eval", reason="pip install '.[harness]' brings lm_eval")
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", folder / "datasets")
     text = "".join(f"{word} so good it is not {word}\n" for word in ("loud", "calm") * 60)
     (folder / "train.txt").write_text(text, encoding="utf-8")
     (folder / "valid.txt").write_text(text.replace("not", "now"), encoding="utf-8")
@@ -207,7 +205,7 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
     if page.name == "compare.md":
         more_for_compare(tmp_path, monkeypatch)
     if page.name == "pretraining.md":
-        more_for_pretraining(tmp_path, monkeypatch)
+        more_for_pretraining(tmp_path)
     for command in shown:
         if "my-predictions" in command:
             predictions_from_elsewhere(tmp_path)

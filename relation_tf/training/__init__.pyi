@@ -1,4 +1,4 @@
-from .generation import generate
+from .generation import generate, make_language_model
 from .generation_settings import GenerationSettings
 from .pretrained import PretrainedEncoder, fill, load_pretrained
 from .pretraining_settings import PretrainingSettings
@@ -16,4 +16,5 @@ __all__ = [
     "fill",
     "generate",
     "load_pretrained",
+    "make_language_model",
 ]
