@@ -346,7 +346,7 @@ def test_without_a_command(call):
 
 COMMANDS = (
     "suites", "tasks", "check-layer", "status", "report", "compare", "predict",
-    "submit", "run", "diagnose", "plan", "pretrain", "generate",
+    "submit", "run", "diagnose", "plan", "pretrain",
 )  # fmt: skip
 
 
@@ -566,11 +566,6 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
         (["pretrain", "b.txt", "--seeds", "1,99999999999"], "--seeds must be 0 to 2,147,483,647."),
         (["pretrain", "b.txt", "--mechanisms", ","], "--mechanisms must have one or more"),
-        (["generate", "b", "--prompt", "a", "--top-p", "2"], "--top-p must be 1 or less."),
-        (["generate", "b", "--prompt", "a", "--greedy", "--top-k", "2"], "--top-k must not be"),
-        (["generate", "b", "--prompt", "a", "--tokens", "2147483648"],
-         "--tokens must be below 2,147,483,648."),
-        (["generate", "b", "--prompt", "a"], "b: must be a folder written by"),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
@@ -798,27 +793,6 @@ def test_pretrain(work, call):
     assert "done with norm = 'pre', but now norm = 'post'" in err
     assert err.count("\n") == 1
     assert json.loads((work / "pretrained" / "pretraining.json").read_text())["held_out"] == 0.05
-
-
-@pytest.mark.tensorflow
-def test_generate(work, call):
-    (work / "a.txt").write_text("so good it is\n" * 99)
-    made = call(
-        "pretrain", "a.txt", "--layers", "1", "--units", "16", "--length", "8", "--batch-size", "8",
-        "--steps", "40", "--mechanisms", "relation", "--learning-rate", "0.01",
-        "--objective", "causal", "--out", "causal",
-    )  # fmt: skip
-    assert made[0] == 0
-    command = "generate", "causal", "--prompt", "it is", "--tokens", "6"
-    assert call(*command, "--greedy") == (0, "it is so good it is so good\n", "")
-    code, out, err = call(*command, "--samples", "2", "--top-k", "1")
-    assert (code, out, err) == (0, "it is so good it is so good\n" * 2, "")
-    config = work / "causal" / "runs" / "relation" / "seed-1" / "config.json"
-    config.write_text(config.read_text().replace('"causal"', '"masked"'))
-    code, out, err = call(*command)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.endswith("must be pre-trained with --objective causal to generate or score text. "
-                        "Received: masked.\n")  # fmt: skip
 
 
 def test_options_are_those_of_the_settings_classes():

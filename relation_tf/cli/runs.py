@@ -1,4 +1,4 @@
-"""Commands that plan and run suites, pre-train encoders, and generate text."""
+"""Commands that plan and run suites and pre-train encoders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from relation_tf.cli.arguments import (
 )
 from relation_tf.cli.reports import print_failures, write_report, write_zips
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.training.generation_settings import GenerationSettings
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
@@ -219,60 +218,6 @@ def pretrain(
         echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")
     if made.failures:
         raise typer.Exit(1)
-
-
-@command(
-    'relation-tf generate pretrained --prompt "the film was" --method relation',
-    'relation-tf generate pretrained --prompt "the film was" --top-p 0.9 --samples 3',
-)
-@with_options(RunOptions, "plugins")
-@with_options(GenerationSettings)
-def generate(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="Folder written by `pretrain`, causal objective.",
-        ),
-    ],
-    prompt: Annotated[str, typer.Option(metavar="TEXT", help="The beginning of the text.")],
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Encoder to use.",
-            show_default="the only one",
-        ),
-    ] = None,
-    encoder_seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the encoder.", show_default="the first"),
-    ] = None,
-    **options: Any,
-) -> None:
-    """Continue a text with an encoder that was pre-trained to predict the next token."""
-    with interrupts_delayed():
-        from relation_tf.training import generate as generate_text
-
-    import_from_here()
-    plugins = options.pop("plugins") or ()
-    last = 0
-
-    def show(sample: int, text: str) -> None:
-        nonlocal last
-        typer.echo("\n" * (sample - last) + text, nl=False)
-        last = sample
-
-    generate_text(
-        folder,
-        prompt,
-        GenerationSettings(**options),
-        method=method,
-        encoder_seed=encoder_seed,
-        plugins=plugins,
-        on_text=show,
-    )
-    typer.echo()
 
 
 def _share(held_out: str) -> float | Path:

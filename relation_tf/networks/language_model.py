@@ -145,49 +145,6 @@ class LanguageModel(keras.Model):
         logits = ops.cast(ops.matmul(hidden, ops.transpose(words)), "float32")
         return logits + ops.cast(self.bias, "float32")
 
-    def initial_state(self, batch_size: int, max_length: int) -> tuple[Any, ...]:
-        """Return the state before the first token, for `step`.
-
-        Args:
-            batch_size: Number of sequences.
-            max_length: Maximum number of steps; the logits of further steps are NaN.
-
-        Raises:
-            ValueError: If the objective is not `"causal"`, or the mechanism has no `step`.
-        """
-        max_length = positive_integer("max_length", max_length)
-        table = self.positions(ops.zeros((1, max_length, self.embedding_dim), self.compute_dtype))
-        beyond = ops.full((1, self.embedding_dim), float("nan"), self.compute_dtype)
-        table = ops.concatenate([table[0], beyond], axis=0)
-        return ops.zeros((), "int32"), table, self.encoder.initial_state(batch_size, max_length)
-
-    def step(self, ids: Any, state: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Process the next token of each sequence, in inference mode.
-
-        Args:
-            ids: Integers, `(batch,)`, not 0.
-            state: State from `initial_state` or from the previous step.
-
-        Returns:
-            float32 logits of the token after it, `(batch, vocabulary_size)`, and the next state.
-
-        Example:
-            >>> import numpy as np
-            >>> from relation_tf.networks import language_model
-            >>> model = language_model("relation", 50, "causal", num_layers=2, units=8)
-            >>> whole = model(np.array([[4, 7, 9]]))
-            >>> state = model.initial_state(batch_size=1, max_length=3)
-            >>> for token in (4, 7, 9):
-            ...     logits, state = model.step(np.array([token]), state)
-            >>> bool(abs(logits - whole[:, -1]).numpy().max() < 1e-5)
-            True
-        """
-        place, table, own = state
-        position = ops.take(table, ops.minimum(place, table.shape[0] - 1), axis=0)
-        x = self.embedding(ids) * self.embedding_scale + position
-        hidden, own = self.encoder.step(x[:, None], own)
-        return self._logits(hidden[:, 0]), (place + 1, table, own)
-
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {**super().get_config(), **constructor_arguments(self)}

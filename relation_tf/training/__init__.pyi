@@ -1,5 +1,4 @@
 from .generation import generate, make_language_model
-from .generation_settings import GenerationSettings
 from .pretrained import PretrainedEncoder, fill, load_pretrained
 from .pretraining_settings import PretrainingSettings
 from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Stop, StoppingRule
@@ -7,7 +6,6 @@ from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Sto
 __all__ = [
     "AccuracyReached",
     "EarlyStopping",
-    "GenerationSettings",
     "PretrainedEncoder",
     "PretrainingSettings",
     "SmoothedEarlyStopping",

@@ -80,23 +80,6 @@ def test_padding_changes_nothing(mechanism):
     close(model(padded)[:, :7], array(model(ids)))
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("embedding_dim", [None, 5])
-def test_steps_give_the_logits_of_the_whole_text(mechanism, embedding_dim):
-    model, ids = small(mechanism, "causal", embedding_dim=embedding_dim), drawn()
-    whole, state = array(model(ids)), model.initial_state(3, 7)
-    for i in range(7):
-        logits, state = model.step(ids[:, i], state)
-        close(logits, whole[:, i])
-    logits, _ = model.step(ids[:, 0], state)
-    assert np.isnan(array(logits)).all()  # beyond max_length
-
-
-def test_steps_need_a_causal_model():
-    with pytest.raises(ValueError, match="require causal=True"):
-        small().initial_state(1, 5)
-
-
 def test_saved_and_loaded_again(tmp_path):
     model = small("attention", "causal", embedding_dim=5)
     ids = drawn()
@@ -129,9 +112,6 @@ def test_logits_of_positions_outside_are_nan():
     assert np.isnan(found[0, 2:]).all()
 
 
-def test_states_and_widths_are_positive():
-    model = language_model("relation", WORDS, "causal", units=4)
-    with pytest.raises(ValueError, match="`max_length` must be a positive integer"):
-        model.initial_state(1, -1)
+def test_widths_are_positive():
     with pytest.raises(ValueError, match="`embedding_dim` must be a positive integer"):
         language_model("relation", WORDS, embedding_dim=0)
