@@ -114,16 +114,11 @@ ROWS = (
             backend="torch")
         for n in (128, 512, 2494)
     ),
-    Row("rows-tensorflow", 'Adam, embedding_updates="rows", 214,100 x 100', "dense",
-        "optimizers:embedding_updates", at_least=5),
-    Row("rows-jax", 'Adam on JAX, embedding_updates="rows", 214,100 x 100', "dense",
-        "optimizers:embedding_updates", at_least=5, backend="jax"),
     *(
         Row(f"{name}-{mechanism}-{compute}", f"epoch with {shown}: {mechanism}, {compute}",
             "without", "options:option",
             {"mechanism": mechanism, "compute": compute, "settings": settings})
         for name, shown, settings in (
-            ("rows", 'embedding_updates = "rows"', {"embedding_updates": "rows"}),
             ("bfloat16", 'precision = "bfloat16"', {"precision": "bfloat16"}),
             ("xla", "xla = true", {"xla": True}),
         )

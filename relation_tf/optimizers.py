@@ -1,14 +1,12 @@
-"""Optimizers with correct embedding updates, and the learning rate schedule of FCSR."""
+"""Correct embedding updates of optimizers, and the learning rate schedule of FCSR."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import keras
 from keras import ops
-
-_CHUNK = 1024  # rows of an embedding updated at a time on JAX
 
 
 class SumRows:
@@ -47,97 +45,34 @@ class Adam(SumRows, keras.optimizers.Adam):
 
     On TensorFlow each variable is updated by one fused operation (`ResourceApplyAdam`).
 
-    `embedding_updates="rows"` updates only the rows of embeddings that occur in the batch:
-
-    - On TensorFlow these are the ids of the gradient's slices. The moments of a row with a zero
-      gradient, such as a masked token, decay.
-    - On JAX and PyTorch these are the rows with a nonzero gradient (sum of squares in float32), in
-      matrices named `embeddings`, as in `keras.layers.Embedding`. Rows with a zero gradient do not
-      change.
-    - If the gradient has no zero rows, for example with a tied output layer or a regularizer, all
-      rows are updated. On JAX `"dense"` is then faster, also with clipping and gradient
-      accumulation.
-    - Weight decay, averages (`use_ema`) and constraints apply to all rows, as in Keras.
-    - With `gradient_accumulation_steps` Keras sums dense gradients: on TensorFlow all rows are
-      updated, on JAX and PyTorch the rows of all accumulated batches.
-
-    Args:
-        learning_rate: As in Keras.
-        embedding_updates: `"dense"` is Adam on the dense gradient: moments and values of all rows
-            change at each step. `"rows"` updates only rows that occur in the batch; it is faster
-            with large vocabularies, but the updates differ from Adam's.
-        **kwargs: Arguments of `keras.optimizers.Adam`.
-
-    Raises:
-        ValueError: If `embedding_updates` is unknown, or `"rows"` is combined with `amsgrad`.
-
     Example:
         >>> from relation_tf.optimizers import Adam
-        >>> Adam(1e-3).get_config()["embedding_updates"]
-        'dense'
+        >>> Adam(1e-3).get_config()["beta_1"]
+        0.9
 
     References:
         Kingma, Ba 2015, "Adam: A Method for Stochastic Optimization".
     """
 
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        embedding_updates: Literal["dense", "rows"] = "dense",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        if embedding_updates not in ("dense", "rows"):
-            raise ValueError(
-                "`embedding_updates` must be 'dense' or 'rows'. "
-                f"Received: embedding_updates={embedding_updates!r}"
-            )
-        if embedding_updates == "rows" and self.amsgrad:
-            raise ValueError(
-                "embedding_updates='rows' does not support amsgrad. Received: amsgrad=True"
-            )
-        self.embedding_updates = embedding_updates
-
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""
-        backend = keras.backend.backend()
-        if backend == "tensorflow":
-            self._update_tensorflow(gradient, variable, learning_rate)
-        elif self.embedding_updates == "dense" or not _is_embedding(variable):
+        if keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
-        elif backend == "jax":
-            self._update_rows_jax(gradient, variable, learning_rate)
-        else:
-            self._update_rows_torch(gradient, variable, learning_rate)
-
-    def _update_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        import tensorflow as tf
-
-        if _is_rows(gradient) and self.embedding_updates == "rows":
-            # Under a distribution strategy the slices of all replicas are combined only here.
-            # Without a strategy clipping has already summed them; XLA cannot sum twice, because
-            # the number of slices is then dynamic.
-            if tf.distribute.has_strategy() or not self._clips():
-                gradient = _sum_rows(gradient)
-            self._update_rows_tensorflow(gradient, variable, learning_rate)
-        else:
-            self._update_dense_tensorflow(gradient, variable, learning_rate)
-
-    def _update_dense_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+            return
         import tensorflow as tf
 
         gradient = tf.convert_to_tensor(gradient)  # sums the slices of an id
-        variable = _tensorflow_variable(variable)
+        variable = variable.value if isinstance(variable, keras.Variable) else variable
         if self.amsgrad or tf.distribute.has_strategy() or variable.dtype != tf.float32:
             super().update_step(gradient, variable, learning_rate)
             return
-        momentum, velocity = self._moments(variable)
+        index = self._get_variable_index(variable)
         beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
         step = tf.cast(self.iterations + 1, tf.float32)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=momentum.value.handle,
-            v=velocity.value.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
             beta1_power=tf.pow(beta_1, step),
             beta2_power=tf.pow(beta_2, step),
             lr=tf.cast(learning_rate, tf.float32),
@@ -146,83 +81,6 @@ class Adam(SumRows, keras.optimizers.Adam):
             epsilon=self.epsilon,
             grad=tf.cast(gradient, tf.float32),
         )
-
-    def _update_rows_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        import tensorflow as tf
-
-        rows, values = gradient.indices, tf.cast(gradient.values, variable.dtype)
-        momentum, velocity = self._moments(variable)
-        m = tf.gather(momentum.value, rows)
-        v = tf.gather(velocity.value, rows)
-        m, v, change = self._adam(values, m, v, self._corrected(learning_rate, variable.dtype))
-        momentum.value.scatter_update(tf.IndexedSlices(m, rows))
-        velocity.value.scatter_update(tf.IndexedSlices(v, rows))
-        _tensorflow_variable(variable).scatter_sub(tf.IndexedSlices(change, rows))
-
-    def _update_rows_jax(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        import jax
-        from jax import numpy as jnp
-
-        squares = jnp.vecdot(gradient, gradient, preferred_element_type=jnp.float32)
-        # XLA needs static shapes: update _CHUNK rows at a time, found by rank in a cumulative sum.
-        occurring = jnp.cumsum(squares != 0)
-        rate = self._corrected(learning_rate, variable.dtype)
-        states = (variable, *self._moments(variable))
-
-        def more(carry: Any) -> Any:
-            return carry[0] < occurring[-1]
-
-        def update_chunk(carry: Any) -> Any:
-            done, x, m, v = carry
-            # Beyond the last row, searchsorted returns the number of rows: "clip" reads the last
-            # row, "drop" writes nothing.
-            rows = jnp.searchsorted(occurring, done + 1 + jnp.arange(_CHUNK))
-            g_rows, m_rows, v_rows = (a.at[rows].get(mode="clip") for a in (gradient, m, v))
-            m_rows, v_rows, change = self._adam(g_rows.astype(x.dtype), m_rows, v_rows, rate)
-            return (
-                done + _CHUNK,
-                x.at[rows].add(-change, mode="drop"),
-                m.at[rows].set(m_rows, mode="drop"),
-                v.at[rows].set(v_rows, mode="drop"),
-            )
-
-        carry = (0, *(state.value for state in states))
-        _, *updated = jax.lax.while_loop(more, update_chunk, carry)
-        for state, value in zip(states, updated, strict=True):
-            self.assign(state, value)
-
-    def _update_rows_torch(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        import torch
-
-        with torch.no_grad():
-            x, m, v = (state.value for state in (variable, *self._moments(variable)))
-            rows = torch.linalg.vector_norm(gradient.float(), dim=1).nonzero().squeeze(1)
-            rate = self._corrected(learning_rate, variable.dtype)
-            g_rows, m_rows, v_rows = (a.index_select(0, rows) for a in (gradient, m, v))
-            m_rows, v_rows, change = self._adam(g_rows.to(x.dtype), m_rows, v_rows, rate)
-            m.index_copy_(0, rows, m_rows)
-            v.index_copy_(0, rows, v_rows)
-            x.index_add_(0, rows, change, alpha=-1)
-
-    def _corrected(self, learning_rate: Any, dtype: str) -> Any:
-        """Return the learning rate with the bias corrections of both moments."""
-        step = ops.cast(self.iterations + 1, dtype)
-        correction = ops.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
-        return ops.cast(learning_rate, dtype) * correction
-
-    def _adam(self, gradient: Any, m: Any, v: Any, rate: Any) -> tuple[Any, Any, Any]:
-        """Return the new moments of rows and the values to subtract from these rows."""
-        m = m + (gradient - m) * (1 - self.beta_1)
-        v = v + (ops.square(gradient) - v) * (1 - self.beta_2)
-        return m, v, rate * m / (ops.sqrt(v) + self.epsilon)
-
-    def _moments(self, variable: Any) -> tuple[Any, Any]:
-        index = self._get_variable_index(variable)
-        return self._momentums[index], self._velocities[index]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "embedding_updates": self.embedding_updates}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -304,14 +162,6 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
             "steps_per_epoch": self.steps_per_epoch,
             "compounding": self.compounding,
         }
-
-
-def _tensorflow_variable(variable: Any) -> Any:
-    return variable.value if isinstance(variable, keras.Variable) else variable
-
-
-def _is_embedding(variable: Any) -> bool:
-    return variable.name == "embeddings" and len(variable.shape) == 2
 
 
 def _is_rows(gradient: Any) -> bool:

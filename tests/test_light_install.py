@@ -35,13 +35,12 @@ LAYERS = """
 import numpy as np
 import relation_tf
 from relation_tf.networks import sequence_classifier
-from relation_tf.optimizers import Adam
 from tests.layers.cases import MIXERS
 assert relation_tf.layers.Relation in MIXERS
 for mixer in (relation_tf.layers.Relation, relation_tf.layers.Mamba2):
     assert mixer(4)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 4)
 model = sequence_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
-model.compile(Adam(), "sparse_categorical_crossentropy")
+model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(np.ones((4, 5), "int32"), np.ones(4, "int32"), verbose=0)
 """
 

@@ -30,6 +30,7 @@ from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
+from relation_tf.config.training import without_former_keys
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
@@ -406,7 +407,7 @@ def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]
         for key, field in model.model_fields.items()
         if not field.is_required()
     }
-    return {**defaults, **read_json(folder / "config.json")}
+    return {**defaults, **without_former_keys(read_json(folder / "config.json"))}
 
 
 @contextmanager

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SWEPT = (
     "learning_rate", "learning_rate_schedule", "weight_decay", "optimizer", "dropout", "batch_size",
     "batching", "epochs", "patience", "initializer", "hidden_units", "hidden_activation",
-    "embedding_dim", "embedding_initializer", "embedding_updates", "positions", "network",
+    "embedding_dim", "embedding_initializer", "positions", "network",
     "short_convolution", "adversary_weight", "orthogonality_weight", "reversal_weight",
     "units", "sharing", "feature_projection", "encoder_weights", "tokens", "vocabulary_size",
     "embeddings",

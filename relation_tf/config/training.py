@@ -118,13 +118,19 @@ _KEY_OF_OPTION = {
     "learning_rate": "learning_rate",
     "initial_learning_rate": "learning_rate",
     "weight_decay": "weight_decay",
-    "embedding_updates": "embedding_updates",
 }
 
 Tokens = Literal["word", "wordpiece", "byte", "text"]
 VocabularyRows = Literal["train", "all"]
 VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Embeddings = Literal["random", "glove"]
+
+
+def without_former_keys(values: Any) -> Any:
+    """Return settings of an earlier version without a key whose value is now the only one."""
+    if isinstance(values, dict) and values.get("embedding_updates") == "dense":
+        return {key: value for key, value in values.items() if key != "embedding_updates"}
+    return values
 
 
 class TrainingSettings(BaseModel):
@@ -147,7 +153,6 @@ class TrainingSettings(BaseModel):
             validation rows of the task, or 0.1 if it has none.
         embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
         embedding_dim: Width of the embedding.
-        embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
         positions: `"sine"`, `"softmax"`, or `"learned"` (needs `max_length`) position encodings; by
             default those of each mechanism.
@@ -222,7 +227,6 @@ class TrainingSettings(BaseModel):
     validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     embeddings: Embeddings = "random"
     embedding_dim: Positive = 100
-    embedding_updates: Literal["dense", "rows"] = "dense"
     embedding_initializer: Initializer = "uniform"
     positions: Positions | None = None
     segments: bool = False
@@ -259,6 +263,11 @@ class TrainingSettings(BaseModel):
     callbacks: list[CallbackEntry] = Field(default_factory=list)
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former_keys(cls, values: Any) -> Any:
+        return without_former_keys(values)
 
     @field_validator("optimizer_options", "schedule_options")
     @classmethod

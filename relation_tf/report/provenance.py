@@ -31,8 +31,6 @@ _UNLESS_SET = ("overrides", "positions", "segments", "short_convolution", "time_
 _MEANINGS = {
     ("batching", "length"): " (a batch has rows of similar length)",
     ("compute", "readout"): " (only the output of the first token)",
-    ("embedding_updates", "dense"): " (all rows of the embedding in each step)",
-    ("embedding_updates", "rows"): " (only the rows of the batch's tokens)",
 }
 
 

@@ -110,7 +110,6 @@ def make_optimizer(
     options: Mapping[str, Any] = _NOTHING,
     *,
     weight_decay: float | None = None,
-    embedding_updates: str = "dense",
 ) -> keras.optimizers.Optimizer:
     """Make an optimizer.
 
@@ -121,19 +120,15 @@ def make_optimizer(
         learning_rate: A number or a schedule.
         options: Other arguments, by name.
         weight_decay: Decoupled weight decay of all variables; None for the optimizer's default.
-        embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
 
     Raises:
         SuiteError, UnknownNameError: For an unknown name or wrong options, or if the optimizer is
-            none of Keras, does not support weight decay or row updates, or has an option that only
-            `fit` supports.
+            none of Keras, does not support weight decay, or has an option that only `fit` supports.
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
     arguments = {"learning_rate": learning_rate}
     if weight_decay:
         arguments["weight_decay"] = weight_decay
-    if embedding_updates != "dense":
-        arguments["embedding_updates"] = embedding_updates
     made = make_part(OPTIMIZERS.kind, name, factory, arguments, options)
     if not isinstance(made, keras.optimizers.Optimizer):
         raise SuiteError(

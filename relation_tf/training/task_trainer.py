@@ -455,7 +455,6 @@ def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers
         schedule,
         config.optimizer_options,
         weight_decay=config.weight_decay,
-        embedding_updates=config.embedding_updates,
     )
 
 

@@ -55,7 +55,7 @@ def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_pa
 @pytest.mark.tensorflow
 def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
     """Without op determinism and with it, which cannot be turned off again: in other processes."""
-    asked = suite(tasks=["CoLA"], seeds=[1], embedding_updates="rows")
+    asked = suite(tasks=["CoLA"], seeds=[1])
     for name in ("one", "another"):
         run_suite(asked, tmp_path / name, data=small_glue)
     run_suite(asked, tmp_path / "deterministic", data=small_glue, deterministic=True, jobs=2)

@@ -84,6 +84,23 @@ def test_only_differing_keys_of_a_table_are_shown(tmp_path, suite, changes, mess
     assert str(error.value).startswith(f"{path}: this run was done with {message}. Choose another")
 
 
+def test_a_key_that_had_only_its_remaining_value_is_ignored(tmp_path, suite):
+    """Earlier versions had the key, so that their folders are read and resumed."""
+    folder, asked = RunFolder(tmp_path), suite(tasks=["CoLA"], seeds=[1])
+    folder.open(asked)
+    (tmp_path / "suite.toml").write_text(f'embedding_updates = "dense"\n{asked.to_toml()}')
+    assert RunFolder(tmp_path).suite() == asked
+    run = asked.runs()[0]
+    path = folder.start(run)
+    write_json(path / "result.json", {})
+    config = run.model_dump(mode="json")
+    write_json(path / "config.json", config | {"embedding_updates": "dense"})
+    assert folder.is_done(run)
+    write_json(path / "config.json", config | {"embedding_updates": "rows"})
+    with pytest.raises(SuiteError, match="was done with embedding_updates = 'rows'"):
+        folder.is_done(run)
+
+
 @pytest.mark.tensorflow
 def test_a_misspelled_option_is_named_before_the_change(tmp_path, suite):
     def asked(**options):

@@ -100,10 +100,11 @@ def test_written_results_are_no_change_of_the_code(monkeypatch, tmp_path):
 
 def test_missing_modules_are_skipped(measured, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jax" else name)
-    assert run("--out", tmp_path, "--only", "rows-tensorflow,rows-jax").exit_code == 0
-    assert measured == [("optimizers:embedding_updates", "tensorflow")]
+    names = "attention-memory,curve-JAX-dot_product_attention"
+    assert run("--out", tmp_path, "--only", names).exit_code == 0
+    assert measured == [("attention:memory", "tensorflow")]
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["rows-jax"]["skipped"] == "jax is not installed"
+    assert results["curve-JAX-dot_product_attention"]["skipped"] == "jax is not installed"
 
 
 def test_failures_are_reported_at_the_end(monkeypatch, tmp_path):

@@ -56,7 +56,7 @@ def test_missing_measurements_have_a_reason(why):
     kind, reason = next(iter(why.items()))
     why = {"commit": "1234"} | why
     curve = next(curve for curve in CURVES if curve.backend == "jax")
-    text = markdown({"rows-jax": why, name_of(curve): why})
+    text = markdown({"fofe": why, name_of(curve): why})
     assert text.count(f"| {kind}: {reason} |") == 2
 
 

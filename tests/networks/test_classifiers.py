@@ -21,7 +21,6 @@ from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import refuse_settings_of_tokens
 from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.precision import dtype_policy
-from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, close_gradients, started, vjp
 from tests.golden import below
@@ -435,7 +434,7 @@ def test_learns_a_task_decided_by_the_first_word() -> None:
     ids = np.random.default_rng(0).integers(1, VOCABULARY, (64, 5))
     labels = (ids[:, 0] < 10).astype(int)
     model = make("one_sequence_classifier", "relation", dropout=0.0)
-    model.compile(Adam(0.02), "sparse_categorical_crossentropy")
+    model.compile(keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy")
     model.fit(ids, labels, epochs=25, batch_size=32, verbose=0)
     assert (predict(model, [ids]).argmax(axis=-1) == labels).mean() > 0.9
 
