@@ -10,41 +10,34 @@ import pytest
 
 from relation_tf.layers import AFTLocal
 from relation_tf.layers.biased_sums import _block_size
-from tests.backends import (
-    BACKEND,
-    array,
-    close,
-    close_gradients,
-    compiled,
-    started,
-    vjp,
-    with_unknown_length,
-)
+from tests.backends import array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+from tests.layers.cases import (
+    built,
+    close_slopes,
+    meant,
+    poisoned,
+    some,
+    steps,
+    tokens,
+    weights_of,
+)
 
 both_forms = pytest.mark.parametrize("causal", [False, True])
 
 
-def built(window: int, causal: bool = False, **arguments: Any) -> Any:
-    layer = AFTLocal(6, window, causal=causal, **arguments)
-    layer.build((None, None, 4))
-    randomize(layer)
-    return layer
+def aft(window: int, causal: bool = False, **arguments: Any) -> Any:
+    return built(AFTLocal(6, window, causal=causal, **arguments))
 
 
-def expected(layer: Any, x: np.ndarray, mask: np.ndarray, *value: np.ndarray) -> np.ndarray:
-    """Return the outputs of the equation in float64; `value` may be another input and its mask."""
-    equation = partial(naive.aft_local, window=layer.window)
-    value, value_mask = value or (x, mask)
-    inputs = (x.astype("float64"), value.astype("float64"), mask, value_mask)
-    return naive.mix(equation, weights_of(layer), *inputs, layer.causal, positional=True)
+def expected(layer: Any, *inputs: np.ndarray) -> np.ndarray:
+    return meant(layer, partial(naive.aft_local, window=layer.window), *inputs)
 
 
 @both_forms
 @pytest.mark.parametrize("window", [1, 63, 65, 500])
 def test_windows_of_any_length(window: int, causal: bool) -> None:
-    layer = built(window, causal)
+    layer = aft(window, causal)
     for length in (1, 20, 64, 130):
         x = tokens(0, 2, length, 4)
         close(started(layer)(x), expected(layer, x, np.ones((2, length), "bool")))
@@ -52,7 +45,7 @@ def test_windows_of_any_length(window: int, causal: bool) -> None:
 
 @pytest.mark.parametrize("window", [1, 5, 32])
 def test_causal_with_gaps_in_the_masks(window: int) -> None:
-    layer = built(window, causal=True)
+    layer = aft(window, causal=True)
     run = started(lambda *arguments: layer(*arguments))
     for queries, length in ((130, 130), (100, 70), (3, 70)):
         x, value = tokens(0, 3, queries, 4), tokens(3, 3, length, 4)
@@ -64,29 +57,26 @@ def test_causal_with_gaps_in_the_masks(window: int) -> None:
 @pytest.mark.parametrize("length", [64, 65, 100, 257])
 def test_causal_gradients(length: int) -> None:
     """Compare with slopes of the equation in random directions."""
-    layer, mask = built(20, causal=True), some(1, 2, length)
+    layer, mask = aft(20, causal=True), some(1, 2, length)
     x, cotangent = tokens(0, 2, length, 4), tokens(2, 2, length, 6)
     _, for_inputs, for_weights = vjp(
         lambda x: layer(x, query_mask=mask), [poisoned(x, mask)], layer.weights, cotangent
     )
-    equation = partial(naive.aft_local, window=20)
     wide, w = x.astype("float64"), weights_of(layer)
+    equation = partial(naive.aft_local, window=20)
 
     def loss() -> float:
         output = naive.mix(equation, w, wide, wide, mask, mask, causal=True, positional=True)
         return float(np.sum(output * cotangent))
 
-    for gradient, own in zip([*for_inputs, *for_weights], [wide, *w.values()], strict=True):
-        directions = np.random.default_rng(3).normal(size=(3, *own.shape)) / own.size**0.5
-        slopes = naive.slopes(loss, own, directions)
-        close(np.tensordot(directions, gradient, gradient.ndim), slopes, 1e-4)
+    close_slopes(loss, [wide, *w.values()], [*for_inputs, *for_weights])
 
 
 @both_forms
 @pytest.mark.parametrize("largest", [90.0, -200.0])
 def test_large_position_biases(largest: float, causal: bool) -> None:
     """The exponential of 90 is infinite in float32."""
-    layer = built(2, causal)
+    layer = aft(2, causal)
     layer.position_bias.assign([largest, -0.5] if causal else [0.5, largest, -0.5])
     x, mask = tokens(0, 2, 9, 4), np.ones((2, 9), "bool")
     close(started(layer)(x), expected(layer, x, mask))
@@ -96,27 +86,27 @@ def test_large_position_biases(largest: float, causal: bool) -> None:
 @pytest.mark.parametrize("bias", [-1e9, -200.0, 200.0])
 def test_causal_with_a_large_bias_at_any_distance(bias: float, distance: int) -> None:
     """A bias of -1e9 hides a distance, except from a token that sees no other."""
-    layer = built(4, causal=True)
+    layer = aft(4, causal=True)
     biases = array(layer.position_bias)
     biases[distance] = bias
     layer.position_bias.assign(biases)
     x, mask = tokens(0, 2, 20, 4), some(1, 2, 20)
     mask[-1] = True
-    meant = expected(layer, x, mask)
-    close(masked(layer, poisoned(x, mask), mask), meant)
-    close(steps(layer, x, mask), meant)
+    wanted = expected(layer, x, mask)
+    close(masked(layer, poisoned(x, mask), mask), wanted)
+    close(steps(layer, x, mask), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_large_keys_do_not_overflow_or_vanish(dtype: str) -> None:
     """The exponential of 100 is infinite in float32, that of -110 is zero."""
-    layer, mask = built(20, causal=True, dtype=dtype), some(0, 3, 130)
+    layer, mask = aft(20, causal=True, dtype=dtype), some(0, 3, 130)
     x = tokens(1, 3, 130, 4)
     x[:, 60:] *= 2  # Later tokens do not make earlier sums vanish.
     x *= 500 / np.abs(x @ layer.get_weights()[1]).max()
-    meant, tolerance = expected(layer, x, mask), 1e-5 if dtype == "float32" else 0.3
-    close(masked(layer, poisoned(x, mask), mask), meant, tolerance)
-    close(steps(layer, x, mask), meant, tolerance)
+    wanted, tolerance = expected(layer, x, mask), 1e-5 if dtype == "float32" else 0.3
+    close(masked(layer, poisoned(x, mask), mask), wanted, tolerance)
+    close(steps(layer, x, mask), wanted, tolerance)
 
 
 def test_position_biases_are_not_rounded() -> None:
@@ -136,31 +126,20 @@ def masked(layer: Any, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return started(lambda x, mask: layer(x, query_mask=mask))(x, mask)
 
 
-def steps(layer: Any, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the outputs of `step`, one token after the other."""
-    step = compiled(layer.step, xla=True) if BACKEND == "jax" else layer.step
-    state, outputs = layer.initial_state(len(x)), []
-    for i in range(x.shape[1]):
-        own = (slice(None), slice(i, i + 1))
-        output, state = step(x[own], state, mask[own])
-        outputs.append(array(output))
-    return np.concatenate(outputs, axis=1)
-
-
 def test_a_causal_layer_has_biases_for_earlier_tokens_only() -> None:
-    assert built(5).position_bias.shape == (9,)
-    assert built(5, causal=True).position_bias.shape == (5,)
+    assert aft(5).position_bias.shape == (9,)
+    assert aft(5, causal=True).position_bias.shape == (5,)
 
 
 def test_a_block_is_not_longer_than_the_text() -> None:
-    layer = built(500)
+    layer = aft(500)
     assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
     assert [_block_size(500, length) for length in (1, 40, 600, None)] == [1, 64, 512, 512]
 
 
 @both_forms
 def test_an_empty_batch(causal: bool) -> None:
-    assert array(built(3, causal)(tokens(0, 0, 5, 4))).shape == (0, 5, 6)
+    assert array(aft(3, causal)(tokens(0, 0, 5, 4))).shape == (0, 5, 6)
 
 
 @pytest.mark.tensorflow
@@ -169,11 +148,11 @@ def test_an_empty_batch(causal: bool) -> None:
     [(False, 100, False), (True, 5, False), (True, 5, True)],
 )
 def test_an_unknown_length(causal: bool, window: int, xla: bool) -> None:
-    layer = built(window, causal)
+    layer = aft(window, causal)
     unknown = with_unknown_length(layer, xla)
     for length in (100,) if xla else (1, 40, 200):
         x, mask = tokens(0, 3, length, 4), some(1, 3, length)
         output, gradient = unknown(x, mask)
-        meant, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
-        close(output, meant)
+        wanted, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
+        close(output, wanted)
         close_gradients([gradient], [for_x])

@@ -17,7 +17,7 @@ from relation_tf.layers import (
     Attention,
     Contextualizer,
     Fastformer,
-    FourierMixing,
+    FeatureAttention,
     HyperMixer,
     LinearAttention,
     LocalAttention,
@@ -34,74 +34,63 @@ from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
 from relation_tf.networks.transformer_decoder import Decoder
 from tests.layers.cases import MIXERS
 
-WRONG = [
-    ({"units": None}, r"Received: units=None$"),
-    ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
-    ({"dropout": "0.5"}, r"Received: dropout='0\.5'$"),
-    ({"dropout": True}, r"Received: dropout=True$"),
-    ({"seed": 1.5}, r"`seed` must be an integer from 0 to .*, or None\. Received: seed=1\.5$"),
-    ({"seed": -1}, r"Received: seed=-1$"),
-    ({"seed": 2**31}, r"Received: seed=2147483648$"),
-    ({"use_bias": "false"}, r"`use_bias` must be True or False\. Received: use_bias='false'$"),
-    ({"output_projection": 1}, r"`output_projection` must be .* Received: output_projection=1$"),
-    ({"dropout": -0.1}, r"Received: dropout=-0\.1$"),
-    ({"dropout": float("nan")}, r"Received: dropout=nan$"),
-    (
-        {"algorithm": "fast"},
-        r"`algorithm` must be one of 'auto', 'direct'.*Received: algorithm='fast'$",
-    ),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), WRONG)
-@pytest.mark.parametrize("layer_class", MIXERS)
-def test_wrong_arguments(layer_class: type, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        layer_class(**{"units": 4, **arguments})
-
-
-OTHERS = [
+# The base classes check the arguments of all layers; one layer of each is enough.
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    (Relation, {"units": None}, r"Received: units=None$"),
+    (Relation, {"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
+    (Relation, {"dropout": "0.5"}, r"Received: dropout='0\.5'$"),
+    (Relation, {"dropout": True}, r"Received: dropout=True$"),
+    (Relation, {"dropout": -0.1}, r"Received: dropout=-0\.1$"),
+    (Relation, {"dropout": float("nan")}, r"Received: dropout=nan$"),
+    (Relation, {"seed": 1.5}, r"`seed` must be an integer from 0 to .*, or None\. .*: seed=1\.5$"),
+    (Relation, {"seed": np.int64(-1)}, r"Received: seed="),
+    (Relation, {"seed": 2**31}, r"Received: seed=2147483648$"),
+    (Relation, {"seed": True}, r"Received: seed=True$"),
+    (Relation, {"use_bias": "false"}, r"`use_bias` must be True or False\. .*: use_bias='false'$"),
+    (Relation, {"output_projection": 1}, r"Received: output_projection=1$"),
+    (Relation, {"causal": "false"}, r"Received: causal='false'$"),
+    (Relation, {"variant": "paper"}, r"'released_code'\. Received: variant='paper'$"),
+    (Relation, {"algorithm": "fast"}, r"must be one of 'auto', 'direct'.*: algorithm='fast'$"),
+    (Attention, {"algorithm": "folded"}, r"Received: algorithm='folded'$"),
+    (Relation, {"algorithm": "folded", "dropout": 0.5}, r"not support dropout .*dropout=0\.5$"),
+    (LinearAttention, {"algorithm": "scores", "dropout": 0.5}, r"does not support dropout"),
+    (Attention, {"algorithm": "fused", "dropout": 0.5}, r"does not support dropout"),
+    (LinearAttention, {"normalization": "mean"}, r"'released_code'\. .*: normalization='mean'$"),
+    (Fastformer, {"causal": True}, r"^Fastformer has no causal form\. Received: causal=True$"),
+    (HyperMixer, {"hidden_units": 0}, r"^`hidden_units` must .* Received: hidden_units=0$"),
+    (HyperMixer, {"tied": "false"}, r"Received: tied='false'$"),
+    (AFTLocal, {"window": 0}, r"^`window` must .* Received: window=0$"),
+    (Retention, {"gated": "false"}, r"Received: gated='false'$"),
+    (PointwiseMLP, {"gated": "false"}, r"Received: gated='false'$"),
     *(
-        (layer, arguments, message)
-        for layer in (FOFE, FCSR)
+        (LocalAttention, {"global_tokens": number}, rf"non-negative .*global_tokens={number!r}$")
+        for number in (-1, 1.5, True, "two")
+    ),
+    *(
+        (FOFE, arguments, message)
         for arguments, message in (
             ({"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
-            ({"decay": -0.1}, r"Received: decay=-0\.1$"),
-            ({"decay": float("nan")}, r"Received: decay=nan$"),
             ({"window": 0}, r"`window` must be a positive integer\. Received: window=0$"),
             ({"window": 1.5}, r"Received: window=1\.5$"),
             ({"window": True}, r"Received: window=True$"),
         )
     ),
+    (FCSR, {"decay": float("nan")}, r"Received: decay=nan$"),
+    (FCSR, {"window": 0}, r"Received: window=0$"),
     (Contextualizer, {"rank": None}, r"^`rank` must be a positive integer\. Received: rank=None$"),
+    (Contextualizer, {"rank": 2.5}, r"Received: rank=2\.5$"),
     (Contextualizer, {"num_steps": "5"}, r"^`num_steps` must .* Received: num_steps='5'$"),
-    (
-        Contextualizer,
-        {"initial_context": "zeros"},
-        r"^`initial_context` must be one of 'ones', 'learned', 'uniform'\. Received: .*'zeros'$",
-    ),
+    (Contextualizer, {"initial_context": "zeros"}, r"'ones', 'learned', 'uniform'\. .*'zeros'$"),
     (Contextualizer, {"algorithm": "direct"}, r"'auto', 'tokens', 'moments'\. .*='direct'$"),
-    (
-        Contextualizer,
-        {"epsilon": 0},
-        r"^`epsilon` must be a positive number\. Received: epsilon=0$",
-    ),
+    (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be a positive number\. .*: epsilon=0$"),
     (Contextualizer, {"epsilon": float("nan")}, r"Received: epsilon=nan$"),
-    (Contextualizer, {"epsilon": "1"}, r"Received: epsilon='1'$"),
-    *(
-        (layer, {"units": 4, name: "false"}, rf"^`{name}` must be True or False\. .*='false'$")
-        for layer, name in (
-            (Relation, "causal"),
-            (Retention, "gated"),
-            (PointwiseMLP, "gated"),
-            (HyperMixer, "tied"),
-            (RecurrentNetwork, "bidirectional"),
-            (RecurrentNetwork, "return_sequences"),
-            (SentenceStateLSTM, "return_sequences"),
-        )
-    ),
     (Contextualizer, {"use_bias": None}, r"Received: use_bias=None$"),
     (ShortConvolution, {"use_bias": 0}, r"Received: use_bias=0$"),
+    (ShortConvolution, {"filter_width": -3}, r"Received: filter_width=-3$"),
+    (FeatureAttention, {"units": 0}, r"`units` must be a positive .*units=0$"),
+    (RecurrentNetwork, {"bidirectional": "false"}, r"Received: bidirectional='false'$"),
+    (RecurrentNetwork, {"return_sequences": "false"}, r"Received: return_sequences='false'$"),
+    (SentenceStateLSTM, {"return_sequences": "false"}, r"Received: return_sequences='false'$"),
     (Encoder, {"mechanism": "relation", "causal": "false"}, r"Received: causal='false'$"),
     (Decoder, {"mechanism": "relation"}, r"^`units` must be .* Received: units=None$"),
     (NetworkConfig, {"segments": "false"}, r"Received: segments='false'$"),
@@ -109,13 +98,13 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("layer_class", "arguments", "message"), OTHERS)
-def test_wrong_arguments_of_other_layers(
-    layer_class: type, arguments: dict[str, Any], message: str
-) -> None:
-    rank = {"rank": 3} if layer_class is Contextualizer else {}
+@pytest.mark.parametrize(("make", "arguments", "message"), WRONG)
+def test_wrong_arguments(make: Any, arguments: dict[str, Any], message: str) -> None:
+    sizes = {"units": 4, "rank": 3}
+    takes = () if make in (Encoder, Decoder) else inspect.signature(make).parameters
+    needed = {name: size for name, size in sizes.items() if name in takes}
     with pytest.raises(ValueError, match=message):
-        layer_class(**{**rank, **arguments})
+        make(**{**needed, **arguments})
 
 
 def test_booleans_and_numbers_of_numpy() -> None:
@@ -127,39 +116,6 @@ def test_booleans_and_numbers_of_numpy() -> None:
 def test_a_seed_of_numpy_is_checked_at_once() -> None:
     """A linear search of its range took minutes."""
     assert Relation(4, seed=np.int64(2**31 - 1)).seed == 2**31 - 1
-    for seed in (np.int64(-1), np.int64(2**31), True):
-        with pytest.raises(ValueError, match="`seed` must be an integer from 0"):
-            Relation(4, seed=seed)
-
-
-@pytest.mark.parametrize(
-    ("layer_class", "algorithm"),
-    [
-        (Attention, "folded"),
-        (LinearAttention, "folded"),
-        (Relation, "factored"),
-        (PointwiseMLP, "factored"),
-    ],
-)
-def test_algorithm_of_another_layer(layer_class: type, algorithm: str) -> None:
-    with pytest.raises(ValueError, match=f"Received: algorithm='{algorithm}'$"):
-        layer_class(4, algorithm=algorithm)
-
-
-def test_unknown_normalization() -> None:
-    with pytest.raises(
-        ValueError, match=r"'none', 'sum', 'rms', 'released_code'\. Received: normalization='mean'$"
-    ):
-        LinearAttention(4, normalization="mean")
-
-
-@pytest.mark.parametrize(
-    ("layer_class", "algorithm"),
-    [(Relation, "folded"), (LinearAttention, "scores"), (Attention, "fused")],
-)
-def test_algorithms_without_dropout(layer_class: type, algorithm: str) -> None:
-    with pytest.raises(ValueError, match=r"does not support dropout .* Received: dropout=0\.5$"):
-        layer_class(4, algorithm=algorithm, dropout=0.5)
 
 
 def test_normalization_of_the_released_code_needs_equal_widths() -> None:
@@ -169,25 +125,10 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer, HyperMixer, FourierMixing])
-def test_layers_without_a_causal_form(layer_class: type) -> None:
-    message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
-    with pytest.raises(ValueError, match=message):
-        layer_class(4, causal=True)
-
-
 @pytest.mark.parametrize("layer", [Fastformer(4), HyperMixer(4, tied=True)])
 def test_shared_matrices_need_equal_widths(layer: Any) -> None:
     with pytest.raises(ValueError, match=r"the same width\. .* query width 3, value width 5$"):
         layer.build((2, 3, 3), (2, 3, 5))
-
-
-@pytest.mark.parametrize(
-    ("layer_class", "name"), [(HyperMixer, "hidden_units"), (AFTLocal, "window")]
-)
-def test_wrong_number(layer_class: type, name: str) -> None:
-    with pytest.raises(ValueError, match=rf"^`{name}` must .* Received: {name}=0$"):
-        layer_class(4, **{name: 0})
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
@@ -198,10 +139,9 @@ def test_wrong_shape(make: Any, shape: tuple[int | None, ...]) -> None:
     assert str(caught.value).endswith(f".shape={shape}")
 
 
-@pytest.mark.parametrize("layer_class", MIXERS)
-def test_wrong_shape_of_value(layer_class: type) -> None:
+def test_wrong_shape_of_value() -> None:
     with pytest.raises(ValueError, match=r"must have shape .* Received: value\.shape=\(2, 4\)"):
-        layer_class(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
+        Relation(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
 
 
 @pytest.mark.parametrize("layer_class", MIXERS)
@@ -215,15 +155,6 @@ def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> Non
     config = layer_class(4, variant="released_code", **given).get_config()
     assert given.items() <= config.items()
     assert layer_class.from_config(config).get_config() == config  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match=r"'released_code'\. Received: variant='paper'$"):
-        layer_class(4, variant="paper")
-
-
-@pytest.mark.parametrize("number", [-1, 1.5, True, "two"])
-def test_number_of_global_tokens(number: Any) -> None:
-    message = rf"`global_tokens` must be a non-negative integer. .*global_tokens={number!r}$"
-    with pytest.raises(ValueError, match=message):
-        LocalAttention(4, global_tokens=number)
 
 
 PUBLIC = [getattr(relation_tf.layers, name) for name in relation_tf.layers.__all__]

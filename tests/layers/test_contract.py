@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import keras
@@ -24,11 +24,11 @@ from relation_tf.layers import (
     SoftmaxPositionEncoding,
     TwoDirections,
 )
-from tests.backends import BACKEND, array, close
-from tests.layers import contract
-from tests.layers.cases import PLAIN, UNITS, VARIANTS
+from tests.backends import array, close
+from tests.layers import contract, naive
+from tests.layers.cases import PLAIN, UNITS, VARIANTS, built
 from tests.layers.contract import *  # noqa: F403
-from tests.layers.contract import WIDTH, Case, built
+from tests.layers.contract import WIDTH, Case
 
 
 def two_directions(layer_class: type) -> Callable[..., TwoDirections]:
@@ -42,31 +42,52 @@ def two_directions(layer_class: type) -> Callable[..., TwoDirections]:
     return make
 
 
+def contextualizer(x: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
+    return naive.contextualizer(x, w, w.get("context", np.ones(WIDTH)), 2)
+
+
+def short_convolution(x: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Sum over the tokens of one sequence; the last row of the kernel is for the token itself."""
+    kernel, *bias = w.values()
+    y = np.zeros_like(x) + sum(bias)
+    for t in range(len(x)):
+        for s, row in enumerate(kernel[::-1]):
+            y[t] += row * x[t - s] if t >= s else 0
+    return y
+
+
+def positions(x: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
+    return naive.softmax_position_encoding(x, *w.values())
+
+
+CONTEXT = {"rank": 3, "num_steps": 2}
+TOKENS = {"output_type": "tokens"}
 CASES = (
-    Case(
-        Contextualizer,
-        {"rank": 3, "num_steps": 2, "algorithm": "tokens", "initial_context": "learned"},
-        4,
-        empty_is_zero=False,
-    ),
-    Case(
-        Contextualizer,
-        {"rank": 3, "num_steps": 2, "algorithm": "moments"},
-        4,
-        empty_is_zero=False,
-    ),
-    Case(FCSR, {"decay": 0.9}, 16, output_type="tokens"),
-    Case(FCSR, {"decay": 0.2, "window": 2}, 16, output_type="tokens"),
-    Case(FeatureAttention, {"units": 3}, 3),
-    Case(ShortConvolution, {"filter_width": 3, "activation": "silu"}, 4, output_type="tokens"),
-    Case(SoftmaxPositionEncoding, {}, 4, output_type="tokens"),
-    Case(two_directions(Mamba2), {"merge": "concatenate"}, 2 * UNITS, output_type="tokens"),
-    Case(two_directions(Relation), {"merge": "sum"}, UNITS, output_type="tokens"),
     *(
-        Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, output_type="tokens")
-        for mixer in (*VARIANTS.values(), PLAIN[-1])
+        Case(Contextualizer, {**CONTEXT, **more}, 4, equation=contextualizer)
+        for more in (
+            {"algorithm": "tokens", "initial_context": "learned"},
+            # The first step of rank 2 has another formula than that of rank 3.
+            {"algorithm": "tokens", "rank": 2, "use_bias": False},
+            {"algorithm": "moments", "use_bias": False},
+            {"initial_context": "learned"},
+        )
     ),
-)
+    *(
+        Case(FCSR, {"decay": decay, "window": window}, 16, "tokens",
+             partial(naive.fcsr, decay=decay, window=window))
+        for decay, window in ((0, None), (0.2, 2), (0.999, None))
+    ),
+    Case(FeatureAttention, {"units": 3}, 3, equation=naive.feature_attention),
+    *(
+        Case(ShortConvolution, {"filter_width": width, "use_bias": bias}, 4, "tokens",
+             short_convolution)
+        for width, bias in ((1, True), (2, False), (4, True))
+    ),
+    Case(SoftmaxPositionEncoding, {}, 4, "tokens", positions),
+    Case(two_directions(Mamba2), {"merge": "concatenate"}, 2 * UNITS, "tokens"),
+    Case(two_directions(Relation), {"merge": "sum"}, UNITS, "tokens"),
+)  # fmt: skip
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -74,56 +95,35 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-# `test_keras_contract` and `test_compilation` test the mixers more thoroughly.
-others = pytest.mark.parametrize(
-    "case", [case for case in CASES if case.layer not in VARIANTS], ids=str
-)
-
-
-@others
-def test_keras_contract(case: Case) -> None:
-    contract.test_keras_contract(case)
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@others
-def test_compiled(case: Case) -> None:
-    contract.test_compiled(case)
+@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("mixer", [*VARIANTS.values(), PLAIN[-1]], ids=str)
+def test_half_precision_of_a_mixer(mixer: Any, policy: str) -> None:
+    own = Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, "tokens")
+    contract.test_half_precision_is_close_to_float32(own, policy)
 
 
 INTEGERS = np.arange(2 * 3 * WIDTH).reshape(2, 3, WIDTH) % 5
 
 
-def test_integers_are_computed_as_floats(case: Case) -> None:
-    layer = built(case)
-    close(array(layer(INTEGERS)), array(layer(INTEGERS.astype("float32"))))
-
-
 @pytest.mark.parametrize(
     "make",
-    [FOFE, SinePositionEncoding, SegmentEncoding, functools.partial(LearnedPositionEncoding, 2)],
-)
-def test_encodings_of_integers_are_floats(make: Callable[[], Any]) -> None:
+    [FCSR, FOFE, ShortConvolution, SinePositionEncoding, SegmentEncoding, SoftmaxPositionEncoding,
+     partial(Relation, 3), partial(FeatureAttention, 3), partial(Contextualizer, 3),
+     partial(LearnedPositionEncoding, 2)],
+)  # fmt: skip
+def test_integers_are_computed_as_floats(make: Callable[..., Any]) -> None:
     layer = make()
-    for mine, wanted in zip(layer(INTEGERS), layer(INTEGERS.astype("float32")), strict=True):
-        close(array(mine), array(wanted))
+    for own, wanted in zip(layer(INTEGERS), layer(INTEGERS.astype("float32")), strict=True):
+        close(array(own), array(wanted))
 
 
 @pytest.mark.parametrize(
     "make",
-    [
-        SegmentEncoding,
-        SoftmaxPositionEncoding,
-        FCSR,
-        functools.partial(LearnedPositionEncoding, 2),
-        functools.partial(FeatureAttention, 3),
-        functools.partial(Contextualizer, 3),
-        ShortConvolution,
-    ],
-)
+    [SegmentEncoding, SoftmaxPositionEncoding, FCSR, partial(LearnedPositionEncoding, 2),
+     partial(FeatureAttention, 3), partial(Contextualizer, 3), ShortConvolution],
+)  # fmt: skip
 def test_another_width_than_in_build_is_refused(make: Callable[[], Any]) -> None:
-    layer = make()
-    layer(np.zeros((1, 3, 4), "float32"))
+    layer = built(make())
     for x in (np.zeros((1, 3, 1), "float32"), keras.Input((None, 1))):
         with pytest.raises(ValueError, match="must have the width 4 with which the layer was"):
             layer(x)

@@ -12,7 +12,7 @@ from relation_tf.layers import MinGRU, MinLSTM
 from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
 from tests.backends import close, close_gradients, started, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+from tests.layers.cases import built, meant, poisoned, some, tokens
 
 
 def terms(length: int) -> list[np.ndarray]:
@@ -40,7 +40,7 @@ def gradients(arrays: list[np.ndarray], cotangent: np.ndarray) -> list[np.ndarra
     return [passed, passed * decays * before]
 
 
-@pytest.mark.parametrize("length", [1, 3, 4, 5, 63, 64, 65, 257, 1025, 2050])
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 63, 65, 257, 2050])
 def test_outputs_and_gradients(length: int) -> None:
     arrays, cotangent = terms(length), tokens(4, 2, length, 2, 3)
     output, actual, _ = vjp(elementwise_recurrence, arrays, [], cotangent)
@@ -79,11 +79,7 @@ def test_unknown_length(xla: bool) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("layer_class", [MinGRU, MinLSTM])
 def test_layers_with_several_chunks(layer_class: Any, causal: bool) -> None:
-    layer, mask = layer_class(6, causal=causal), some(1, 3, 130)
-    x = tokens(0, 3, 130, 4)
-    layer.build(x.shape)
-    randomize(layer)
-    wide, w = x.astype("float64"), weights_of(layer)
-    meant = naive.mix(naive.min_gru, w, wide, wide, mask, mask, causal, positional=True)
+    layer = built(layer_class(6, causal=causal))
+    x, mask = tokens(0, 3, 130, 4), some(1, 3, 130)
     run = started(lambda x, mask: layer(x, query_mask=mask))
-    close(run(poisoned(x, mask), mask), meant, 5e-5)
+    close(run(poisoned(x, mask), mask), meant(layer, naive.min_gru, x, mask), 5e-5)

@@ -16,9 +16,6 @@ from tests.layers import naive
 from tests.layers.cases import poisoned, tokens
 from tests.layers.test_masks import EXPLICIT, IDS, embedding, mask_of
 
-WINDOWS = [None, 1, 3, 100]
-all_decays = pytest.mark.parametrize("decay", [0, 0.2, 0.9, 0.999])
-all_windows = pytest.mark.parametrize("window", WINDOWS)
 all_forms = pytest.mark.parametrize(("decay", "window"), [(0.2, None), (0.9, 3), (0.999, None)])
 all_masks = pytest.mark.parametrize("gaps", [False, True], ids=["padded", "gaps"])
 
@@ -61,8 +58,8 @@ def twin_gradient(
 
 @pytest.mark.parametrize("length", [1, 3, 63])
 @all_masks
-@all_windows
-@all_decays
+@pytest.mark.parametrize("window", [None, 1, 3, 100])
+@pytest.mark.parametrize("decay", [0, 0.2, 0.999])
 def test_equation_and_gradient(decay: float, window: int | None, gaps: bool, length: int) -> None:
     mask = masks(length, gaps=gaps)
     x, cotangent = tokens(0, 5, length, 4), tokens(1, 5, length, 8)
@@ -95,7 +92,7 @@ def test_float64_is_float64_throughout(decay: float) -> None:
     close(output, twin(x, mask, decay, None), 1e-12)
 
 
-@pytest.mark.parametrize("window", [1, 2, 6, 7, 8, 13, 31, 64])
+@pytest.mark.parametrize("window", [1, 2, 7, 8, 31, 64])
 def test_window_size(window: int) -> None:
     x = np.zeros((1, 80, 1), "float32")
     x[0, 0] = 1
@@ -113,14 +110,12 @@ def test_decay_zero_is_the_neighbour(window: int | None) -> None:
     assert not array(right)[:, -1].any()
 
 
-@pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
+@pytest.mark.parametrize("shape", [(0, 7), (2, 0)])
 @all_forms
 def test_empty_inputs(decay: float, window: int | None, shape: tuple[int, int]) -> None:
-    layer, x = FOFE(decay, window), tokens(0, *shape, 4)
-    for mask in (None, np.ones(shape, bool)):
-        output, [gradient], _ = vjp(lambda x, mask=mask: side_by_side(layer, x, mask), [x], [])
-        assert output.shape == (*shape, 8)
-        assert gradient.shape == x.shape
+    layer, x, mask = FOFE(decay, window), tokens(0, *shape, 4), np.ones(shape, bool)
+    output, [gradient], _ = vjp(lambda x: side_by_side(layer, x, mask), [x], [])
+    assert (output.shape, gradient.shape) == ((*shape, 8), x.shape)
 
 
 @all_masks
@@ -149,56 +144,14 @@ def one_branch() -> Any:
 # Masks
 
 
-@all_forms
-@all_masks
-def test_padding_changes_no_output_and_no_gradient(
-    gaps: bool, decay: float, window: int | None
-) -> None:
-    layer, x, mask = FOFE(decay, window), tokens(2, 5, 9, 4), masks(9, gaps=gaps)
-    cotangent = tokens(3, 5, 9, 8)
-
-    def gradients(x: np.ndarray, mask: np.ndarray, before: int = 0) -> Any:
-        output, [for_x], _ = vjp(
-            lambda x: side_by_side(layer, x, mask)[:, before : before + 9], [x], [], cotangent
-        )
-        return output, for_x
-
-    expected, for_x = gradients(x, mask)
-    assert np.isfinite(expected).all()
-    output, for_padded = gradients(poisoned(x, mask), mask)
-    close(output, expected)
-    close(for_padded, for_x)
-    assert not for_padded[~mask].any()
-    for before, after in [(0, 4), (40, 0)]:
-        longer = ((0, 0), (before, after))
-        poison = np.pad(x, (*longer, (0, 0)), constant_values=np.nan)
-        output, for_padded = gradients(poison, np.pad(mask, longer), before)
-        close(output, expected)
-        close(for_padded[:, before : before + 9], for_x)
-        assert not for_padded[~np.pad(mask, longer)].any()
-
-
-@pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
-@all_forms
-def test_fully_masked_batch_gives_zeros(decay: float, window: int | None, hold: float) -> None:
-    layer, x, mask = FOFE(decay, window), np.full((2, 3, 4), hold, "float32"), np.zeros((2, 3))
-    output, [for_x], _ = vjp(lambda x: side_by_side(layer, x, mask), [x], [])
-    assert not output.any()
-    assert not for_x.any()
-
-
-def test_both_outputs_have_the_mask() -> None:
-    for output in FOFE()(embedding(mask_zero=True)(IDS)):
+def test_both_outputs_have_the_mask_and_an_explicit_one_overrides_it() -> None:
+    embed, bare = embedding(mask_zero=True)(IDS), embedding(mask_zero=False)(IDS)
+    expected = FOFE()(bare, mask=EXPLICIT)
+    for output in FOFE()(embed):
         np.testing.assert_array_equal(mask_of(output), IDS != 0)
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
-def test_explicit_mask_overrides_attached_mask(dtype: str) -> None:
-    outputs = FOFE()(embedding(mask_zero=True)(IDS), mask=EXPLICIT.astype(dtype))
-    expected = FOFE()(embedding(mask_zero=False)(IDS), mask=EXPLICIT)
-    for output, wanted in zip(outputs, expected, strict=True):
+    for output, wanted in zip(FOFE()(embed, mask=EXPLICIT), expected, strict=True):
         close(array(output), array(wanted))
-        np.testing.assert_array_equal(mask_of(output).astype(bool), EXPLICIT)
+        np.testing.assert_array_equal(mask_of(output), EXPLICIT)
 
 
 # Precision, compilation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import keras
 import numpy as np
@@ -12,13 +11,7 @@ import pytest
 from relation_tf.layers import Attention, Relation
 from tests.backends import BACKEND, array, close, started
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
-
-
-def built(layer: Any, width: int = 4) -> Any:
-    layer.build((None, None, width))
-    randomize(layer)
-    return layer
+from tests.layers.cases import built, meant, poisoned, some, tokens
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -28,10 +21,8 @@ def test_heads_of_attention(algorithm: str, causal: bool) -> None:
     run = started(lambda x, mask: layer(x, query_mask=mask))
     for length in (1, 7, 600):
         x, mask = tokens(0, 2, length, 4), some(1, 2, length)
-        wide = x.astype("float64")
-        equation = partial(naive.attention, num_heads=2)
-        meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
-        close(run(poisoned(x, mask), mask), meant)
+        wanted = meant(layer, partial(naive.attention, num_heads=2), x, mask)
+        close(run(poisoned(x, mask), mask), wanted)
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="the draws of dropout differ")
@@ -44,15 +35,6 @@ def test_heads_equal_those_of_keras() -> None:
     *projections, out = peer.get_weights()
     layer.set_weights([w.reshape(4, 6) for w in projections])
     close(array(layer(x)) @ out.reshape(6, 6), expected)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_heads_of_relation(causal: bool) -> None:
-    layer = built(Relation(6, num_heads=2, causal=causal, use_bias=True))
-    x, mask = tokens(0, 3, 9, 4), some(1, 3, 9)
-    wide, equation = x.astype("float64"), partial(naive.relation, phi=naive.relu)
-    meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
-    close(array(layer(poisoned(x, mask), query_mask=mask)), meant)
 
 
 @pytest.mark.parametrize("layer", [Attention, Relation])

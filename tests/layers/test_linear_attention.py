@@ -14,7 +14,7 @@ from keras import ops
 from relation_tf.layers import LinearAttention
 from tests.backends import array, close, started, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+from tests.layers.cases import built, meant, poisoned, some, steps, tokens
 
 MAPS = [
     ("sum", "elu"), ("none", "relu"), ("sum", "relu"), ("sum", "softmax"), ("rms", "softmax"),
@@ -22,11 +22,8 @@ MAPS = [
 ]  # fmt: skip
 
 
-def built(**arguments: Any) -> Any:
-    layer = LinearAttention(6, **arguments)
-    layer.build((None, None, 4))
-    randomize(layer)
-    return layer
+def linear(**arguments: Any) -> Any:
+    return built(LinearAttention(6, **arguments))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -37,34 +34,28 @@ def test_two_heads_over_several_chunks(normalization: str, feature_map: str, cau
         "feature_map": feature_map,
         "num_heads": 2,
     }
-    layer = built(**options, causal=causal, use_bias=True)
+    layer = linear(**options, causal=causal, use_bias=True)
     run = started(lambda x, mask: layer(x, query_mask=mask))
     for length in (1, 65, 200):
         x, mask = tokens(0, 3, length, 4), some(1, 3, length)
-        wide = x.astype("float64")
-        equation = partial(naive.linear_attention, **options)
-        meant = naive.mix(equation, weights_of(layer), wide, wide, mask, mask, causal)
-        close(run(poisoned(x, mask), mask), meant)
+        wanted = meant(layer, partial(naive.linear_attention, **options), x, mask)
+        close(run(poisoned(x, mask), mask), wanted)
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 6])
 def test_steps_of_heads_equal_the_whole(num_heads: int) -> None:
-    layer = built(normalization="sum", feature_map="hedgehog", num_heads=num_heads, causal=True)
+    layer = linear(normalization="sum", feature_map="hedgehog", num_heads=num_heads, causal=True)
     x, mask = tokens(0, 3, 5, 4), some(1, 3, 5)
-    state, outputs = layer.initial_state(3), []
-    assert [tuple(part.shape) for part in state] == [
+    assert [tuple(part.shape) for part in layer.initial_state(3)] == [
         (3, num_heads, 12 // num_heads, 6 // num_heads),
         (3, num_heads, 1, 12 // num_heads),
     ]
-    for t in range(5):
-        y, state = layer.step(x[:, t : t + 1], state, mask[:, t : t + 1])
-        outputs.append(array(y))
-    close(np.concatenate(outputs, axis=1), array(layer(x, query_mask=mask)))
+    close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
 
 
 def test_dropout_of_heads() -> None:
     """Without scores, entries of t(K)^T V are dropped; the mean over draws is the output."""
-    layer = built(normalization="none", feature_map="relu", num_heads=2, dropout=0.5, seed=1)
+    layer = linear(normalization="none", feature_map="relu", num_heads=2, dropout=0.5, seed=1)
     x = tokens(0, 1, 3, 4)
     expected = array(layer(x))
     mean = np.mean([array(layer(x, training=True)) for _ in range(300)], axis=0)
@@ -77,7 +68,7 @@ def squared(x: Any) -> Any:
 
 
 def test_a_function_as_feature_map(tmp_path: Path) -> None:
-    layer = built(normalization="sum", feature_map=squared, num_heads=2)
+    layer = linear(normalization="sum", feature_map=squared, num_heads=2)
     x = tokens(0, 2, 5, 4)
     assert np.isfinite(array(layer(x))).all()
     inputs = keras.Input((None, 4))
@@ -90,26 +81,13 @@ def test_a_function_as_feature_map(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"num_heads": 2}, {"causal": True}])
 def test_gradients_of_a_function_that_is_not_finite_at_zero(options: dict[str, Any]) -> None:
-    layer = LinearAttention(4, "sum", lambda x: 1 / ops.square(x), **options)
-    layer.build((None, None, 4))
-    randomize(layer)
+    layer = built(LinearAttention(4, "sum", lambda x: 1 / ops.square(x), **options))
     x, mask = tokens(0, 2, 5, 4), np.arange(5) < np.array([[5], [3]])
-
-    def call(x: Any) -> Any:
-        return layer(x, query_mask=mask)
-
-    _, (for_x,), for_weights = vjp(call, [x], layer.trainable_variables)
-    assert all(np.isfinite(gradient).all() for gradient in (for_x, *for_weights))
+    output, (for_x,), for_weights = vjp(
+        lambda x: layer(x, query_mask=mask), [x], layer.trainable_variables
+    )
+    assert all(np.isfinite(each).all() for each in (output, for_x, *for_weights))
     assert (for_x[1, 3:] == 0).all()
-
-
-def test_padding_of_a_function_that_is_not_finite_at_zero() -> None:
-    layer = LinearAttention(4, "sum", lambda x: 1 / ops.square(x))
-    layer.build((None, None, 4))
-    randomize(layer)
-    x, mask = tokens(0, 2, 5, 4), np.arange(5) < np.array([[5], [3]])
-    output = array(layer(x, query_mask=mask))
-    assert np.isfinite(output).all()
     close(output[1:, :3], array(layer(x[1:, :3])))
 
 
@@ -149,7 +127,7 @@ def test_arguments_that_cannot_be_combined(arguments: dict[str, Any], message: s
 @pytest.mark.parametrize("causal", [False, True])
 def test_keys_that_vanish_in_float32(causal: bool) -> None:
     """elu(-200) + 1 is 0 in float32: the released code divides by its mean over features."""
-    layer = built(normalization="released_code", use_bias=True, causal=causal)
+    layer = linear(normalization="released_code", use_bias=True, causal=causal)
     layer.key_bias.assign(np.full(6, -200.0))
     output, [for_x], for_weights = vjp(layer, [0.1 * tokens(0, 2, 3, 4)], layer.trainable_weights)
     assert all(np.isfinite(x).all() for x in (output, for_x, *for_weights))
@@ -157,7 +135,7 @@ def test_keys_that_vanish_in_float32(causal: bool) -> None:
 
 def test_small_features_are_exact() -> None:
     """elu(-15) + 1 computed in this order would have one digit in float32."""
-    layer, x = built(normalization="sum", use_bias=True), tokens(0, 2, 9, 4)
+    layer, x = linear(normalization="sum", use_bias=True), tokens(0, 2, 9, 4)
     expected = array(layer(x))
     layer.key_bias.assign(layer.key_bias - 18.0)
     keys = x @ array(layer.key_kernel) + array(layer.key_bias)
@@ -167,12 +145,12 @@ def test_small_features_are_exact() -> None:
     q = np.where(query > 0, query + 1, np.exp(np.minimum(query, 0)))
     value = x @ array(layer.value_kernel) + array(layer.value_bias)
     scores = q @ np.swapaxes(weights, 1, 2)
-    meant = (scores / scores.sum(axis=-1, keepdims=True)) @ value
-    assert np.abs(expected - meant).max() > 1e-3  # the bias has an effect
-    close(array(layer(x)), meant)
+    wanted = (scores / scores.sum(axis=-1, keepdims=True)) @ value
+    assert np.abs(expected - wanted).max() > 1e-3  # the bias has an effect
+    close(array(layer(x)), wanted)
 
 
 def test_the_gradient_of_elu_at_zero_is_one() -> None:
-    layer = built(normalization="none", feature_map="elu")
+    layer = linear(normalization="none", feature_map="elu")
     _, [for_x], _ = vjp(lambda x: layer._mapped(x, None), [np.zeros((1, 1, 6), "float32")], [])
     np.testing.assert_array_equal(for_x, np.ones((1, 1, 6)))

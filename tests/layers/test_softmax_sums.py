@@ -11,14 +11,7 @@ import pytest
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
 from tests.backends import BACKEND, array, close, close_gradients, vjp, with_unknown_length
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
-
-
-def built(**arguments: Any) -> Any:
-    layer = AFTSimple(3, **arguments)
-    layer.build((None, None, 4))
-    randomize(layer)
-    return layer
+from tests.layers.cases import built, meant, poisoned, some, tokens
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -28,11 +21,9 @@ def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
     mask = some(0, 3, 70)
     x = tokens(1, 3, 70, 4)
     x[:, 60:] *= 2  # Later tokens do not make earlier sums vanish.
-    layer = built(causal=causal, dtype=dtype)
+    layer = built(AFTSimple(3, causal=causal, dtype=dtype))
     x *= 500 / np.abs(x @ layer.get_weights()[1]).max()
-    expected = naive.mix(
-        naive.aft_simple, weights_of(layer), x.astype("float64"), x, mask, mask, causal
-    )
+    expected = meant(layer, naive.aft_simple, x, mask)
     output = array(layer(poisoned(x, mask), query_mask=mask))
     close(output, expected, 1e-5 if dtype == "float32" else 0.3)
 
@@ -40,7 +31,7 @@ def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("xla", "lengths"), [(False, (1, 33, 1100)), (True, (100,))])
 def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
-    layer = built(causal=True)
+    layer = built(AFTSimple(3, causal=True))
     unknown = with_unknown_length(layer, xla)
     for length in lengths:
         x, mask = tokens(2, 3, length, 4), some(3, 3, length)

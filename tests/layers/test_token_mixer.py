@@ -12,23 +12,12 @@ from keras import ops
 from relation_tf.layers import LinearAttention, Relation
 from relation_tf.layers.causal import CausalMixer
 from tests.backends import BACKEND
-from tests.layers.cases import MIXERS, randomize, tokens
+from tests.layers.cases import MIXERS, built, tokens
 
 UNITS, WIDTH = 6, 4
 each_mixer = pytest.mark.parametrize("mixer", MIXERS)
-each_causal = pytest.mark.parametrize(
-    "mixer", [mixer for mixer in MIXERS if issubclass(mixer, CausalMixer)]
-)
 
 
-def built(mixer: Any, **arguments: Any) -> Any:
-    layer = mixer(UNITS, **arguments)
-    layer.build((None, None, WIDTH), (None, None, WIDTH))
-    randomize(layer)
-    return layer
-
-
-@each_mixer
 @pytest.mark.parametrize(
     ("query", "value", "message"),
     [
@@ -41,15 +30,15 @@ def built(mixer: Any, **arguments: Any) -> Any:
     ],
 )
 def test_inputs_of_another_shape_are_refused(
-    mixer: Any, query: tuple[int, ...], value: tuple[int, ...] | None, message: str
+    query: tuple[int, ...], value: tuple[int, ...] | None, message: str
 ) -> None:
-    layer = built(mixer)
+    layer = built(Relation(UNITS))
     with pytest.raises(ValueError, match=message):
         layer(np.ones(query, "float32"), None if value is None else np.ones(value, "float32"))
 
 
 def test_symbolic_inputs_of_another_shape_are_refused() -> None:
-    layer = built(LinearAttention)
+    layer = built(LinearAttention(UNITS))
     with pytest.raises(ValueError, match="`query` must have the width 4"):
         layer(keras.Input((None, 7)))
     with pytest.raises(ValueError, match="`value` must have the batch size of `query`"):
@@ -60,7 +49,7 @@ def test_symbolic_inputs_of_another_shape_are_refused() -> None:
 def test_an_unknown_width_is_allowed() -> None:
     import tensorflow as tf
 
-    layer = built(LinearAttention)
+    layer = built(LinearAttention(UNITS))
     call = tf.function(layer, input_signature=[tf.TensorSpec([None, None, None])])
     assert call(tokens(0, 2, 3, WIDTH)).shape == (2, 3, UNITS)
 
@@ -79,32 +68,17 @@ def test_export_with_an_unknown_batch_size() -> None:
 
     batch = {0: torch.export.Dim("batch")}
     inputs = tuple(torch.ones(2, 5, WIDTH, device="cpu") for _ in range(2))
-    call = Call(built(Relation)).to("cpu")
+    call = Call(built(Relation(UNITS))).to("cpu")
     exported = torch.export.export(call, inputs, dynamic_shapes=(batch, batch), strict=False)
     assert exported.module()(*(x.repeat(2, 1, 1) for x in inputs)).shape == (4, 5, UNITS)
 
 
 @each_mixer
-def test_false_is_allowed_where_there_is_no_causal_form(mixer: Any) -> None:
+def test_a_layer_without_a_causal_form_refuses_only_true(mixer: Any) -> None:
     assert mixer(UNITS, causal=False).name
     if not issubclass(mixer, CausalMixer):
         with pytest.raises(ValueError, match=r"has no causal form\. Received: causal=True$"):
             mixer(UNITS, causal=True)
-
-
-@each_causal
-def test_steps_check_the_layer_the_width_and_the_state(mixer: Any) -> None:
-    token = tokens(0, 3, 1, WIDTH)
-    layer = built(mixer, causal=True)
-    state = layer.initial_state(3, max_length=2)
-    assert tuple(layer.step(token, state)[0].shape) == (3, 1, UNITS)
-    with pytest.raises(ValueError, match=r"causal=True\. Received: causal=False$"):
-        built(mixer).step(token, state)
-    with pytest.raises(ValueError, match="`x` must have the width 4"):
-        layer.step(token[:, :, :2], state)
-    if any(len(part.shape) > 1 for part in state):
-        with pytest.raises(ValueError, match="`state` must have the batch size of `x`"):
-            layer.step(token, layer.initial_state(1, max_length=2))
 
 
 @pytest.mark.tensorflow
@@ -113,7 +87,7 @@ def test_no_gradient_of_a_weight_is_sparse(mixer: Any) -> None:
     """Keras's Adam forgets the moments of rows that a sparse gradient lacks, and repeats others."""
     import tensorflow as tf
 
-    layer = built(mixer)
+    layer = built(mixer(UNITS))
     query, value = (ops.convert_to_tensor(tokens(seed, 2, 5, WIDTH)) for seed in (0, 1))
     mask = np.arange(5) < np.array([[5], [3]])
     for inputs in ({"query": query}, {"query": query, "value": value}):
