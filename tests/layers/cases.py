@@ -85,7 +85,8 @@ class Case:
     @property
     def algorithms(self) -> tuple[str, ...]:
         """Names of the algorithms that compute this variant."""
-        return tuple(a for a in self.layer.algorithms if not (self.causal and a == "folded"))
+        folds = not self.causal and "num_heads" not in self.arguments
+        return tuple(a for a in self.layer.algorithms if folds or a != "folded")
 
     @property
     def dropout(self) -> float:

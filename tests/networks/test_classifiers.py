@@ -124,13 +124,10 @@ def randomize(model: keras.Model) -> None:
 
 
 @all_networks
-@all_mechanisms
-def test_learned_positions_and_segments_equal_a_prepared_embedding(
-    mechanism: str, network: str
-) -> None:
+def test_learned_positions_and_segments_equal_a_prepared_embedding(network: str) -> None:
     """Add the vectors to the tokens by hand, before a network without them."""
     inputs = sequences(network)
-    model = make(network, mechanism, positions="learned", max_length=5, segments=True)
+    model = make(network, "relation", positions="learned", max_length=5, segments=True)
     randomize(model)
     places, segments, embedding = (
         model.get_layer(name).get_weights()[0]
@@ -152,15 +149,6 @@ def test_learned_positions_and_segments_equal_a_prepared_embedding(
         vectors.append(np.where(hidden > 0, hidden, 0.3 * hidden))
     expected = array(model.get_layer("output")(np.prod(vectors, axis=0)))
     close(predict(model, inputs), expected, 1e-5)
-
-
-@all_networks
-def test_padding_changes_nothing_with_learned_positions(network: str) -> None:
-    model = make(network, "attention", positions="learned", max_length=6, segments=True)
-    randomize(model)
-    inputs = sequences(network)
-    padded = [np.pad(ids, ((0, 0), (0, 4))) for ids in inputs]
-    close(predict(model, padded), predict(model, inputs))
 
 
 def test_segments_tell_the_texts_of_a_pair_apart() -> None:
@@ -197,14 +185,6 @@ def test_saving_and_counting_learned_positions(tmp_path: Path) -> None:
     assert counts["embedding"] == plain["embedding"] + (6 + 2) * EMBEDDING
 
 
-def test_the_initializer_of_dense_layers_can_be_a_function() -> None:
-    def fives(shape: tuple[int, ...], dtype: Any = None) -> Any:
-        return keras.ops.full(shape, 5.0, dtype)
-
-    model = make("one_sequence_classifier", "relation", initializer=fives)
-    assert all((model.get_layer(name).get_weights()[0] == 5).all() for name in ("hidden", "output"))
-
-
 def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> None:
     contextual = Encoder("relation", units=6, options={"variant": "equations"})
     model = make("one_sequence_classifier", "relation", contextual=contextual)
@@ -226,19 +206,6 @@ def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> N
 def test_wrong_positions(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make("one_sequence_classifier", "relation", **arguments)
-
-
-@all_networks
-def test_output_shapes(network: str) -> None:
-    model, inputs = make(network, "relation"), sequences(network)
-    output = predict(model, inputs)
-    if network == "two_sequence_regressor":
-        assert output.shape == (4, 1)
-        assert ((output >= 0) & (output <= 1)).all()
-    else:
-        assert output.shape == (4, CLASSES)
-        close(output.sum(axis=-1), np.ones(4))
-    assert model.output_shape == (None, *output.shape[1:])
 
 
 def test_a_pair_has_one_mechanism_and_two_hidden_layers() -> None:
@@ -347,9 +314,9 @@ MINE: list[Any] = [
 ]
 
 
-@all_networks
 @pytest.mark.parametrize("mechanism", MINE)
-def test_custom_mechanisms(mechanism: Any, network: str) -> None:
+def test_custom_mechanisms(mechanism: Any) -> None:
+    network = "two_sequence_classifier"
     inputs = [
         ids[[0, 1, 0, 1]] for ids in sequences(network)
     ]  # Keras's layers differ for empty sequences.
@@ -374,12 +341,6 @@ def test_an_instance_is_a_template() -> None:
     assert layers[0].activation is keras.activations.tanh
     one, other = (layer.get_weights()[0] for layer in layers)
     assert not np.allclose(one, other)
-
-
-def test_a_class_gets_units_and_options() -> None:
-    model = make("one_sequence_classifier", MeanVector, options={"scale": 2.5})
-    layer = model.get_layer("mechanism")
-    assert (type(layer), layer.units, layer.scale) == (MeanVector, UNITS, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -420,41 +381,23 @@ def test_wrong_mechanisms(mechanism: Any, options: Any, message: str) -> None:
 
 
 @all_networks
-@all_mechanisms
-def test_keras_file_round_trip(mechanism: str, network: str, tmp_path: Any) -> None:
-    model, inputs = make(network, mechanism), sequences(network)
+def test_keras_file_round_trip(network: str, tmp_path: Any) -> None:
+    model, inputs = make(network, "relation"), sequences(network)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     close(predict(again, inputs), predict(model, inputs), 1e-6)
 
 
-def test_learns_a_task_decided_by_the_first_word() -> None:
-    """Class 1 if the first id is below 10."""
-    keras.utils.set_random_seed(1)
-    ids = np.random.default_rng(0).integers(1, VOCABULARY, (64, 5))
-    labels = (ids[:, 0] < 10).astype(int)
-    model = make("one_sequence_classifier", "relation", dropout=0.0)
-    model.compile(keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy")
-    model.fit(ids, labels, epochs=25, batch_size=32, verbose=0)
-    assert (predict(model, [ids]).argmax(axis=-1) == labels).mean() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("network", "around"),
-    [
-        ("one_sequence_classifier", "plain"),
-        ("two_sequence_regressor", "benchmark"),
-    ],
-)
 @pytest.mark.parametrize(
     "mechanism", [name for name, entry in REGISTERED.items() if entry.output_type != "sequence"]
 )
-def test_every_mechanism_runs_by_name(mechanism: str, around: str, network: str) -> None:
-    """Run for one sequence and for pairs; trailing padding has no effect."""
-    model = make(network, mechanism, units=8, network=around, hidden_units=None)
+def test_every_mechanism_runs_by_name(mechanism: str) -> None:
+    """Trailing padding has no effect."""
+    network = "two_sequence_regressor"
+    model = make(network, mechanism, units=8, hidden_units=None)
     inputs = sequences(network)
     outputs = predict(model, inputs)
-    assert outputs.shape == (4, 1 if network == "two_sequence_regressor" else CLASSES)
+    assert outputs.shape == (4, 1)
     assert np.isfinite(outputs).all()
     longer = [np.pad(ids, ((0, 0), (0, 5))) for ids in inputs]
     close(predict(model, longer), outputs)
@@ -516,12 +459,6 @@ def test_settings_of_tokens_are_refused_for_a_mechanism_of_text(name: str, value
     with pytest.raises(ValueError, match=f"`{name}` must not be set for a mechanism that reads"):
         refuse_settings_of_tokens(NetworkConfig(**{name: value}))
     refuse_settings_of_tokens(NetworkConfig())
-
-
-def test_sizes_can_be_integers_of_numpy() -> None:
-    sizes = {name: np.int64(4) for name in ("units", "hidden_units", "embedding_dim")}
-    model = sequence_classifier("relation", np.int64(20), np.int64(3), **sizes)
-    assert model(np.array([[5, 8]])).shape == (1, 3)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

@@ -20,9 +20,29 @@ from tests.backends import array
 from tests.layers.cases import randomize, tokens
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import Case
+from tests.networks import naive
+
+
+def s_lstm(num_steps: int, window: int, words: bool = True) -> Case:
+    arguments = {"num_steps": num_steps, "window": window, "return_sequences": words}
+
+    def equation(x: np.ndarray, w: Any) -> np.ndarray:
+        return naive.s_lstm(x, w, num_steps, window)[0 if words else 1]
+
+    kind = "tokens" if words else "vector"
+    return Case(SentenceStateLSTM, {"units": 3, **arguments}, 3, kind, equation)
+
 
 CASES = (
-    Case(DeepAveragingNetwork, {"units": 3}, 3, empty_is_zero=False),
+    *(
+        Case(
+            DeepAveragingNetwork,
+            {"units": 3, "num_layers": number},
+            3,
+            equation=naive.deep_averaging,
+        )
+        for number in (1, 3)
+    ),
     Case(ConvolutionalNetwork, {"units": 2, "widths": [2, 3], "num_layers": 2}, 4),
     Case(RecurrentNetwork, {"units": 3}, 3),
     Case(RecurrentNetwork, {"units": 3, "cell": "gru", "num_layers": 2}, 3),
@@ -30,30 +50,15 @@ CASES = (
         RecurrentNetwork,
         {"units": 3, "cell": "rnn", "bidirectional": True, "return_sequences": True},
         6,
-        output_type="tokens",
+        "tokens",
     ),
-    Case(AdditiveAttentionPooling, {"units": 3}, 4),
-    Case(SentenceStateLSTM, {"units": 3, "num_steps": 2}, 3),
-    # Words read the sentence's weights from the third step on.
-    Case(
-        SentenceStateLSTM,
-        {"units": 3, "num_steps": 3, "window": 2, "return_sequences": True},
-        3,
-        output_type="tokens",
-    ),
-    Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, output_type="tokens"),
-    Case(
-        Encoder,
-        {"mechanism": "relation", "units": 3, "norm": "pre"},
-        3,
-        output_type="tokens",
-    ),
-    Case(
-        Encoder,
-        {"mechanism": "multi-head-attention", "num_heads": 2, "num_layers": 2},
-        4,
-        output_type="tokens",
-    ),
+    Case(AdditiveAttentionPooling, {"units": 3}, 4, equation=naive.additive_attention),
+    s_lstm(3, 1, words=False),
+    s_lstm(2, 5, words=False),
+    s_lstm(3, 2),  # Words read the sentence's weights from the third step on.
+    Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, "tokens"),
+    Case(Encoder, {"mechanism": "relation", "units": 3, "norm": "pre"}, 3, "tokens"),
+    Case(Encoder, {"mechanism": "multi-head-attention", "num_heads": 2}, 4, "tokens"),
 )
 
 
@@ -108,3 +113,10 @@ def test_dropout_in_training_only_and_by_its_seed(make: Callable[..., Any]) -> N
 def test_wrong_arguments(layer: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         layer(4, **arguments)
+
+
+def test_long_sentences_of_additive_attention_in_float16() -> None:
+    """A weight of 1 / 70,000 has three digits in float16, and a sum of 70,000 ones is infinite."""
+    x = np.ones((1, 70_000, 2), "float16")
+    output = AdditiveAttentionPooling(2, dtype="float16")(x)
+    np.testing.assert_allclose(array(output), [[1.0, 1.0]], rtol=1e-3)

@@ -7,27 +7,6 @@ import pytest
 
 from relation_tf.networks.deep_averaging import DeepAveragingNetwork
 from tests.backends import array, close
-from tests.layers.cases import poisoned, randomize, tokens
-
-
-def naive(x: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """Apply the equation to the unmasked tokens of one sentence, (tokens, width)."""
-    z = x.mean(axis=0) if len(x) else np.zeros(x.shape[1])
-    for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
-        z = np.maximum(z @ kernel + bias, 0)
-    return z
-
-
-@pytest.mark.parametrize("num_layers", [1, 3])
-@pytest.mark.parametrize("length", [1, 7])
-def test_equation(length: int, num_layers: int) -> None:
-    mask = np.random.default_rng(0).random((3, length)) < 0.6
-    x = poisoned(tokens(1, 3, length, 4), mask)
-    layer = DeepAveragingNetwork(5, num_layers=num_layers)
-    layer.build(x.shape)
-    randomize(layer)
-    expected = [naive(x[b][mask[b]], layer.get_weights()) for b in range(3)]
-    close(array(layer(x, mask=mask)), expected)
 
 
 def averages(mask: Any, rate: float, samples: int) -> np.ndarray:

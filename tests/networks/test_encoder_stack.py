@@ -62,13 +62,6 @@ def test_equations(norm: str) -> None:
         assert not actual[~mask].any()
 
 
-def test_default_units_are_the_width_of_the_input() -> None:
-    layer = Encoder("relation")
-    assert layer(tokens(0, 2, 5, 6)).shape == (2, 5, 6)
-    assert layer.projection is None
-    assert layer.blocks[0].hidden.units == 12
-
-
 @pytest.mark.parametrize(
     ("mechanism", "options"),
     [
@@ -156,13 +149,6 @@ def test_the_multi_head_attention_of_keras_as_a_template() -> None:
     randomize(layer)
     output = array(layer(poisoned(x, MASK), mask=MASK))
     close(output[1, :2], array(layer(x[1:, :2]))[0])
-
-
-def test_options_reach_the_mechanism() -> None:
-    layer = Encoder(LinearAttention, options={"normalization": "sum", "use_bias": True})
-    layer.build((None, None, 4))
-    assert layer.blocks[0].mixer.normalization == "sum"
-    assert layer.blocks[0].mixer.use_bias
 
 
 @pytest.mark.parametrize(
@@ -297,14 +283,6 @@ def test_a_file_in_safe_mode_imports_no_mechanism_of_a_mechanism(
     close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
 
 
-def test_a_template_is_saved_with_the_file(tmp_path: Path) -> None:
-    x = keras.Input((None, 4))
-    model = keras.Model(x, Encoder(Relation(4, activation="tanh"))(x))
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
-
-
 @pytest.mark.parametrize(
     "template",
     [
@@ -352,14 +330,6 @@ def test_one_token_at_a_time_equals_the_whole(mechanism: str, norm: str) -> None
         close(array(output), whole[own])
 
 
-@pytest.mark.parametrize("mechanism", CAUSAL)
-def test_later_tokens_change_nothing(mechanism: str) -> None:
-    layer = encoder(mechanism, 2, units=4, causal=True)
-    x, other = tokens(0, 2, 6, 4), tokens(1, 2, 6, 4)
-    other[:, :3] = x[:, :3]
-    np.testing.assert_array_equal(array(layer(x))[:, :3], array(layer(other))[:, :3])
-
-
 def test_causal_property() -> None:
     assert encoder("relation", causal=True).causal
     assert encoder("relation", options={"causal": True}).causal
@@ -384,11 +354,6 @@ def test_causal_property() -> None:
 def test_an_option_cannot_show_later_tokens(mechanism: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"`causal` must not differ from options\['causal'\]"):
         encoder(mechanism, units=4, options=options, causal=True)(tokens(0, 2, 5, 4))
-
-
-def test_sizes_can_be_integers_of_numpy() -> None:
-    layer = encoder("relation", np.int64(1), np.int64(4), feed_forward_units=np.int64(8))
-    assert layer(tokens(0, 2, 5, 4)).shape == (2, 5, 4)
 
 
 def test_a_class_in_the_options_is_saved_as_its_path() -> None:

@@ -99,14 +99,6 @@ def test_direction_in_float16():
     close(array(Direction(dtype="float16")(x)), np.array([[0, 0], [1, 0], [0.6, 0.8]]), 1e-3)
 
 
-def test_gradients_for_a_single_common_feature():
-    main, common, weights = features()
-    common[:, 1:] = 0.0
-    project = OrthogonalProjection()
-    _, gradients, _ = vjp(lambda *pair: project(list(pair)), [main, common], [], weights)
-    close_gradients(gradients, naive_gradients(main, common, weights))
-
-
 def test_half_precision_keeps_its_type():
     main, common, _ = features()
     project = OrthogonalProjection(dtype="mixed_bfloat16")
@@ -228,11 +220,6 @@ def test_a_saved_network_has_both_branches(tmp_path):
     ):
         close(own, array(expected))
     assert again.get_layer("output_reversal").weight == 1.0
-
-
-def test_networks_without_projection_have_one_branch():
-    model = make(feature_projection=False)
-    assert training_branches(model) is None
 
 
 @pytest.mark.parametrize(

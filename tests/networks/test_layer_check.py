@@ -217,19 +217,6 @@ class NoisyInInference(Mean):
         return super().call(x, mask) + keras.random.normal((*ops.shape(x)[:1], 1, 1))
 
 
-class FailsInAPair(Mean):
-    """Cannot be called twice in a network."""
-
-    calls = 0
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        if self.name == "mechanism" and x.shape[-1] == 6 and x.shape[1] is None:
-            self.calls += 1
-        if self.calls > 1:
-            raise RuntimeError("a second text")
-        return super().call(x, mask)
-
-
 class FailsInHalfPrecision(Mean):
     """Raises where networks differ from the layer alone: in a graph with half precision."""
 
@@ -262,11 +249,6 @@ class ForgetsAnArgument(Mean):
 class ForgetsUnits(Mean):
     def get_config(self) -> dict[str, Any]:
         return keras.layers.Layer.get_config(Mean(3))
-
-
-class CannotBeConfigured(Mean):
-    def get_config(self) -> dict[str, Any]:
-        raise NotImplementedError("no configuration")
 
 
 class ChangesWhenLoaded(Mean):
@@ -328,11 +310,6 @@ class RunningMean(Mean):
         x = x if mask is None else zero_masked(x, mask)
         total, count = state[0] + x, state[1] + 1
         return self.dense(x * total / count), (total, count)
-
-
-class StepWithoutMask(RunningMean):
-    def step(self, x: Any, state: Any) -> Any:
-        return super().step(x, state)
 
 
 class StepIgnoresMask(RunningMean):
@@ -399,12 +376,6 @@ class Biased(Mean):
         return ops.sum(self.dense(zero_masked(x, mask)), axis=1)
 
 
-class BiasedMean(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        count = ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True)
-        return ops.sum(self.dense(zero_masked(x, mask)), axis=1) / ops.maximum(count, 1)
-
-
 class WithWeight(Mean):
     """Has a weight that starts as a constant; masked tokens are zero."""
 
@@ -424,18 +395,6 @@ class WithWeight(Mean):
         raise NotImplementedError
 
 
-class Normalized(WithWeight):
-    """LayerNorm's beta makes masked tokens nonzero again."""
-
-    def build(self, x_shape: Any) -> None:
-        super().build(x_shape)
-        self.norm = keras.layers.LayerNormalization(dtype=self.dtype_policy)
-        self.norm.build(x_shape)
-
-    def mixed(self, x: Any, mask: Any) -> Any:
-        return x * ops.sum(self.norm(x), axis=1, keepdims=True) + self.own
-
-
 class MovingStatistics(WithWeight):
     """The moving mean makes masked tokens nonzero again, in inference only."""
 
@@ -448,12 +407,6 @@ class MovingStatistics(WithWeight):
 
     def mixed(self, x: Any, mask: Any) -> Any:
         return x * ops.sum(self.norm(x), axis=1, keepdims=True) + self.own
-
-
-class PaddingVector(WithWeight):
-    def mixed(self, x: Any, mask: Any) -> Any:
-        padded = ops.where(mask[..., None], x, ops.convert_to_tensor(self.own))
-        return x * ops.sum(padded, axis=1, keepdims=True)
 
 
 class Positions(WithWeight):
@@ -493,123 +446,64 @@ class Root(WithWeight):
         return x * ops.sum(x, axis=1, keepdims=True) * ops.sqrt(self.own)
 
 
-class LengthWithoutMask(Mean):
-    def call(self, x: Any) -> Any:
-        return self.dense(x) / ops.cast(ops.shape(x)[1], x.dtype)
-
-
 # Each appears only when training changes constants.
 HIDDEN = [
     (Biased, "padding"),
-    (BiasedMean, "padding"),
-    (Normalized, "padding"),
     (MovingStatistics, "padding"),
-    (PaddingVector, "padding"),
     (MaximumWithPadding, "padding"),
     (Positions, "padding"),
     (ClosedGate, "padding"),
     (Taps, "causality"),
     (Root, "inference"),
 ]
-
+# The message, where it has numbers or names.
 FAULTS = [
     (
         Raises,
         "output shape",
-        r"raises RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. "
-        r"To fix: change `call` so .*, or choose `units` that the layer accepts",
+        r"raises RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. ",
     ),
     (WrongProduct, "output shape", r" at test_layer_check\.py:\d+, in call: [^{]*$"),
     (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* need \(4, 6, 8\) or \(4, 8\)"),
     (DropsTheBatch, "output shape", r"has shape \(6, 8\)"),
-    (
-        DeclaresAnotherShape,
-        "output shape",
-        r"returns \(None, 6, 9\) but the layer outputs \(None, 6, 8\)",
-    ),
+    (DeclaresAnotherShape, "output shape", r"\(None, 6, 9\) .* outputs \(None, 6, 8\)"),
     (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
-    (LengthWithoutMask, "padding", "takes no mask, and .*: a difference of 33 %"),
-    (NoMask, "padding", "takes no mask, and .* the argument mask=None"),
-    (
-        LeaksThroughSoftmax,
-        "padding",
-        r"depend on the values of masked tokens \(`mask`\): a difference",
-    ),
-    (CountsPadding, "padding", "depend on the number of padded tokens .*: a difference"),
-    (NaNTimesZero, "NaN padding", r"with nan at masked tokens: NaN.* NaN \* 0 is NaN"),
-    (GradientOfNaN, "NaN padding", "With NaN at masked tokens, gradients of the input are NaN"),
-    (EmptyRow, "empty row", r"that is all padding, outputs are NaN or infinite \(48 of 48"),
-    (MixesTheBatch, "batch order", "in another order, a difference of .* for a single row"),
-    (BatchNorm, "batch in training", "With training=True, .* a difference of .*BatchNorm"),
-    (OtherValue, "read-out", "differs from the first token of layer"),
+    (NoMask, "padding", "takes no mask"),
+    (LeaksThroughSoftmax, "padding", "values of masked tokens"),
+    (CountsPadding, "padding", "number of padded tokens"),
+    (NaNTimesZero, "NaN padding", r"NaN \* 0 is NaN"),
+    (GradientOfNaN, "NaN padding", "gradients of the input are NaN"),
+    (EmptyRow, "empty row", r"NaN or infinite \(48 of 48"),
+    (MixesTheBatch, "batch order", ""),
+    (BatchNorm, "batch in training", ""),
+    (OtherValue, "read-out", ""),
     (DeadWeight, "gradients", r"2 of 4 .*: .*/dead, .*/unused\. To fix"),
-    (
-        InfiniteGradient,
-        "gradients",
-        "Gradients of .*kernel are NaN or infinite",
-    ),
-    pytest.param(
-        NoisyInInference,
-        "inference",
-        r"Two calls in inference .* different outputs: a difference of .*only if training=True",
-        marks=pytest.mark.tensorflow,  # JAX itself refuses noise without a seed
-    ),
-    pytest.param(
-        FailsInAPair,
-        "training",
-        "The pair network cannot be trained: RuntimeError.*: a second text",
-        marks=pytest.mark.tensorflow,
-    ),
-    pytest.param(
-        FailsInHalfPrecision,
-        "training in mixed precision",
-        "The network of one text cannot be trained: RuntimeError.*: half precision",
-        marks=pytest.mark.tensorflow,
-    ),
-    (
-        NotDeclared,
-        "token read",
-        "the first token, which depends on no other token, .* if each token sees only earlier "
-        r"tokens, set `self\.causal = True` in __init__: .* last token\. Otherwise return",
-    ),
-    (OwnSeed, "determinism", "different weights .*kernel: a difference"),
-    (OwnNoise, "determinism", "different outputs with training=True: a difference"),
-    (SeesLaterTokens, "causality", "Outputs depend on later tokens"),
-    (OtherSteps, "steps", "other outputs than the whole text: a difference"),
-    (StepIgnoresMask, "steps", "other outputs than the whole text if tokens are masked: a differ"),
-    (StepWithoutMask, "steps", "TypeError.*: .*step"),
-    (CutsTheInput, "gradients", "The input has no gradient, so embeddings and layers before"),
-    (
-        GrowingState,
-        "steps",
-        r"float32 \(1, 0, 6\) before, float32 \(1, 1, 6\) after a step\. To fix: allocate",
-    ),
-    (
-        ForgetsAnArgument,
-        "saving",
-        r"get_config\(\) omits these arguments, .*: scale\. .*'scale': self\.scale",
-    ),
+    (InfiniteGradient, "gradients", "kernel are NaN or infinite"),
+    (CutsTheInput, "gradients", "The input has no gradient"),
+    (NotDeclared, "token read", r"set `self\.causal = True` in __init__"),
+    (OwnSeed, "determinism", "different weights"),
+    (OwnNoise, "determinism", "different outputs with training=True"),
+    (SeesLaterTokens, "causality", ""),
+    (OtherSteps, "steps", ""),
+    (StepIgnoresMask, "steps", "if tokens are masked"),
+    (GrowingState, "steps", r"float32 \(1, 0, 6\) before, float32 \(1, 1, 6\) after a step\."),
+    (ForgetsAnArgument, "saving", r"omits .*: scale\. .*'scale': self\.scale"),
     (ForgetsUnits, "saving", "loses them: units"),
-    (CannotBeConfigured, "saving", "NotImplementedError.*: no configuration"),
-    (ChangesWhenLoaded, "saving", "A loaded model gives other outputs .*: a difference"),
-    (NameIsTaken, "saving", r"'tests>NameIsTaken' belongs to a class of .*: a saved model"),
+    (ChangesWhenLoaded, "saving", "A loaded model gives other outputs"),
+    (NameIsTaken, "saving", r"'tests>NameIsTaken' belongs to a class of"),
     (Float32Constant, "mixed precision", "have dtype float32 instead of bfloat16"),
-    (RoughInHalfPrecision, "mixed precision", "differ from float32 by over .*: a difference of"),
-    pytest.param(
-        AssociativeScan,
-        "output shape",
-        r"works on arrays but fails in networks, where .* are unknown: \w+ at "
-        r"test_layer_check\.py:\d+, in mean: .*is not allowed\. To fix: use cumsum "
-        "or scan .* instead of associative_scan",
-        marks=tensorflow,
-    ),
-    # Only TensorFlow traces with unknown lengths.
-    pytest.param(
-        FixedLength, "lengths", "To fix: the shapes of weights must not", marks=tensorflow
-    ),
-    pytest.param(BranchesOnTheLength, "lengths", "TypeError.*: '>' not", marks=tensorflow),
-    pytest.param(
-        NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc", marks=tensorflow
+    (RoughInHalfPrecision, "mixed precision", ""),
+    # JAX itself refuses noise without a seed; only TensorFlow traces with unknown lengths.
+    *(
+        pytest.param(*fault, marks=tensorflow)
+        for fault in (
+            (NoisyInInference, "inference", ""),
+            (FailsInHalfPrecision, "training in mixed precision", "RuntimeError.*: half precision"),
+            (AssociativeScan, "output shape", r" at test_layer_check\.py:\d+, in mean: "),
+            (FixedLength, "lengths", "the shapes of weights must not"),
+            (BranchesOnTheLength, "lengths", "TypeError.*: '>' not"),
+            (NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc"),
+        )
     ),
 ]
 
@@ -738,8 +632,10 @@ CAUSES = [
     (RequiredInCall, "output shape", "arguments of `call` after the first a default"),
     (Misspelled, "output shape", "use keras.ops for tensors"),
     (SetInConfig, "saving", "return only numbers, texts, lists and dictionaries"),
-    (NotDeclared, "token read", "set `self.causal = True`"),
+    (Raises, "output shape", "or choose `units` that the layer accepts"),
+    (GrowingState, "steps", "allocate"),
     (NoisyInInference, "inference", "add noise and change state only"),
+    (Unregistered, "saving", "register_keras_serializable() before the class"),
 ]
 
 ADVICE = {
@@ -753,6 +649,10 @@ def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the checks that train networks, which take most of the time."""
     kept = [one for one in check.CHECKS if not one.name.startswith("training")]
     monkeypatch.setattr(check, "CHECKS", kept)
+
+
+def statuses(report: LayerReport) -> Mapping[str, str]:
+    return {one.name: one.status for one in report.checks}
 
 
 def faults(report: LayerReport) -> Mapping[str, str]:
@@ -790,9 +690,8 @@ def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str) -> No
 def test_constants_at_initialization_hide_no_fault(layer: type, name: str) -> None:
     found = faults(check_layer(layer, required_only=True))
     assert name in found
-    assert found[name].endswith(
-        "when training changes weights that start constant, such as biases."
-    )
+    message = found[name]
+    assert message.endswith("when training changes weights that start constant, such as biases.")
     # Networks see no difference in the first step, so only these values show the fault.
     subject = Subject(layer, entry_of(layer), 8, 6, {})
     (checked,) = (one for one in check.CHECKS if one.name == name)
@@ -846,35 +745,23 @@ def test_correct_layer_passes() -> None:
 
 
 @pytest.mark.usefixtures("without_training")
-@pytest.mark.parametrize(
-    ("layer", "status", "message"),
-    [
-        ("baseline", "not applicable", "depends only on its own token: tokens are not mixed"),
-        ("relation", "ok", "outputs depend on other tokens"),
-    ],
-)
-def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str, message: str) -> None:
-    (found,) = (one for one in check_layer(layer).checks if one.name == "mixing")
-    assert found.status == status
-    assert message in found.message
+@pytest.mark.parametrize(("layer", "status"), [("baseline", "not applicable"), ("relation", "ok")])
+def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str) -> None:
+    assert statuses(check_layer(layer))["mixing"] == status
 
 
 @pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize(
-    ("layer", "status", "message"),
+    ("layer", "status"),
     [
-        (RunningMean, "ok", "of the last token, depends on"),
-        (OnlyLater, "ok", "of the first token, depends on"),
-        (WrongSide, "failed", "of the last token, .* sees only later tokens, remove `causal`"),
-        ("baseline", "not applicable", "tokens are not mixed"),
-        ("bilstm-attention", "not applicable", "read all tokens"),
-        ("dan", "not applicable", "one vector"),
+        (OnlyLater, "ok"),
+        (WrongSide, "failed"),
+        ("bilstm-attention", "not applicable"),
+        ("dan", "not applicable"),
     ],
 )
-def test_networks_must_read_a_token_that_sees_others(layer: Any, status: str, message: str) -> None:
-    (found,) = (one for one in check_layer(layer).checks if one.name == "token read")
-    assert found.status == status
-    assert re.search(message, found.message)
+def test_networks_must_read_a_token_that_sees_others(layer: Any, status: str) -> None:
+    assert statuses(check_layer(layer))["token read"] == status
 
 
 @pytest.mark.usefixtures("without_training")
@@ -887,18 +774,18 @@ def test_an_encoder_is_read_where_the_layer_inside_declares(layer: type) -> None
 
 @pytest.mark.usefixtures("without_training")
 def test_steps_of_a_causal_layer_are_checked() -> None:
-    by_name = {check.name: check for check in check_layer(RunningMean).checks}
-    assert by_name["steps"].message == "steps of one token give the same outputs as the whole text."
-    not_causal = check_layer("relation")
-    assert "not `causal`" in {check.name: check for check in not_causal.checks}["steps"].message
-    ours = check_layer("relation", options={"variant": "equations", "causal": True})
-    assert {check.name: check for check in ours.checks}["steps"].status == "ok"
+    causal = {"variant": "equations", "causal": True}
+    for layer, options, steps in (
+        (RunningMean, None, "ok"),
+        ("relation", None, "not applicable"),
+        ("relation", causal, "ok"),
+    ):
+        assert statuses(check_layer(layer, options=options))["steps"] == steps
 
 
 @pytest.mark.usefixtures("without_training")
 def test_a_causal_layer_is_not_read_with_one_query() -> None:
-    by_name = {check.name: check for check in check_layer(CausalWithValue).checks}
-    assert by_name["read-out"].message == "Networks read all tokens of this layer."
+    assert statuses(check_layer(CausalWithValue))["read-out"] == "not applicable"
 
 
 @keras.saving.register_keras_serializable()
@@ -947,15 +834,12 @@ class SoftmaxPool(Mean):
 
 
 @pytest.mark.usefixtures("without_training")
-@pytest.mark.parametrize("width", [6, 32, 100])
+@pytest.mark.parametrize("width", [6, 100])
 def test_a_bias_without_effect_is_no_fault(width: int) -> None:
     report = check_layer(SoftmaxPool, width=width)
     assert faults(report) == {}
-    (found,) = (one.message for one in report.checks if one.name == "gradients")
-    # Rounding decides if the gradient is zero.
-    assert re.search(
-        r"for all 4 trainable weights(, except of weights without effect: \S+)?\.$", found
-    )
+    (message,) = (one.message for one in report.checks if one.name == "gradients")
+    assert "for all 4 trainable weights" in message
 
 
 class EachToken(Mean):
@@ -997,7 +881,7 @@ def test_other_built_in_layers_pass(name: str) -> None:
 def test_an_instance_and_its_options() -> None:
     report = check_layer(Relation(5, use_bias=True, name="mine"), width=3)
     assert faults(report) == {}
-    assert str(report).startswith(f"Relation 'mine' with width=3 ({BACKEND})\n")
+    assert str(report).startswith("Relation 'mine'")
     with pytest.raises(ValueError, match="`options` cannot change a layer instance"):
         check_layer(Relation(5), options={"use_bias": True})
 
@@ -1087,7 +971,8 @@ def test_rounding_and_nan_are_no_noise(added: float) -> None:
         def model(self) -> Any:
             return lambda *_, **__: outputs.pop()
 
-    assert checks._inference.run(Fixed()) == "two calls give the same outputs."
+    message = checks._inference.run(Fixed())
+    assert message == "two calls give the same outputs."
 
 
 @pytest.mark.tensorflow
@@ -1115,12 +1000,6 @@ def test_half_precision_is_required_with_this_precision() -> None:
 @pytest.mark.usefixtures("without_training")
 def test_object_that_is_not_a_layer() -> None:
     assert "not a Keras layer but dict" in faults(check_layer("builtins:dict", 4))["construction"]
-
-
-@pytest.mark.usefixtures("without_training")
-def test_unregistered_class_gets_advice() -> None:
-    (check,) = (check for check in check_layer(Unregistered).checks if check.name == "saving")
-    assert "register_keras_serializable() before the class" in check.message
 
 
 @pytest.mark.usefixtures("without_training")
@@ -1164,41 +1043,25 @@ def test_large_differences_have_no_exponent(share: float, said: str) -> None:
     assert percent(share) == said
 
 
-def test_the_table() -> None:
-    checks = (
-        LayerCheck("construction", "ok", "Yes."),
-        LayerCheck("padding", "failed", "No."),
-        LayerCheck("XLA", "warning", "No."),
-        LayerCheck("read-out", "not applicable", "No."),
-    )
-    assert str(LayerReport("mine", checks)).splitlines() == [
-        "mine",
-        "ok              construction  Yes.",
-        "failed          padding       No.",
-        "warning         XLA           No.",
-        "not applicable  read-out      No.",
-        "1 check failed (fix it before you use the layer in a suite), 1 warning",
-    ]
-
-
-def test_checks_that_wait_for_a_fault_are_one_line() -> None:
+def test_the_table_has_one_line_for_all_checks_that_wait_for_a_fault() -> None:
     checks = (
         LayerCheck("padding", "failed", "No."),
         LayerCheck("NaN padding", "not applicable", "Fix 'padding' first."),
-        LayerCheck("read-out", "not applicable", "No `value`."),
-        LayerCheck("mixing", "not applicable", "No `value`."),
+        LayerCheck("read-out", "not applicable", "No."),
+        LayerCheck("mixing", "ok", "Yes."),
         LayerCheck("saving", "not applicable", "Fix 'padding' first."),
         LayerCheck("training", "failed", "No."),
+        LayerCheck("steps", "warning", "No."),
         LayerCheck("XLA", "not applicable", "Fix 'training' first."),
     )
-    assert str(LayerReport("mine", checks)).splitlines()[1:-1] == [
-        "failed          padding   No.",
-        "not applicable  2 checks  Fix 'padding' first.",
-        "not applicable  read-out  No `value`.",
-        "not applicable  mixing    No `value`.",
-        "failed          training  No.",
-        "not applicable  XLA       Fix 'training' first.",
-    ]
+    name, *rows, counts = str(LayerReport("mine", checks)).splitlines()
+    assert (name, counts.split()[:2], counts.split()[-2:]) == (
+        "mine", ["2", "checks"], ["1", "warning"]
+    )  # fmt: skip
+    assert [row.split("  ")[0] + ": " + row[16:26].strip() for row in rows] == [
+        "failed: padding", "not applicable: 2 checks", "not applicable: read-out", "ok: mixing",
+        "failed: training", "warning: steps", "not applicable: XLA",
+    ]  # fmt: skip
 
 
 @keras.saving.register_keras_serializable(package="tests")

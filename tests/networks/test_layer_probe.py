@@ -167,38 +167,28 @@ def scores_of_pairs(q: Any, k: Any) -> Any:
 VECTOR = {"order", "bottleneck"}
 OF_PLACES = {
     "even tokens": (reading(lambda i, j: j % 2 + 0 * i == 0), {"unread"}),
-    "odd tokens": (reading(lambda i, j: j % 2 + 0 * i == 1), {"unread"}),
-    "first half": (reading(lambda i, j: j + 0 * i < 16), {"unread"}),
-    "every fourth": (reading(lambda i, j: j % 4 + 0 * i == 0), {"unread"}),
     "all but the first": (reading(lambda i, j: j + 0 * i > 0), {"unread"}),
     "only the first": (
         reading(lambda i, j: j + 0 * i == 0), {"unread", "earlier", "fixed", "bottleneck"}
     ),
     "even outputs": (isolating, {"isolated", "order"}),
     "pooling of pairs": (reading(lambda i, j: i // 2 == j // 2), {"pairs"}),
-    "blocks of 8": (reading(lambda i, j: i // 8 == j // 8), {"pairs"}),
     "blocks of 16": (reading(lambda i, j: i // 16 == j // 16), {"pairs", "bottleneck"}),
     "window and first": (
         reading(lambda i, j: ops.logical_or(ops.abs(i - j) <= 2, j == 0)), {"pairs"}
     ),
-    "other half": (reading(lambda i, j: ops.not_equal(i < 16, j < 16)), {"pairs"}),
     "neighbours": (copying(lambda i: i ^ 1), {"pairs"}),
     "reversal": (copying(lambda i: i[::-1]), {"pairs", "fixed"}),
     "every second": (copying(lambda i: i // 2 * 2), {"shift", "unread", "isolated"}),
     "dilated": (reading(lambda i, j: ops.abs(i - j) == 4), {"places"}),
-    "dilated twice": (reading(lambda i, j: (i - j) % 2 == 0), {"places"}),
     "both sides": (both_sides, {"bottleneck"}),
 }  # fmt: skip
 OF_GRADIENTS = {
     "attention": (attending, {"order"}),
     "maximum": (largest, VECTOR),
     "hard attention": (choosing(scores_of_pairs), {"order", "jumps"}),
-    "own scores": (choosing(lambda q, k: scores_of_pairs(k, k)), {"order", "jumps"}),
     "one token": (
         choosing(lambda q, k: ops.sum(k, axis=-1)[:, None]), {*VECTOR, "jumps"}
-    ),
-    "signs": (
-        lambda q, k, v, kept: q * vector_of(ops.sign(v), kept), {*VECTOR, "jumps", "gradient"}
     ),
     "signs, straight through": (
         lambda q, k, v, kept: q * vector_of(straight_through(ops.sign(v), v), kept),
@@ -210,12 +200,6 @@ OF_GRADIENTS = {
     "8 bits, straight through": (
         lambda q, k, v, kept: q * straight_through(rounded(vector_of(v, kept)), vector_of(v, kept)),
         {*VECTOR, "jumps", "gradient"},
-    ),
-    "8 bits of attention": (
-        lambda q, k, v, kept: q + rounded(attend(q, k, v, kept)), {"order", "jumps", "gradient"}
-    ),
-    "no gradient": (
-        lambda q, k, v, kept: q + ops.stop_gradient(attend(q, k, v, kept)), {"order", "gradient"}
     ),
     "no gradient of keys": (
         lambda q, k, v, kept: q + attend(q, ops.stop_gradient(k), v, kept), {"order", "gradient"}
@@ -231,35 +215,24 @@ def probed(mix: Any) -> LayerProbe:
     return probe_layer(type("Blind", (Mixer,), {"mix": staticmethod(mix)}))
 
 
-@pytest.mark.parametrize("name", OF_PLACES)
-def test_effects_of_the_position_are_named(name: str) -> None:
-    mix, weaknesses = OF_PLACES[name]
-    assert {*probed(mix).weaknesses} == weaknesses
-
-
-@pytest.mark.parametrize("name", OF_GRADIENTS)
-def test_effects_without_gradient_are_named(name: str) -> None:
-    mix, weaknesses = OF_GRADIENTS[name]
+@pytest.mark.parametrize(
+    ("mix", "weaknesses"), [*OF_PLACES.values(), *OF_GRADIENTS.values()],
+    ids=[*OF_PLACES, *OF_GRADIENTS],
+)  # fmt: skip
+def test_effects_of_the_position_and_without_gradient_are_named(
+    mix: Any, weaknesses: set[str]
+) -> None:
     assert {*probed(mix).weaknesses} == weaknesses
 
 
 def test_positions() -> None:
-    even = probed(OF_PLACES["even tokens"][0])
-    assert even.unread == [*range(1, 32, 2)]
-    assert (
-        str(even)
-        == "No other output depends on tokens 2, 4, 6, 8, 10, 12, 14, 16 and 8 more (of 32)."
-    )
+    assert probed(OF_PLACES["even tokens"][0]).unread == [*range(1, 32, 2)]
     assert probed(isolating).isolated == [*range(1, 32, 2)]
     second = probed(OF_PLACES["every second"][0])
     assert (second.unread, second.isolated) == ([*range(1, 30, 2)], [*range(2, 32, 2)])
     neighbours = probed(OF_PLACES["neighbours"][0])
     assert neighbours.pairs == {(place ^ 1, place) for place in range(32)}
-    assert str(neighbours) == (
-        "An output depends on 1 of the 31 other tokens, at most 1 away; "
-        "which ones depends on its position."
-    )
-    assert "2 to 5 of the 31 other tokens" in str(probed(OF_PLACES["window and first"][0]))
+    assert "2 to 5 of" in str(probed(OF_PLACES["window and first"][0]))
 
 
 def test_gradients() -> None:
@@ -267,8 +240,6 @@ def test_gradients() -> None:
     zero, wrong = (probed(OF_GRADIENTS[name][0]) for name in ("8 bits", "8 bits, straight through"))
     assert zero.gradient_error == 1
     assert wrong.gradient_error > 1.5
-    assert "The gradient with respect to other tokens is zero." in str(zero)
-    assert "The gradient with respect to other tokens differs from finite" in str(wrong)
 
 
 CRIPPLED = {
@@ -291,23 +262,13 @@ def test_weakness_of_a_crippled_layer_is_named(layer: Any) -> None:
     assert {*probe_layer(layer).weaknesses} == CRIPPLED[layer]
 
 
-NO_ORDER = "The order of the other tokens has no effect (without positions)."
-FIXED = "The effect of a token depends on its place, but not on the text."
-
-
-def test_sentences() -> None:
-    assert str(probe_layer(WrongShift)) == "A token receives only the token 2 places before it."
-    four = probe_layer(FourNumbers)
-    assert four.passed == 4
-    assert str(four) == (
-        "A token receives only earlier tokens.\n"
-        "Only 4 values pass from one half of a text to the other."
-    )
-    assert str(probe_layer(Window)).endswith("at most 1 away: a window of 3.")
-    assert str(probe_layer("attention", options={"num_heads": 2})) == NO_ORDER
-    assert str(probe_layer("fourier-mixing")) == FIXED
-    assert str(probe_layer("retention")) == "No limits were found."
+def test_numbers() -> None:
+    assert probe_layer(FourNumbers).passed == 4
     assert probe_layer(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
+    assert "window of 3." in str(probe_layer(Window))
+    assert "2 places before" in str(probe_layer(WrongShift))
+    for name, weaknesses in (("fourier-mixing", {"fixed"}), ("retention", set())):
+        assert {*probe_layer(name).weaknesses} == weaknesses
 
 
 class Later(Mixer):
@@ -319,11 +280,10 @@ class Later(Mixer):
 
 def test_one_direction() -> None:
     causal = {"causal": True, "variant": "equations"}
-    assert "A token receives only earlier tokens." in str(probe_layer("relation", options=causal))
-    later = probe_layer(Later)
-    assert "A token receives only later tokens." in str(later)
-    assert "bottleneck" not in later.weaknesses
-    assert not {"earlier", "later"} & {*probe_layer("retention").weaknesses}
+    assert "earlier" in probe_layer("relation", options=causal).weaknesses
+    later = {*probe_layer(Later).weaknesses}
+    assert "later" in later
+    assert "bottleneck" not in later
 
 
 def test_which_side_a_token_is_on_is_order() -> None:
@@ -351,23 +311,18 @@ class FirstValue(Mixer):
 
 
 def test_places_windows_and_one_value() -> None:
-    places = probe_layer(TwoPlaces)
-    assert str(places) == (
-        "A token receives only the tokens 20 places before it and 10 places before it."
-    )
-    near = probe_layer(NearAndFar)
-    assert str(near) == (
-        "A token receives only the tokens 12 places before it and directly before it."
-    )
+    for layer, places in ((TwoPlaces, (20, 10)), (NearAndFar, (12,))):
+        probe = probe_layer(layer)
+        assert "places" in probe.weaknesses
+        assert all(f"{place} places before" in str(probe) for place in places)
     for window in (10, 16):
-        options = {"window": window, "global_tokens": 0}
-        probe = probe_layer("local-attention", options=options)
-        assert str(probe).endswith(f"at most {window - 1} away: a window of {2 * window - 1}.")
-    assert "Only 1 value passes from" in str(probe_layer(FirstValue))
+        probe = probe_layer("local-attention", options={"window": window, "global_tokens": 0})
+        assert f"window of {2 * window - 1}." in str(probe)
+    assert probe_layer(FirstValue).passed == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("units", [2, 4, 8])
+@pytest.mark.parametrize("units", [2, 8])
 @pytest.mark.parametrize(
     "name", ["retention", "gated-linear-attention", "mamba2", "hgrn2", "mlstm"]
 )
@@ -375,17 +330,15 @@ def test_a_recurrence_is_no_window(name: str, units: int) -> None:
     assert not {"window", "places"} & {*probe_layer(name, units).weaknesses}
 
 
-@pytest.mark.parametrize("units", [16, 32])
-def test_relation_passes_exactly_one_vector(units: int) -> None:
-    assert probe_layer("relation", units).passed == units
-
-
-@pytest.mark.parametrize(("name", "passed"), [("relation", 8), ("aft-simple", 8)])
-def test_pooling_layers_pass_one_vector(name: str, passed: int) -> None:
-    probe = probe_layer(name)
-    assert probe.passed == passed
+@pytest.mark.parametrize(("name", "units"), [("relation", 8), ("relation", 32), ("aft-simple", 8)])
+def test_pooling_layers_pass_one_vector(name: str, units: int) -> None:
+    probe = probe_layer(name, units)
+    assert probe.passed == units
     assert "bottleneck" in probe.weaknesses
-    assert probe_layer("attention").passed > 5 * passed
+
+
+def test_attention_passes_many_vectors() -> None:
+    assert probe_layer("attention").passed > 5 * 8
 
 
 @pytest.mark.parametrize("name", ["dan", "contextualizer"])

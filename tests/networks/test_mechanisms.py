@@ -13,7 +13,6 @@ from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
 from relation_tf.networks import sequence_classifier
 from relation_tf.networks.mechanisms import (
-    accepts,
     custom_layers,
     find_mechanism,
     is_built_in,
@@ -69,10 +68,6 @@ def test_units_set_the_declared_option_unless_it_is_given() -> None:
     assert "units" not in make_layer(find_mechanism("fcsr"), 8, dropout=0.5).get_config()
 
 
-def test_a_layer_has_the_name_that_it_is_given() -> None:
-    assert make_layer(find_mechanism("relation"), 8, 0.5, name="mixer").name == "mixer"
-
-
 def test_a_saved_model_reads_text_from_its_path() -> None:
     entry = find_mechanism("saved-model:models/use:4")
     assert (entry.input_type, entry.head, entry.options) == (
@@ -91,10 +86,6 @@ def test_a_path_is_an_entry() -> None:
     assert (entry.output_type, entry.head) == ("tokens", "first")
 
 
-def test_load() -> None:
-    assert load("relation_tf.layers:Relation") is Relation
-
-
 @pytest.mark.parametrize("path", ["relation_tf.nothing:Name", "relation_tf.layers:Nothing"])
 def test_load_a_missing_file(path: str) -> None:
     with pytest.raises(ValueError, match=f"cannot import mechanism '{path}': "):
@@ -105,11 +96,6 @@ def test_load_names_the_layers_of_the_module() -> None:
     path = "relation_tf.layers.relation:Nope"
     with pytest.raises(ValueError, match=r"has no attribute 'Nope'\. Its layers: Relation\.$"):
         load(path)
-
-
-def test_accepts() -> None:
-    assert accepts(Relation(4), "value_mask")
-    assert not accepts(Relation(4), "sequence_length")
 
 
 def test_a_nested_class_is_found() -> None:

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
-from tests.backends import array, close, close_gradients, vjp
+from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, tokens
+from tests.layers.cases import close_slopes, poisoned, randomize, tokens
 
 QUERY_MASK = np.array([[True, True, False], [True, False, False], [True] * 3])
 VALUE_MASK = np.array([[True, False, True, True], [True, True, False, False], [False] * 4])
@@ -57,8 +57,7 @@ def test_equation_and_gradients(num_heads: int, key_dim: int | None) -> None:
         cotangent,
     )
     close(output, expected())
-    slopes = [naive.gradient(loss, x) for x in (*wide, *weights)]
-    close_gradients([*for_inputs, *for_weights], slopes)
+    close_slopes(loss, [*wide, *weights], [*for_inputs, *for_weights])
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])

@@ -117,14 +117,6 @@ def test_parameters_of_all_tasks_are_counted():
     assert counts["embedding"] == alone["embedding"] == 60
 
 
-def test_a_reversed_gradient():
-    x = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
-    weights = np.random.default_rng(1).normal(size=(3, 4))
-    output, (gradient,), _ = vjp(GradientReversal(), [x], [], weights)
-    close(output, x)
-    close(gradient, -weights)
-
-
 def losses_of(model, inputs):
     model(inputs, training=True)
     return sorted(float(array(loss)) for loss in model.losses)

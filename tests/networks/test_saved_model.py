@@ -141,14 +141,6 @@ def test_private_encoders_of_several_tasks(called: Path) -> None:
 
 
 @pytest.mark.tensorflow
-def test_frozen_and_thawed(called: Path) -> None:
-    layer = SavedModelEncoder(called)
-    assert [v.name for v in layer.non_trainable_variables] == ["table", "kernel"]
-    layer.trainable = True
-    assert [v.name for v in layer.trainable_variables] == ["table", "kernel"]
-
-
-@pytest.mark.tensorflow
 def test_gradients(folder: Path) -> None:
     layer = SavedModelEncoder(folder, trainable=True)
     layer.build((None,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 
@@ -40,20 +39,6 @@ def test_parameters_are_counted_by_part() -> None:
         "mechanism": mechanism,
         "network": mechanism + (3 * 5 + 5) + (5 * 2 + 2),
     }
-
-
-def test_word_vectors_do_not_change_the_size() -> None:
-    vectors = np.zeros((50, 16), "float32")
-    found = [
-        match_parameters("relation", 5_000, embedding_dim=16, **settings)
-        for settings in ({}, {"embeddings": vectors})
-    ]
-    assert found[0] == found[1]
-
-
-def test_mechanism_without_parameters() -> None:
-    model = sequence_classifier(keras.layers.Identity(), vocabulary_size=50, num_classes=2)
-    assert count_parameters(model)["mechanism"] == 0
 
 
 @pytest.mark.parametrize("target", [1, 2047])

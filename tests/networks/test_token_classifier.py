@@ -28,9 +28,9 @@ def test_each_token_has_logits(network: Any, mechanism: str, options: dict[str, 
     assert model.get_layer("output").activation is keras.activations.linear
 
 
-@pytest.mark.parametrize("mechanism", ["attention", "relation", "retention"])
-def test_padding_changes_nothing(mechanism: str) -> None:
-    model = token_classifier(mechanism, 12, 3, **SMALL)
+@pytest.mark.parametrize("more", [{}, {"short_convolution": 3}, {"from_last_token": 5}])
+def test_padding_changes_nothing(more: dict[str, Any]) -> None:
+    model = token_classifier("attention", 12, 3, **more, **SMALL)
     close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
 
 
@@ -59,17 +59,6 @@ def test_a_short_convolution_is_added_to_the_input() -> None:
     close(array(model(ids)), mixed @ kernel + bias)
 
 
-def test_padding_changes_nothing_with_a_short_convolution() -> None:
-    model = token_classifier("attention", 12, 3, short_convolution=3, **SMALL)
-    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
-
-
-@pytest.mark.parametrize("width", [0, -1, 1.5])
-def test_an_invalid_width_of_the_short_convolution_is_refused(width: Any) -> None:
-    with pytest.raises(ValueError, match="`short_convolution` must be a positive integer"):
-        token_classifier("attention", 12, 3, short_convolution=width, **SMALL)
-
-
 def test_a_mechanism_that_returns_a_vector_is_refused() -> None:
     with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for token"):
         token_classifier("dan", 12, 3, **SMALL)
@@ -93,11 +82,6 @@ def test_all_tokens_are_classified_from_the_last_one(network: Any) -> None:
             close(logits[row, place], hidden @ out_kernel + out_bias)
 
 
-def test_padding_does_not_change_the_tokens_from_the_last_one() -> None:
-    model = token_classifier("attention", 12, 3, from_last_token=5, **SMALL)
-    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
-
-
 def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
     other = np.array([[1, 2, 3, 0, 0], [4, 4, 4, 4, 1]])  # with the same last tokens
     for mechanism, same in (("baseline", True), ("attention", False)):
@@ -108,12 +92,14 @@ def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
         assert not np.allclose(found[1, 0], found[1, 1])  # positions differ
 
 
-@pytest.mark.parametrize("length", [0, 1.5])
-def test_an_invalid_length_of_the_last_token_is_refused(length: Any) -> None:
-    with pytest.raises(ValueError, match="`from_last_token` must be a positive integer"):
-        token_classifier("attention", 12, 3, from_last_token=length, **SMALL)
-
-
-def test_feature_projection_is_refused() -> None:
-    with pytest.raises(ValueError, match="`feature_projection` must be False"):
-        token_classifier("attention", 12, 3, feature_projection=True, **SMALL)
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("feature_projection", True, "must be False"),
+        ("short_convolution", 0, "must be a positive integer"),
+        ("from_last_token", 1.5, "must be a positive integer"),
+    ],
+)
+def test_wrong_arguments(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` {message}"):
+        token_classifier("attention", 12, 3, **{name: value}, **SMALL)
