@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=true
 TORCH := KERAS_BACKEND=torch
 # Together these tests cover masks, gradients, dropout, saving and loops.
-FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_feature_attention.py tests/networks/test_recurrent.py
+FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_released_code.py tests/networks/test_recurrent.py
 BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 # If a part fails, the others run too; then make names it and fails.
 EACH_PART := @$(MAKE) --no-print-directory --keep-going --jobs=1
@@ -64,7 +64,7 @@ test-all: $(VENV)/all.stamp  ## all tests: browser, Ray cluster, 10,000 broken i
 	$(EACH_PART) all-on-tensorflow fuzz layers-on-jax layers-on-torch
 
 fast-on-tensorflow:
-	$(PYTEST) -m 'not slow' --durations=30
+	$(PYTEST) -m 'not slow and not fuzz' --durations=30
 
 few-on-jax:
 	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
@@ -90,11 +90,11 @@ test-lowest: $(VENV)/base.stamp  ## fast tests with the lowest supported version
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
 	--config-settings editable_mode=compat --editable '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -o filterwarnings= -m 'not slow'
+	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -o filterwarnings= -m 'not slow and not fuzz'
 
 # Not part of test-all: coverage makes tests 1.5 times slower, and tests of processes 3 times.
 coverage: $(VENV)/test.stamp  ## fast tests with line coverage, at least 90 %
-	$(PYTEST) -m 'not slow' --cov --cov-report=term --cov-fail-under=90
+	$(PYTEST) -m 'not slow and not fuzz' --cov --cov-report=term --cov-fail-under=90
 
 bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 	$(BIN)/python -m benchmarks

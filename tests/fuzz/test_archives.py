@@ -17,6 +17,8 @@ import pytest
 from glue_submit import TASKS, SubmissionError, check
 from tests.fuzz.mutations import COUNTS, check_line, mutate, mutations, refusal
 
+pytestmark = pytest.mark.fuzz
+
 ROWS = dict.fromkeys(TASKS, 4)
 PEAK = 64 * 2**20  # bytes; the largest honest file and what is made of it take 170 MB
 
@@ -140,7 +142,6 @@ BOMBS = {
 
 
 @pytest.mark.slow
-@pytest.mark.fuzz
 @pytest.mark.parametrize("data", BOMBS.values(), ids=list(BOMBS))
 def test_zip_bomb_of_the_allowed_size(tmp_path, data):
     """Use the size limit of the QQP file, 26,070,336 bytes."""

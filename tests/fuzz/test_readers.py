@@ -23,6 +23,8 @@ from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.task import TaskText
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
+pytestmark = pytest.mark.fuzz
+
 
 def parquet(rows: Mapping[str, object]) -> bytes:
     stream = io.BytesIO()

@@ -20,6 +20,8 @@ from relation_tf.errors import SuiteError
 from tests.bench.finished_runs import write_finished
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
+pytestmark = pytest.mark.fuzz
+
 FILES = ("result.json", "config.json", "manifest.json", "history.csv")
 SUITE = make_suite(
     "here",

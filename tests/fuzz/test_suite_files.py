@@ -15,6 +15,8 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
+pytestmark = pytest.mark.fuzz
+
 LINES = 11  # ten faults and how many more
 
 HEAD = 'name = "x"\ntasks = ["RTE"]\n'

@@ -33,6 +33,7 @@ class Case:
 
     Attributes:
         equation: Function of the unmasked tokens of one sentence and the weights by name.
+        skips_gaps: If True, the equation also holds for tokens around a masked one.
     """
 
     layer: Callable[..., Any]
@@ -40,6 +41,7 @@ class Case:
     output_width: int
     output_type: str = "vector"
     equation: Callable[..., np.ndarray] | None = None
+    skips_gaps: bool = True
 
     def __str__(self) -> str:
         values = (f"{name}={value}" for name, value in self.arguments.items())
@@ -52,6 +54,12 @@ class Case:
         """Shape of the output."""
         tokens = (length,) if self.output_type == "tokens" else ()
         return (batch, *tokens, self.output_width)
+
+    def mask(self, length: int) -> np.ndarray:
+        """Mask of three sentences; all tokens of the last one are masked."""
+        if self.skips_gaps:
+            return some(1, 3, length)
+        return np.arange(length) < np.array([length, (length + 1) // 2, 0])[:, None]
 
     def outputs(self, x: np.ndarray, mask: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
         """Apply the equation to each sentence; zero at masked tokens."""
@@ -93,7 +101,7 @@ def test_equation_and_gradients(case: Case, length: int) -> None:
     """With gaps in the masks, NaN at masked tokens and a sentence of masked tokens only."""
     if case.equation is None:
         pytest.skip("has an own test")
-    layer, mask = built(case.make()), some(1, 3, length)
+    layer, mask = built(case.make()), case.mask(length)
     x, cotangent = tokens(2, 3, length, WIDTH), tokens(3, *case.shape(3, length))
     output, [for_x], for_weights = vjp(
         lambda x: layer(x, mask=mask), [poisoned(x, mask)], layer.weights, cotangent
@@ -112,7 +120,7 @@ def test_equation_and_gradients(case: Case, length: int) -> None:
 def test_float64_is_float64_throughout(case: Case) -> None:
     if case.equation is None:
         pytest.skip("has an own test")
-    layer, mask = built(case.make(dtype="float64")), some(2, 3, 9)
+    layer, mask = built(case.make(dtype="float64")), case.mask(9)
     x = tokens(4, 3, 9, WIDTH).astype("float64")
     output = keras.ops.convert_to_numpy(layer(x, mask=mask))
     close(output, case.outputs(x, mask, weights_of(layer)), 1e-11)

@@ -137,11 +137,6 @@ def test_a_block_is_not_longer_than_the_text() -> None:
     assert [_block_size(500, length) for length in (1, 40, 600, None)] == [1, 64, 512, 512]
 
 
-@both_forms
-def test_an_empty_batch(causal: bool) -> None:
-    assert array(aft(3, causal)(tokens(0, 0, 5, 4))).shape == (0, 5, 6)
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("causal", "window", "xla"),

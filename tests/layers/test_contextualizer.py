@@ -76,15 +76,6 @@ def test_auto_selects_the_algorithm_with_fewer_multiplications(
     close(array(layer(x)), expected)
 
 
-@pytest.mark.parametrize("length", [1, 63])
-def test_auto_does_not_form_moments_of_wide_tokens(
-    length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(contextualizer, "_by_moments")
-    layer = Contextualizer(rank=1, num_steps=2)
-    assert layer(tokens(13, 2, length, WIDTH)).shape == (2, WIDTH)
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("xla", "initial_context"),
@@ -193,10 +184,3 @@ def test_compilation_of_uniform_context() -> None:
     drawn = array(compiled(lambda x: layer(x, mask=nothing), xla=True)(x))
     assert np.abs(drawn).max() <= 1
     assert len(np.unique(drawn)) == drawn.size
-
-
-@pytest.mark.parametrize("epsilon", [1e-5, 10.0])
-def test_epsilon_is_added_to_the_variance(epsilon: float) -> None:
-    layer, x = built(made(num_steps=1, epsilon=epsilon)), tokens(26, 1, 3, WIDTH)
-    expected = naive.contextualizer(x[0], weights_of(layer), np.ones(WIDTH), 1, epsilon)
-    close(array(layer(x)), expected[None])

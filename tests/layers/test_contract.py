@@ -42,8 +42,8 @@ def two_directions(layer_class: type) -> Callable[..., TwoDirections]:
     return make
 
 
-def contextualizer(x: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
-    return naive.contextualizer(x, w, w.get("context", np.ones(WIDTH)), 2)
+def contextualizer(x: np.ndarray, w: Mapping[str, np.ndarray], epsilon: float) -> np.ndarray:
+    return naive.contextualizer(x, w, w.get("context", np.ones(WIDTH)), 2, epsilon)
 
 
 def short_convolution(x: np.ndarray, w: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -64,13 +64,14 @@ CONTEXT = {"rank": 3, "num_steps": 2}
 TOKENS = {"output_type": "tokens"}
 CASES = (
     *(
-        Case(Contextualizer, {**CONTEXT, **more}, 4, equation=contextualizer)
+        Case(Contextualizer, {**CONTEXT, **more}, 4,
+             equation=partial(contextualizer, epsilon=more.get("epsilon", 1e-5)))
         for more in (
             {"algorithm": "tokens", "initial_context": "learned"},
             # The first step of rank 2 has another formula than that of rank 3.
             {"algorithm": "tokens", "rank": 2, "use_bias": False},
             {"algorithm": "moments", "use_bias": False},
-            {"initial_context": "learned"},
+            {"initial_context": "learned", "epsilon": 10.0},
         )
     ),
     *(

@@ -78,18 +78,6 @@ def test_attention_drops_weights_and_scales_up_the_rest() -> None:
     assert abs(kept[:, 0, 0].mean() - (1 - rate)) < 5 * (rate * (1 - rate) / samples) ** 0.5
 
 
-def test_relation_drops_features_before_the_last_matrix() -> None:
-    samples, rate = 2000, 0.25
-    x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
-    layer = started(Relation(3, activation="linear", dropout=rate, seed=7))
-    g, h, _ = layer.get_weights()
-    layer.set_weights([g, h, np.eye(3)])
-    ratio = array(layer(x, training=True)) / array(layer(x))
-    kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
-    assert (kept | (ratio == 0)).all()
-    assert np.abs(kept.mean(axis=(0, 1)) - (1 - rate)).max() < 5 * (0.1875 / samples) ** 0.5
-
-
 def test_relation_with_dropout_does_not_fold() -> None:
     """`auto` folds long sequences only without dropout."""
     x = tokens(0, 1, 63, 4)
@@ -107,12 +95,6 @@ def test_every_entry_is_dropped_independently(rate: float) -> None:
     pairs = np.corrcoef(drawn.T)[np.triu_indices(64, k=1)]
     assert np.abs(pairs).max() < 5 / rows**0.5
     assert np.abs(np.corrcoef(drawn[:-1, -1], drawn[1:, 0])[0, 1]) < 5 / rows**0.5
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.3])
-@pytest.mark.parametrize("shape", [(7,), (2, 0), (0, 3), (2, 3, 33)])
-def test_mask_has_any_shape(shape: tuple[int, ...], rate: float) -> None:
-    assert dropout_mask(shape, rate, keras.random.SeedGenerator(1)).shape == shape
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.3])

@@ -50,12 +50,6 @@ def test_a_readout_equals_the_first_token() -> None:
     close(array(layer(x[:, :1], x)), array(layer(x))[:, :1])
 
 
-def test_an_empty_batch_with_another_value() -> None:
-    layer = local(False, 3, 1)
-    empty = np.zeros((0, 2, 4), "float32")
-    assert array(layer(empty, np.zeros((0, 5, 4), "float32"))).shape == (0, 2, 6)
-
-
 def test_a_long_window_has_blocks_as_long_as_the_text() -> None:
     assert [block_size(500, length) for length in (1, 40, 600)] == [32, 40, 500]
 

@@ -30,7 +30,7 @@ def s_lstm(num_steps: int, window: int, words: bool = True) -> Case:
         return naive.s_lstm(x, w, num_steps, window)[0 if words else 1]
 
     kind = "tokens" if words else "vector"
-    return Case(SentenceStateLSTM, {"units": 3, **arguments}, 3, kind, equation)
+    return Case(SentenceStateLSTM, {"units": 3, **arguments}, 3, kind, equation, skips_gaps=False)
 
 
 CASES = (
