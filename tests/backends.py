@@ -173,21 +173,24 @@ def array(x: Any) -> np.ndarray:
     return ops.convert_to_numpy(ops.cast(x, "float32"))
 
 
-def with_unknown_length(layer: Any, xla: bool = False) -> Any:
-    """Compile a layer on TensorFlow for any batch and length of tokens of width 4.
+def with_unknown_length(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], xla: bool = False
+) -> Callable[..., Any]:
+    """Compile a function of such arrays on TensorFlow for any batch and number of tokens.
 
     Returns:
-        Function of tokens and their mask that returns the outputs and the gradient of their sum.
+        Function that returns the output and the gradients of its sum for the floating-point arrays.
     """
     import tensorflow as tf
 
-    spec = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), "bool")]
+    spec = [tf.TensorSpec((None, None, *x.shape[2:]), x.dtype) for x in arrays]
 
     @tf.function(input_signature=spec, jit_compile=xla)
-    def unknown(x: Any, mask: Any) -> Any:
+    def unknown(*inputs: Any) -> Any:
+        differentiable = [x for x in inputs if x.dtype.is_floating]
         with tf.GradientTape() as tape:
-            tape.watch(x)
-            output = layer(x, query_mask=mask)
-        return output, tape.gradient(output, x)
+            tape.watch(differentiable)
+            output = function(*inputs)
+        return output, tape.gradient(output, differentiable)
 
     return unknown

@@ -33,9 +33,9 @@ def test_little_memory(scored_folder: Path, command: str, mebibytes: int) -> Non
         assert (answer.returncode, answer.stderr) == (0, "")
         return
     assert answer.returncode == 2
-    (line,) = answer.stderr.splitlines()
-    assert line.startswith("relation-tf: not enough memory: ")
-    assert line.endswith(f"the limit (ulimit -v) is {mebibytes:,} MiB.")
+    (error,) = answer.stderr.splitlines()
+    assert error.startswith("relation-tf: not enough memory: ")
+    assert error.endswith(f"the limit (ulimit -v) is {mebibytes:,} MiB.")
 
 
 def test_help_needs_little_memory(tmp_path: Path) -> None:

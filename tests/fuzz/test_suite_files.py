@@ -141,11 +141,9 @@ def test_invalid_suite_names_the_fault(tmp_path, text, message):
 def test_one_fault_of_a_number_or_a_list_is_one_line(tmp_path):
     path = tmp_path / "suite.toml"
     path.write_text(f"{HEAD}{METHOD}units = 0\n", encoding="utf-8")
-    found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
-    assert found is not None
-    assert found.splitlines() == [
-        f"{path}: key 'method.1.units': must be greater than or equal to 1. Received: 0"
-    ]
+    message = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
+    fault = "key 'method.1.units': must be greater than or equal to 1. Received: 0"
+    assert message == f"{path}: {fault}"
 
 
 @pytest.mark.parametrize(
@@ -155,9 +153,9 @@ def test_one_fault_of_a_number_or_a_list_is_one_line(tmp_path):
 def test_names_that_make_no_folder(name, key):
     values = {**tomllib.loads(WHOLE), "tasks": ["RTE"]}
     (values[key.split(".")[0]][0] if "." in key else values)["name"] = name
-    found = refusal(functools.partial(make_suite, "here", values), SuiteError, "here", LINES)
-    assert found is not None
-    assert f"here: key '{key}': must be a name of at most 80 letters" in found
+    message = refusal(functools.partial(make_suite, "here", values), SuiteError, "here", LINES)
+    assert message
+    assert f"here: key '{key}': must be a name of at most 80 letters" in message
 
 
 MILLION = list(range(1, 1_000_001))

@@ -451,19 +451,6 @@ def slopes(
     return np.array(found)
 
 
-def gradient(function: Callable[[], float], x: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """Return the gradient by central differences; `x` is changed in place and restored."""
-    slope = np.zeros_like(x)
-    for i in np.ndindex(x.shape):
-        start = x[i]
-        x[i] = start + step
-        above = function()
-        x[i] = start - step
-        slope[i] = (above - function()) / (2 * step)
-        x[i] = start
-    return slope
-
-
 def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Contextualizer, SoftmaxPositionEncoding, contextualizer
-from tests.backends import BACKEND, array, close, compiled
+from tests.backends import (
+    BACKEND,
+    array,
+    close,
+    close_gradients,
+    compiled,
+    vjp,
+    with_unknown_length,
+)
 from tests.layers import naive
 from tests.layers.cases import built, some, tokens, weights_of
 
@@ -82,31 +90,19 @@ def test_auto_selects_the_algorithm_with_fewer_multiplications(
     [(False, "uniform"), (True, "learned")],
 )
 def test_length_unknown_at_trace_time(initial_context: str, xla: bool) -> None:
-    import tensorflow as tf
-
-    cotangent = tokens(14, 2, WIDTH)
-
-    def gradients(algorithm: str) -> Any:
-        layer = built(made(algorithm=algorithm, initial_context=initial_context, seed=1))
-
-        def run(x: Any, mask: Any) -> Any:
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                output = layer(x, mask=mask)
-                loss = tf.reduce_sum(output * cotangent)
-            return output, *tape.gradient(loss, [x, *(v.value for v in layer.weights)])
-
-        return run
-
-    spec = [tf.TensorSpec((None, None, WIDTH)), tf.TensorSpec((None, None), "bool")]
-    auto = tf.function(gradients("auto"), input_signature=spec, jit_compile=xla)
-    others = [gradients("tokens"), gradients("moments")]
+    layers = [
+        built(made(algorithm=algorithm, initial_context=initial_context, seed=1))
+        for algorithm in ("auto", "tokens", "moments")
+    ]
+    auto, *others = (lambda x, mask, layer=layer: layer(x, mask=mask) for layer in layers)
+    run = with_unknown_length(auto, [tokens(15, 2, 1, WIDTH), some(16, 2, 1)], xla)
     for length in (CROSSOVER, CROSSOVER + 1) if xla else (1, CROSSOVER, CROSSOVER + 1, 63):
-        x, mask = tf.constant(tokens(15, 2, length, WIDTH)), some(16, 2, length)
-        found = auto(x, mask)
+        x, mask = tokens(15, 2, length, WIDTH), some(16, 2, length)
+        output, gradients = run(x, mask)
         for other in others:
-            for one, expected in zip(found, other(x, mask), strict=True):
-                close(one, expected, 1e-4)
+            expected, for_x, _ = vjp(lambda x, mask=mask, call=other: call(x, mask), [x], [])
+            close(output, expected, 1e-4)
+            close_gradients(gradients, for_x)
 
 
 @pytest.mark.tensorflow

@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers import MinGRU, MinLSTM
 from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
-from tests.backends import close, close_gradients, started, vjp
+from tests.backends import close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens
 
@@ -60,17 +60,8 @@ def test_a_large_decay_does_not_disturb_small_ones() -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("xla", [False, True])
 def test_unknown_length(xla: bool) -> None:
-    import tensorflow as tf
-
     arrays = terms(100)
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None, 2, 3))] * 2, jit_compile=xla)
-    def unknown(*inputs: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            output = elementwise_recurrence(*inputs)
-        return output, tape.gradient(output, inputs)
-
+    unknown = with_unknown_length(elementwise_recurrence, arrays, xla)
     output, actual = unknown(*arrays)
     close(output, expected(*arrays))
     close_gradients(actual, gradients(arrays, np.ones((2, 100, 2, 3))))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
 from tests.backends import BACKEND, array, close, close_gradients, vjp, with_unknown_length
 from tests.layers import naive
-from tests.layers.cases import built, meant, poisoned, some, tokens
+from tests.layers.cases import built, meant, poisoned, some, steps, tokens
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -32,27 +31,26 @@ def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
 @pytest.mark.parametrize(("xla", "lengths"), [(False, (1, 33, 1100)), (True, (100,))])
 def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
     layer = built(AFTSimple(3, causal=True))
-    unknown = with_unknown_length(layer, xla)
+
+    def call(x: Any, mask: Any) -> Any:
+        return layer(x, query_mask=mask)
+
+    unknown = with_unknown_length(call, [tokens(2, 3, 1, 4), some(3, 3, 1)], xla)
     for length in lengths:
         x, mask = tokens(2, 3, length, 4), some(3, 3, length)
-        output, gradient = unknown(x, mask)
-        expected, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
+        output, gradients = unknown(x, mask)
+        expected, for_x, _ = vjp(lambda x, mask=mask: call(x, mask), [x], [])
         close(output, expected)
-        close_gradients([gradient], [for_x])
+        close_gradients(gradients, for_x)
 
 
 @pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 without an option")
 @pytest.mark.parametrize("layer_class", [AFTSimple, AFTLocal, MLSTM])
 def test_steps_after_masked_tokens_are_finite_in_float64(layer_class: Any) -> None:
     """On PyTorch the maximum is rounded to float32, also that of float64."""
-    layer = layer_class(4, causal=True, dtype="float64")
-    layer.build((None, None, 4))
+    layer = built(layer_class(4, causal=True, dtype="float64"))
     x, mask = tokens(0, 1, 6, 4).astype("float64"), np.array([[False] * 3 + [True] * 3])
+    close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
     state = layer.initial_state(1)
-    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in state]
-    outputs = []
-    for i in range(6):
-        output, state = layer.step(x[:, i : i + 1], state, mask[:, i : i + 1])
-        outputs.append(array(output))
-        assert [keras.backend.standardize_dtype(part.dtype) for part in state] == dtypes
-    close(np.concatenate(outputs, axis=1), array(layer(x, query_mask=mask)))
+    _, after = layer.step(x[:, :1], state, mask[:, :1])
+    assert [part.dtype for part in after] == [part.dtype for part in state]

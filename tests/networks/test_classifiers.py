@@ -196,18 +196,6 @@ def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> N
     assert counts[0] == counts[1] < len(model.weights)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"positions": "learned"}, "`max_length` must be a positive integer. Received: max_length"),
-        ({"positions": "rotary"}, "`positions` must be one of 'sine', 'softmax', 'learned'"),
-    ],
-)
-def test_wrong_positions(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make("one_sequence_classifier", "relation", **arguments)
-
-
 def test_a_pair_has_one_mechanism_and_two_hidden_layers() -> None:
     model = make("two_sequence_classifier", "relation")
     names = [layer.name for layer in model.layers]
@@ -421,6 +409,8 @@ def test_heads_are_as_wide_as_units_say() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"positions": "learned"}, "`max_length` must be a positive integer. Received: max_length"),
+        ({"positions": "rotary"}, "`positions` must be one of 'sine', 'softmax', 'learned'"),
         ({"network": "deep"}, "one of 'benchmark', 'plain'. Received: network='deep'"),
         ({"compute": "first"}, "one of 'readout', 'all'. Received: compute='first'"),
         (

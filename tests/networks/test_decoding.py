@@ -165,19 +165,6 @@ def test_attention_weights_of_the_decoded_text() -> None:
     assert not decoded.attention[:, :, 2:][1].any()
 
 
-def test_padding_and_start_are_not_decoded_and_end_is_last() -> None:
-    model = network("gru")
-    for decoded in (
-        greedy_decode(model, SOURCES, START, END, max_length=9),
-        beam_search(model, SOURCES, START, END, max_length=9),
-    ):
-        for row in decoded.ids.tolist():
-            written = row[: row.index(0)] if 0 in row else row
-            assert START not in row
-            assert END not in written[:-1]
-            assert not any(row[len(written) :])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

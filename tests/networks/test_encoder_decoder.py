@@ -22,7 +22,7 @@ from relation_tf.networks import (
 )
 from relation_tf.networks.transformer_decoder import Decoder, TransformerEncoderDecoder
 from tests.backends import BACKEND, array, close, compiled, vjp
-from tests.layers.cases import randomize
+from tests.layers.cases import close_slopes, randomize
 
 SOURCE, TARGET, UNITS = 9, 7, 4
 # A full row, a padded row, an empty row.
@@ -155,7 +155,7 @@ def test_recurrent_gradients() -> None:
         lambda: model([SOURCES[rows], TARGETS[rows]]), [], variables, cotangent.astype("float32")
     )
 
-    def naive(weights: list[np.ndarray]) -> float:
+    def loss() -> float:
         return sum(
             (naive_recurrent(weights, source[source != 0], target[kept])[0] * own[kept]).sum()
             for source, target, kept, own in zip(
@@ -163,13 +163,7 @@ def test_recurrent_gradients() -> None:
             )
         )
 
-    for k in range(len(weights)):
-        direction = rng.normal(size=weights[k].shape)
-        moved = [
-            naive([*weights[:k], weights[k] + sign * 1e-6 * direction, *weights[k + 1 :]])
-            for sign in (1, -1)
-        ]
-        close((gradients[k] * direction).sum(), (moved[0] - moved[1]) / 2e-6, 1e-3)
+    close_slopes(loss, weights, gradients, 1e-3)
 
 
 def normalized(x: np.ndarray, norm: Any) -> np.ndarray:

@@ -19,7 +19,8 @@ from relation_tf.networks.feature_projection import (
     GradientReversal,
     OrthogonalProjection,
 )
-from tests.backends import array, close, close_gradients, vjp
+from tests.backends import array, close, vjp
+from tests.layers.cases import close_slopes
 
 IDS = np.array([[5, 8, 3, 0, 0], [7, 2, 0, 0, 0], [4, 4, 9, 1, 6]])
 LABELS = np.array([0, 1, 1])
@@ -37,23 +38,6 @@ def naive_projection(main, common):
     return np.array(rows)
 
 
-def naive_gradients(main, common, weights):
-    """Differentiate numerically."""
-    found = []
-    for which in (main, common):
-        gradient = np.zeros(which.shape)
-        for index in np.ndindex(which.shape):
-            ends = []
-            for step in (1e-6, -1e-6):
-                pair = [main.astype(np.float64), common.astype(np.float64)]
-                moved = pair[0 if which is main else 1]
-                moved[index] += step
-                ends.append((naive_projection(*pair) * weights).sum())
-            gradient[index] = (ends[0] - ends[1]) / 2e-6
-        found.append(gradient)
-    return found
-
-
 def features(width=7, rows=5):
     rng = np.random.default_rng(3)
     return [rng.normal(size=(rows, width)).astype("float32") for _ in range(3)]
@@ -66,7 +50,8 @@ def test_projection_and_its_gradients_equal_the_naive_form(width):
     output, gradients, _ = vjp(lambda *pair: project(list(pair)), [main, common], [], weights)
     close(output, naive_projection(main, common))
     close((output * common).sum(axis=1), np.zeros(len(main)))
-    close_gradients(gradients, naive_gradients(main, common, weights))
+    wide = [main.astype("float64"), common.astype("float64")]
+    close_slopes(lambda: float((naive_projection(*wide) * weights).sum()), wide, gradients)
 
 
 def test_common_features_of_zero_change_nothing_and_tiny_ones_are_not_zero():

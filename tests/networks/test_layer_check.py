@@ -73,11 +73,6 @@ class WrongWidth(Mean):
         self.dense = keras.layers.Dense(units + 1)
 
 
-class DropsTheBatch(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(x, mask)[0]
-
-
 class DeclaresAnotherShape(Mean):
     def compute_output_shape(self, x_shape: Any) -> Any:
         return (*x_shape[:-1], self.units + 1)
@@ -90,11 +85,6 @@ class FixedLength(Mean):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         return ops.einsum("ij,bjd->bid", self.mixing, super().call(x, mask))
-
-
-class BranchesOnTheLength(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(x, mask) if x.shape[1] > 2 else 0 * super().call(x, mask)
 
 
 class AssociativeScan(Mean):
@@ -244,11 +234,6 @@ class ForgetsAnArgument(Mean):
     def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         self.scale = scale
-
-
-class ForgetsUnits(Mean):
-    def get_config(self) -> dict[str, Any]:
-        return keras.layers.Layer.get_config(Mean(3))
 
 
 class ChangesWhenLoaded(Mean):
@@ -409,14 +394,6 @@ class MovingStatistics(WithWeight):
         return x * ops.sum(self.norm(x), axis=1, keepdims=True) + self.own
 
 
-class Positions(WithWeight):
-    size = (64, 6)
-
-    def mixed(self, x: Any, mask: Any) -> Any:
-        places = ops.cumsum(ops.ones_like(x[..., 0], "int32"), axis=1) - 1
-        return x * ops.sum(x + ops.take(self.own, places, axis=0), axis=1, keepdims=True)
-
-
 class ClosedGate(WithWeight):
     """Its gate, zero at first, hides a mean over all tokens."""
 
@@ -451,7 +428,6 @@ HIDDEN = [
     (Biased, "padding"),
     (MovingStatistics, "padding"),
     (MaximumWithPadding, "padding"),
-    (Positions, "padding"),
     (ClosedGate, "padding"),
     (Taps, "causality"),
     (Root, "inference"),
@@ -465,7 +441,6 @@ FAULTS = [
     ),
     (WrongProduct, "output shape", r" at test_layer_check\.py:\d+, in call: [^{]*$"),
     (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* need \(4, 6, 8\) or \(4, 8\)"),
-    (DropsTheBatch, "output shape", r"has shape \(6, 8\)"),
     (DeclaresAnotherShape, "output shape", r"\(None, 6, 9\) .* outputs \(None, 6, 8\)"),
     (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
     (NoMask, "padding", "takes no mask"),
@@ -488,7 +463,6 @@ FAULTS = [
     (StepIgnoresMask, "steps", "if tokens are masked"),
     (GrowingState, "steps", r"float32 \(1, 0, 6\) before, float32 \(1, 1, 6\) after a step\."),
     (ForgetsAnArgument, "saving", r"omits .*: scale\. .*'scale': self\.scale"),
-    (ForgetsUnits, "saving", "loses them: units"),
     (ChangesWhenLoaded, "saving", "A loaded model gives other outputs"),
     (NameIsTaken, "saving", r"'tests>NameIsTaken' belongs to a class of"),
     (Float32Constant, "mixed precision", "have dtype float32 instead of bfloat16"),
@@ -501,7 +475,6 @@ FAULTS = [
             (FailsInHalfPrecision, "training in mixed precision", "RuntimeError.*: half precision"),
             (AssociativeScan, "output shape", r" at test_layer_check\.py:\d+, in mean: "),
             (FixedLength, "lengths", "the shapes of weights must not"),
-            (BranchesOnTheLength, "lengths", "TypeError.*: '>' not"),
             (NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc"),
         )
     ),
@@ -577,11 +550,6 @@ class InputTimesBoolean(Mean):
         return super().call(ops.cast(x * mask[..., None], self.compute_dtype), mask)
 
 
-class OutputTimesBoolean(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(x, mask) * mask[..., None]
-
-
 class WithoutKeywords(keras.layers.Layer):
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -625,7 +593,6 @@ CAUSES = [
     (CreatesInCall, "output shape", "create weights and layers in __init__"),
     (AddsBoolean, "output shape", "cast the boolean mask"),
     (InputTimesBoolean, "gradients", "a boolean mask as factor"),
-    (OutputTimesBoolean, "gradients", "a boolean mask as factor"),
     (WithoutKeywords, "construction", "accept **kwargs"),
     (WithoutSuper, "output shape", "call super().__init__(**kwargs) first"),
     (RequiredArgument, "construction", "give the rest defaults"),
@@ -788,33 +755,6 @@ def test_a_causal_layer_is_not_read_with_one_query() -> None:
     assert statuses(check_layer(CausalWithValue))["read-out"] == "not applicable"
 
 
-@keras.saving.register_keras_serializable()
-class MeanMixer(keras.layers.Layer):
-    """Layer as in the guide: Keras stores its arguments and passes the policy to its Dense."""
-
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dense = keras.layers.Dense(units, activation="relu")
-        self.supports_masking = True
-
-    def build(self, input_shape: Any) -> None:
-        self.dense.build(input_shape)
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        kept = ops.ones_like(x[..., :1])
-        if mask is not None:
-            x = ops.where(mask[..., None], x, 0)
-            kept = ops.where(mask[..., None], kept, 0)
-        total = ops.sum(x, axis=1, keepdims=True)
-        count = ops.maximum(ops.sum(kept, axis=1, keepdims=True), 1)
-        return self.dense(x * total / count)
-
-
-@pytest.mark.usefixtures("without_training")
-def test_layer_of_the_guide_passes() -> None:
-    assert faults(check_layer(MeanMixer)) == {}
-
-
 class SoftmaxPool(Mean):
     """Correct layer: the bias of the scores has no effect, because softmax cancels it."""
 
@@ -840,20 +780,6 @@ def test_a_bias_without_effect_is_no_fault(width: int) -> None:
     assert faults(report) == {}
     (message,) = (one.message for one in report.checks if one.name == "gradients")
     assert "for all 4 trainable weights" in message
-
-
-class EachToken(Mean):
-    """Correct layer without a mask: no token affects another."""
-
-    def call(self, x: Any) -> Any:
-        return self.dense(x)
-
-
-@pytest.mark.usefixtures("without_training")
-def test_padding_with_nan_needs_a_mask() -> None:
-    report = check_layer(EachToken)
-    assert faults(report) == {}
-    assert LayerCheck("NaN padding", "not applicable", "`call` takes no mask.") in report.checks
 
 
 QUICK = ("attention", "relation", "fcsr", "cnn")
@@ -904,11 +830,6 @@ class Pooled(Mean):
         return ops.sum(y if mask is None else zero_masked(y, mask), axis=1)
 
 
-class Shorter(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(x, mask)[:, 1:]
-
-
 class Wider(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         return ops.repeat(super().call(x, mask), 2, axis=-1)
@@ -927,7 +848,6 @@ NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \(4, 6, 8\)\. To fix: 
     ("layer", "name", "message"),
     [
         (Pooled, "output shape", rf"^The output has shape \(4, 8\) {NEEDED}"),
-        (Shorter, "output shape", rf"^The output has shape \(4, 5, 8\) {NEEDED}"),
         (Wider, "output shape", rf"^The output has shape \(4, 6, 16\) {NEEDED}"),
         (WithoutUnits, "construction", "WithoutUnits.*To fix: __init__ must accept `units`"),
         (WrongProduct, "output shape", "To fix: change `call`"),
@@ -943,12 +863,6 @@ def test_a_fault_of_a_layer_in_an_encoder_is_that_of_the_layer(
     report = check_layer("encoder", options=options, required_only=True)
     assert {*faults(report)} == {name}
     assert re.search(message, faults(report)[name])
-
-
-def test_unknown_option_of_a_layer_in_an_encoder() -> None:
-    options = {"mechanism": f"{__name__}:Mean", "options": {"unitz": 3}}
-    with pytest.raises(UnknownNameError, match="unknown Mean option 'unitz'"):
-        check_layer("encoder", options=options)
 
 
 def test_vector_layer_with_mask_support_trains_in_both_networks() -> None:

@@ -39,11 +39,6 @@ def distances(x: Any) -> Any:
     return place[None] - place[:, None]  # of column to row
 
 
-class NoOrder(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        return attend(q, k, v, kept)
-
-
 class WrongShift(Mixer):
     def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
         return ops.pad((v * kept[..., None])[:, :-2], ((0, 0), (2, 0), (0, 0))) + q
@@ -79,12 +74,6 @@ class FrozenDecay(Mixer):
         decay = ops.power(ops.cast(0.7, q.dtype), ops.abs(distances(q))) * kept[:, None]
         scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
         return q + ops.matmul(decay * scores, v)
-
-
-class NoPositions(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        decay = ops.power(ops.cast(0.7, q.dtype), 0 * distances(q)) * kept[:, None]
-        return q + ops.matmul(decay * ops.matmul(q, ops.transpose(k, (0, 2, 1))), v)
 
 
 class NoValues(Mixer):
@@ -243,8 +232,6 @@ def test_gradients() -> None:
 
 
 CRIPPLED = {
-    NoPositions: {"order"},
-    NoOrder: {"order"},
     WrongShift: {"shift"},
     SaturatedGate: {"no mixing"},
     FourNumbers: {"earlier", "bottleneck"},
@@ -271,17 +258,10 @@ def test_numbers() -> None:
         assert {*probe_layer(name).weaknesses} == weaknesses
 
 
-class Later(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
-        later = ops.cast(distances(q) >= 0, q.dtype) * kept[:, None]
-        return ops.matmul(ops.softmax(scores - 1e9 * (1 - later)), v)
-
-
 def test_one_direction() -> None:
     causal = {"causal": True, "variant": "equations"}
     assert "earlier" in probe_layer("relation", options=causal).weaknesses
-    later = {*probe_layer(Later).weaknesses}
+    later = {*probed(reading(lambda i, j: j >= i)).weaknesses}
     assert "later" in later
     assert "bottleneck" not in later
 
@@ -291,12 +271,6 @@ def test_which_side_a_token_is_on_is_order() -> None:
     probe = probe_layer("two-directions", options={"mechanism": "relation"})
     assert "order" not in probe.weaknesses
     assert "order" in probe_layer("relation").weaknesses
-
-
-class TwoPlaces(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        seen = ops.logical_or(distances(q) == -10, distances(q) == -20)
-        return q + ops.matmul(ops.cast(seen, q.dtype) * kept[:, None], v)
 
 
 class NearAndFar(Mixer):
@@ -311,10 +285,9 @@ class FirstValue(Mixer):
 
 
 def test_places_windows_and_one_value() -> None:
-    for layer, places in ((TwoPlaces, (20, 10)), (NearAndFar, (12,))):
-        probe = probe_layer(layer)
-        assert "places" in probe.weaknesses
-        assert all(f"{place} places before" in str(probe) for place in places)
+    probe = probe_layer(NearAndFar)
+    assert "places" in probe.weaknesses
+    assert "12 places before" in str(probe)
     for window in (10, 16):
         probe = probe_layer("local-attention", options={"window": window, "global_tokens": 0})
         assert f"window of {2 * window - 1}." in str(probe)

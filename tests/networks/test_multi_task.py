@@ -103,20 +103,6 @@ def test_a_single_channel_is_the_shared_network():
     close(alone(IDS), array(shared(IDS)))
 
 
-def test_a_step_of_one_task_moves_no_other_head():
-    """A task has no gradient for private weights of other tasks: its model lacks them."""
-    books, nli, _ = make("adversarial")
-    ids = {id(v) for v in books.trainable_variables}
-    assert not [v.path for v in nli.trainable_variables if id(v) in ids and "nli" in v.path]
-
-
-def test_parameters_of_all_tasks_are_counted():
-    counts = count_parameters(as_one(make("shared-private", HEADS[:2])))
-    alone = count_parameters(make("shared", HEADS[:1])[0])
-    assert counts["mechanism"] == 3 * alone["mechanism"]
-    assert counts["embedding"] == alone["embedding"] == 60
-
-
 def losses_of(model, inputs):
     model(inputs, training=True)
     return sorted(float(array(loss)) for loss in model.losses)
@@ -221,3 +207,10 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
 def test_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         multi_task_networks("relation", 12, **{"heads": HEADS, **arguments})
+
+
+def test_parameters_of_all_tasks_are_counted():
+    counts = count_parameters(as_one(make("shared-private", HEADS[:2])))
+    alone = count_parameters(make("shared", HEADS[:1])[0])
+    assert counts["mechanism"] == 3 * alone["mechanism"]
+    assert counts["embedding"] == alone["embedding"] == 60

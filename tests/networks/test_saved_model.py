@@ -96,12 +96,6 @@ def test_vectors(folder: Path) -> None:
 
 
 @pytest.mark.tensorflow
-def test_an_endpoint_by_name(called: Path, signed: Path) -> None:
-    for path in (called, signed):
-        close(array(SavedModelEncoder(path, endpoint="serving_default")(TEXTS)), expected())
-
-
-@pytest.mark.tensorflow
 @pytest.mark.filterwarnings("ignore:.*input.*structure:UserWarning")
 def test_exports_of_keras(tmp_path: Path) -> None:
     texts = keras.Input((), dtype="string")
@@ -130,14 +124,6 @@ def test_frozen_and_fine_tuned(folder: Path, trainable: bool) -> None:
     ]
     assert changed == [trainable] * 2
     assert (np.abs(array(layer(TEXTS)) - expected()).max() > 1e-3) == trainable
-
-
-@pytest.mark.tensorflow
-def test_private_encoders_of_several_tasks(called: Path) -> None:
-    heads = [TaskHead("a"), TaskHead("b", num_classes=3)]
-    models = multi_task_networks(f"saved-model:{called}", None, heads, "shared-private")
-    outputs = [model(keras.ops.convert_to_tensor(TEXTS)) for model in models]
-    assert [output.shape for output in outputs] == [(len(TEXTS), 2), (len(TEXTS), 3)]
 
 
 @pytest.mark.tensorflow
@@ -218,3 +204,11 @@ def test_inputs_that_are_no_strings(called: Path) -> None:
 def test_another_backend(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=rf"needs the TensorFlow .* backend '{BACKEND}'$"):
         SavedModelEncoder(tmp_path)
+
+
+@pytest.mark.tensorflow
+def test_private_encoders_of_several_tasks(called: Path) -> None:
+    heads = [TaskHead("a"), TaskHead("b", num_classes=3)]
+    models = multi_task_networks(f"saved-model:{called}", None, heads, "shared-private")
+    outputs = [model(keras.ops.convert_to_tensor(TEXTS)) for model in models]
+    assert [output.shape for output in outputs] == [(len(TEXTS), 2), (len(TEXTS), 3)]

@@ -71,16 +71,9 @@ def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
     default = {"mechanism": "multi-head-attention"}
     assert size_step("encoder", "units", default) == 4
     assert size_step("encoder", "units", inside | {"num_heads": 2}) == 2
-
-
-@pytest.mark.parametrize("inside", ["min-gru", "retention"])
-def test_concatenated_directions_have_half_of_the_width_each(inside: str) -> None:
-    options = {"mechanism": inside, "merge": "concatenate"}
-    match = match_parameters("two-directions", 5_000, options=options, network="plain")
-    assert match.value % 2 == 0
     heads = {"mechanism": "retention", "merge": "concatenate", "options": {"num_heads": 4}}
-    nested = {"mechanism": "two-directions", "options": heads}
-    assert size_step("encoder", "units", nested) == 8
+    directions = {"mechanism": "two-directions", "options": heads}
+    assert size_step("encoder", "units", directions) == 8
 
 
 def test_heads_of_a_class_divide_its_width() -> None:
