@@ -648,7 +648,7 @@ def test_a_fault_is_found_by_its_check(
 @pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize(("layer", "name", "fix"), CAUSES)
 def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str) -> None:
-    found = faults(check_layer(layer, required_only=name != "saving"))
+    found = faults(check_layer(layer, required_only=name not in ADVICE))
     assert fix in found[name].partition(" To fix: ")[2]
 
 
