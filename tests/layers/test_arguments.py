@@ -64,17 +64,11 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (PointwiseMLP, {"gated": "false"}, r"Received: gated='false'$"),
     *(
         (LocalAttention, {"global_tokens": number}, rf"non-negative .*global_tokens={number!r}$")
-        for number in (-1, 1.5, True, "two")
+        for number in (-1, True, "two")
     ),
-    *(
-        (FOFE, arguments, message)
-        for arguments, message in (
-            ({"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
-            ({"window": 0}, r"`window` must be a positive integer\. Received: window=0$"),
-            ({"window": 1.5}, r"Received: window=1\.5$"),
-            ({"window": True}, r"Received: window=True$"),
-        )
-    ),
+    (FOFE, {"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
+    (FOFE, {"window": 0}, r"`window` must be a positive integer\. Received: window=0$"),
+    (FOFE, {"window": True}, r"Received: window=True$"),
     (FCSR, {"decay": float("nan")}, r"Received: decay=nan$"),
     (FCSR, {"window": 0}, r"Received: window=0$"),
     (Contextualizer, {"rank": None}, r"^`rank` must be a positive integer\. Received: rank=None$"),

@@ -12,7 +12,7 @@ from keras import ops
 
 from relation_tf.layers import Attention, chunked_attention
 from tests.backends import BACKEND, array, close, close_gradients, vjp
-from tests.layers.cases import poisoned, randomize, tokens
+from tests.layers.cases import poisoned, randomize, some, tokens
 
 FORMS: list[dict[str, Any]] = [
     {"units": 3},  # Narrower than the input, so that K and V are formed.
@@ -38,13 +38,6 @@ def built(algorithm: str, **arguments: Any) -> Attention:
     # Weights independent of the order in which a backend draws them.
     layer.set_weights([tokens(i, *w.shape) for i, w in enumerate(layer.weights)])
     return layer
-
-
-def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """Return a random mask; the last sequence is fully masked."""
-    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
-    mask[-1] = False
-    return mask
 
 
 def gradients(

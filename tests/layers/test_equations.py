@@ -16,6 +16,7 @@ from tests.layers.cases import (
     built,
     close_slopes,
     poisoned,
+    some,
     tokens,
     weights_of,
 )
@@ -57,14 +58,6 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
         for gradient, mask in zip(for_inputs, masks, strict=True):
             assert not gradient[~mask].any()
         close_slopes(loss, [*wide, *w.values()], [*for_inputs, *for_weights])
-
-
-def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """Return a random mask; only the last sequence is fully masked."""
-    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
-    mask[:, 0] = True
-    mask[-1] = False
-    return mask
 
 
 @pytest.mark.parametrize("length", [1, 63])

@@ -347,7 +347,6 @@ def test_seeds_and_options_reach_the_stacks() -> None:
         (lambda: recurrent_encoder_decoder(0, 7, 4), r"Received: source_vocabulary=0$"),
         (lambda: recurrent_encoder_decoder(9, 7, 0), r"Received: units=0$"),
         (lambda: recurrent(dropout=1.0), r"must be a number in \[0, 1\)\. Received: dropout=1\.0$"),
-        (transformer("nothing"), r"unknown mechanism 'nothing'"),
         (
             lambda: transformer_encoder_decoder(9, 7, 6, "relation"),
             r"divisible by `source_heads`\. Received: units=6, source_heads=4$",

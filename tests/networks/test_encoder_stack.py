@@ -192,7 +192,6 @@ def test_a_width_of_the_heads_of_a_transformer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mechanism": "nothing"}, r"unknown mechanism 'nothing'"),
         ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: mechanism=3$"),
         ({"norm": "both"}, r"`norm` must be one of 'post', 'pre'\. Received: norm='both'$"),
         ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
@@ -228,10 +227,6 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         (
             {"mechanism": "multi-head-attention", "num_heads": 4},
             r"divisible by `num_heads` unless `key_dim` is set\. Received: units=6, num_heads=4$",
-        ),
-        (
-            {"mechanism": "relation", "options": {"colour": "red"}},
-            "unknown Relation option 'colour'",
         ),
         ({"mechanism": AFTSimple, "num_heads": 2}, "unknown AFTSimple option 'num_heads'"),
         ({"mechanism": "multi-head-attention", "num_heads": 0}, r"Received: num_heads=0$"),

@@ -929,8 +929,6 @@ def test_dtype_policy_is_restored() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("relatoin",), "unknown mechanism 'relatoin'.*Did you mean 'relation'"),
-        (("tests.nothing:Name",), "cannot import mechanism 'tests.nothing:Name'"),
         (("math:pi",), "must be a Keras layer class. Received: 3.14"),
         (("saved-model:here",), "must read tokens, not text. Received: saved-model:here"),
         ((3,), "`mechanism` must be a name"),
