@@ -88,6 +88,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "linear-attention": {"error": "out of memory"},
     "baseline": {},  # not done
 }
+STATES = {"attention": 8192, "relation": 128}
 LEVELS = {"attention": 0.97, "linear-attention": 0.71, "relation": 0.9, "baseline": 0.0}
 
 ROWS = ("task", "method", "seed", "a", "b")
@@ -140,12 +141,14 @@ def write_runs(name: str, values: Mapping[str, Any]) -> None:
             write_json(run / "error.json", lost)
             continue
         write_finished(run, config, _score)
+        result = json.loads((run / "result.json").read_text())
+        if config.method in STATES:
+            result["state_bytes"] = STATES[config.method]
         if name == "times":
-            result = json.loads((run / "result.json").read_text())
             result["reached"] = config.mechanism != "attention" or config.seed < 3
             seconds = 100 * _score(*config.key)
             result["seconds"] |= {"training": round(seconds, 3), "input": 0.1}
-            write_json(run / "result.json", result)
+        write_json(run / "result.json", result)
 
 
 def _score(task: str, method: str, seed: int) -> float:
