@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pandas as pd
@@ -14,6 +15,7 @@ NAMES = ("attention", "relation", "baseline")
 LEVEL = {"attention": 0.6, "relation": 0.7, "baseline": 0.5}
 METHODS = [{"mechanism": name, "units": [64, 128]} for name in NAMES]
 VALUES = {"method": METHODS, "tasks": ["CoLA", "RTE"], "seeds": 5, "families": "units"}
+TWO = [["a", "b"], ["c", "d"]]
 
 
 def score(config, *_):
@@ -52,59 +54,45 @@ def test_each_family_is_tested_as_if_alone(report, alone):
             pd.testing.assert_frame_equal(part.reset_index(drop=True), expected)
     # Six methods at once could not show any difference with five seeds.
     assert report.tables["pvalues"]["significant"].all()
-
-
-def test_collapsed_runs_are_those_of_the_whole_report(report, monkeypatch):
-    columns = ["task", "method", "seed", "reason"]
-    runs = [("CoLA", f"relation-{units}", 1, "learned nothing") for units in (64, 128)]
-    lost = pd.DataFrame(runs, columns=columns)
-    monkeypatch.setitem(report.context.__dict__, "collapsed", lost)
-    for family in report.context.scores.families:
-        own = report.context._only(family).collapsed
-        assert own["method"].to_list() == [f"relation-{family.name.removeprefix('units ')}"]
-
-
-def test_letters_are_of_the_family(report, alone):
-    letters = report.context.summary.set_index(["task", "method", "metric"])["letters"]
+    key = ["task", "method", "metric"]
+    letters = report.tables["table"].set_index(key)["letters"]
     for own in alone.values():
-        expected = own.context.summary.set_index(["task", "method", "metric"])["letters"]
+        expected = own.tables["table"].set_index(key)["letters"]
         assert letters.loc[expected.index].tolist() == expected.tolist()
-    assert "methods of a family that share a letter" in report.markdown()
 
 
 def test_sentences_name_the_family(report, alone):
+    found = json.loads(report.json())
     for units, own in alone.items():
-        assert f"Units {units}: {own.context.headline}" in report.context.headline
-        assert f"Units {units}: {own.context.headline}" in " ".join(str(report).split())
-        for sentence in own.context.answer:
-            assert f"Units {units}: {sentence}" in report.context.answer
+        expected = json.loads(own.json())
+        assert f"Units {units}: {expected['headline']}" in found["headline"]
+        assert {f"Units {units}: {each}" for each in expected["answer"]} <= {*found["answer"]}
 
 
-def test_sections_are_repeated_for_each_family(report):
-    markdown, latex, page = report.markdown(), report.latex(), report.html()
+def test_sections_are_repeated_for_each_family(report, tmp_path):
     for heading in ("Short answer", "Pairwise tests", "Test details"):
-        section = markdown.split(f"## {heading}\n")[1].split("\n## ")[0]
+        section = report.markdown().split(f"## {heading}\n")[1].split("\n## ")[0]
         assert section.count("### Units 64\n") == section.count("### Units 128\n") == 1
-    names = [picture.name for picture in report.context.pictures]
-    assert len(names) == len({*names})
-    assert {"answer-units-64", "differences-units-128", "scores"} <= {*names}
-    labels = re.findall(r"\\label\{([^}]+)\}", latex)
-    assert len(labels) == len({*labels})
-    assert any(label.endswith("verdicts-units-64") for label in labels)
-    assert "(units 64)" in latex
-    # Methods look the same in all families.
-    for units, part in zip((64, 128), report.context.parts.values(), strict=True):
-        assert part.styles is report.context.styles
-        assert f"Verdicts by task, units {units}" in page
-    headings = re.findall(r'<details class="section" id="([^"]+)"', page)
-    assert len(headings) == len({*headings})
-
-
-def test_files_are_written(report, tmp_path):
+    names = json.loads(report.json())["figures"]
+    labels = re.findall(r"\\label\{([^}]+)\}", report.latex())
+    headings = re.findall(r'<details class="section" id="([^"]+)"', report.html())
+    for own in (names, labels, headings):
+        assert len(own) == len({*own})
     report.write(tmp_path / "report")
+    for figure in ("answer-units-64", "differences-units-128", "scores"):
+        assert (tmp_path / "report" / "figures" / f"{figure}.svg").exists()
     written = pd.read_csv(tmp_path / "report" / "verdicts.csv")
     assert written["family"].unique().tolist() == ["units 64", "units 128"]
-    assert (tmp_path / "report" / "figures" / "differences-units-128.svg").exists()
+
+
+def test_collapsed_runs_are_counted_by_family(suite_of, fabricate):
+    """Matthews 0 is that of equal predictions."""
+    suite = suite_of(**{**VALUES, "tasks": ["CoLA"]}, reference="attention", margin=1.0)
+    report = make_report(
+        fabricate(suite, lambda run, *_: score(run) * (run.method != "relation-64"))
+    )
+    (said,) = (each for each in json.loads(report.json())["caveats"] if "learned nothing" in each)
+    assert said.startswith("Units 64: 5 of")
 
 
 def test_learning_times_are_tested_within_families(suite_of, fabricate):
@@ -115,25 +103,26 @@ def test_learning_times_are_tested_within_families(suite_of, fabricate):
         files["result"]["seconds"]["training"] = seconds
 
     suite = suite_of(**{**VALUES, "tasks": ["RTE"]}, stopping="accuracy_reached")
-    context = make_report(fabricate(suite, score, reached)).context
-    pvalues = context.tables["time-pvalues"]
+    tables = make_report(fabricate(suite, score, reached)).tables
+    pvalues = tables["time-pvalues"]
     assert pvalues.groupby("family").size().to_dict() == {"units 128": 3, "units 64": 3}
     assert pvalues["significant"].all()
-    assert len(context.tables["times"]) == 30
-    assert any(each.startswith("Units 64: Time to target on RTE") for each in context.answer)
+    assert len(tables["times"]) == 30
 
 
 def test_an_unfinished_family(suite_of, fabricate):
-    """One family has no runs: only the other is reported."""
+    """One family has no runs, one only some of two methods: only the other is reported."""
     suite = suite_of(**VALUES)
 
     def some(config, *values):
-        return score(config, *values) if config.units == 64 else None
+        there = config.units == 64 and config.mechanism != "baseline"
+        return score(config, *values) if there else None
 
     report = make_report(fabricate(suite, some))
-    answer = report.context.answer
-    assert answer[0].startswith("Preliminary: 30 of 60 runs are done")
-    assert not any("Units 128" in sentence for sentence in answer)
+    answer = json.loads(report.json())["answer"]
+    assert "20 of 60 runs" in answer[0]
+    assert not any("Units 128" in each for each in answer)
+    assert any("the 2 of 3" in each for each in answer)
     assert report.tables["pvalues"]["family"].unique().tolist() == ["units 64"]
     assert report.html()
     empty = make_report(fabricate(suite, lambda *_: None, name="empty"))
@@ -141,15 +130,26 @@ def test_an_unfinished_family(suite_of, fabricate):
     assert empty.latex()
 
 
+def families_of(report):
+    """Return the methods of each family in the order of their pairs; none without families."""
+    pvalues = report.tables["pvalues"]
+    if "family" not in pvalues:
+        return {}
+    return {
+        name: [*dict.fromkeys([*own["a"], *own["b"]])]
+        for name, own in pvalues.groupby("family", sort=False)
+    }
+
+
 def test_suites_are_joined_by_family(suite_of, fabricate):
     folders = [fabricate(suite_of(**VALUES), score, name=name) for name in ("before", "after")]
-    context = compare(*folders).context
-    assert [family.name for family in context.scores.families] == ["units 64", "units 128"]
-    assert [*context.parts["units 64"].scores.methods] == [
+    found = families_of(compare(*folders))
+    assert [*found] == ["units 64", "units 128"]
+    assert found["units 64"] == [
         f"{name}-64 ({source})" for source in ("before", "after") for name in NAMES
     ]
     other = fabricate(suite_of(method=METHODS, tasks=["CoLA", "RTE"]), score, name="none")
-    assert not compare(folders[0], other).context.scores.families
+    assert not families_of(compare(folders[0], other))
 
 
 @pytest.mark.parametrize("declared", [{"control": "attention"}, {"reference": "attention"},
@@ -166,28 +166,35 @@ def test_a_lost_control_or_reference_is_named(suite_of, fabricate, declared, oth
         ))  # fmt: skip
     report = compare(fabricate(suite, score, name="before"), source)
     said = "reference attention" if "reference" in declared else "against attention"
-    assert report.context.scores.judged_against is None
-    assert report.context.test == "Steel-Dwass"
+    assert any(said in each for each in json.loads(report.json())["warnings"])
+    assert "verdicts" not in report.tables
+    assert report.tables["pvalues"]["a"].nunique() > 2  # all pairs
     assert report.tables["pvalues"]["pvalue"].notna().any()
-    assert any(said in each for each in report.context.warnings)
-    assert "No verdict yet" not in report.markdown()
-    assert "was fixed before the runs" not in report.markdown()
+    assert "was fixed before" not in report.markdown()
 
 
-def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate):
-    folder = fabricate(suite_of(**VALUES), score)
-    context = compare(folder, reference="baseline", margin=2.0).context
-    references = [part.verdicts.reference for part in context.parts.values()]
-    assert references == ["baseline-64", "baseline-128"]
-    context = compare(folder, control="baseline").context
-    controls = [part.scores.control for part in context.parts.values()]
-    assert controls == ["baseline-64", "baseline-128"]
+def references_of(report):
+    return [*dict.fromkeys(report.tables["verdicts"]["reference"])]
+
+
+@pytest.mark.parametrize("declared", [{}, {"reference": "attention"}])
+def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate, declared):
+    folder = fabricate(suite_of(**VALUES, **declared), score)
+    report = compare(folder, reference="baseline", margin=2.0)
+    assert references_of(report) == ["baseline-64", "baseline-128"]
+    report = compare(folder, families="units", control="baseline", **dict.fromkeys(declared))
+    assert {*report.tables["pvalues"]["a"]} == {"baseline-64", "baseline-128"}
     for name, message in (
         ("basline", "Did you mean 'baseline'"),
         ("baseline-64", "such as baseline-64,baseline-128. Received: baseline-64, no method of "),
     ):
         with pytest.raises(SuiteError, match=message):
             compare(folder, reference=name)
+    if declared:
+        families = [[f"{name}-{n}" for name in own for n in (64, 128)]
+                    for own in (NAMES[:2], NAMES[2:])]  # fmt: skip
+        with pytest.raises(SuiteError, match="reference: must name one method of each family"):
+            compare(folder, families=families)
 
 
 @pytest.fixture
@@ -199,76 +206,45 @@ def table(table_of):
     )
 
 
-def test_a_comparison_sets_families_by_lists(table):
-    report = compare(table, families=[["a", "b"], ["d", "c"]])
-    pvalues = report.tables["pvalues"].set_index("family")
-    assert pvalues[["a", "b"]].T.to_dict("list") == {
-        "family 1": ["a", "b"],
-        "family 2": ["c", "d"],
-    }
-    # The smallest p of two methods; that of four methods is .040.
-    assert pvalues["pvalue"].tolist() == pytest.approx([2 / 252] * 2)
-    assert "Family 2: d has the highest mean on x" in report.context.headline
-
-
-def test_the_command_of_a_comparison_names_its_families(table, tmp_path):
+def test_a_comparison_sets_families_by_lists(table, tmp_path):
     path = tmp_path / "scores.csv"
     table.to_csv(path, index=False)
-    report = compare(path, families=[["a", "b"], ["c", "d"]], control=None)
-    assert report.context.made["compare command"] == [
-        f"relation-tf compare {path} --families 'a,b;c,d'"
-    ]
+    report = compare(path, families=[["a", "b"], ["d", "c"]])
+    assert families_of(report) == {"family 1": ["a", "b"], "family 2": ["c", "d"]}
+    # The smallest p of two methods; that of four methods is .040.
+    assert report.tables["pvalues"]["pvalue"].tolist() == pytest.approx([2 / 252] * 2)
+    assert "--families 'a,b;d,c'" in report.markdown()
 
 
 def test_a_comparison_of_suites_sets_families_by_key(suite_of, fabricate):
-    suite = suite_of(**{**VALUES, "families": None, "tasks": ["RTE"]})
-    folder = fabricate(suite, score)
-    context = compare(folder, families="units", reference="attention").context
-    assert [family.name for family in context.scores.families] == ["units 64", "units 128"]
-    assert context.headline.count("relation-64 is better") == 1
-    assert context.headline.count("relation-128 is better") == 1
-
-
-def test_a_declared_reference_holds_in_new_families(suite_of, fabricate):
-    suite = suite_of(**VALUES, reference="attention", margin=1.0)
-    folder = fabricate(suite, score)
-    families = [
-        ["attention-64", "relation-64", "attention-128", "relation-128"],
-        ["baseline-64", "baseline-128"],
-    ]
-    with pytest.raises(SuiteError, match="reference: must name one method of each family"):
-        compare(folder, families=families)
-    context = compare(folder, families="units", reference="baseline").context
-    assert [part.scores.reference for part in context.parts.values()] == [
-        "baseline-64", "baseline-128",
-    ]  # fmt: skip
+    folder = fabricate(suite_of(**{**VALUES, "families": None, "tasks": ["RTE"]}), score)
+    report = compare(folder, families="units", reference="attention")
+    verdicts = report.tables["verdicts"]
+    better = verdicts[verdicts["verdict"] == "better"]
+    assert better["method"].tolist() == ["relation-64", "relation-128"]
 
 
 @pytest.mark.parametrize("chosen", ["a,d", ["d", "a"], "d, a"])
-@pytest.mark.parametrize("key", ["reference", "control"])
-def test_a_table_has_one_reference_or_control_per_family(table, key, chosen):
-    report = compare(table, families=[["a", "b"], ["c", "d"]], **{key: chosen}).context
-    parts = [part.scores for part in report.parts.values()]
-    assert [getattr(part, key) for part in parts] == ["a", "d"]
-    assert [part.judged_against for part in parts] == ["a", "d"]
+def test_a_table_has_one_reference_or_control_per_family(table, chosen):
+    assert references_of(compare(table, families=TWO, reference=chosen)) == ["a", "d"]
+    controlled = compare(table, families=TWO, control=chosen).tables["pvalues"]
+    assert controlled[["a", "b"]].values.tolist() == [["a", "b"], ["d", "c"]]
 
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ("a", "reference: must name one method of each family, such as a,c. Received: a, no "
-         "method of family 2 (c, d)"),
-        ("a,b,c", "reference: must name one method of each family, such as a,c. Received: a, b, c, "
-         "several methods of family 1 (a, b)"),
-        ("a,dd", "reference: must name one method of each family, such as a,c. Received: 'dd'. "
-         "Did you mean 'd'?"),
-        ("", "reference: must name one method of each family, such as a,c. Received: ''."),
+        ("a", "a, no method of family 2 (c, d)"),
+        ("a,b,c", "a, b, c, several methods of family 1 (a, b)"),
+        ("a,dd", "'dd'. Did you mean 'd'?"),
+        ("", "''."),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_reference_of_families_is_named(table, chosen, message):
     with pytest.raises(SuiteError) as error:
-        compare(table, families=[["a", "b"], ["c", "d"]], reference=chosen)
-    assert str(error.value) == message
+        compare(table, families=TWO, reference=chosen)
+    allowed = "reference: must name one method of each family, such as a,c."
+    assert str(error.value) == f"{allowed} Received: {message}"
 
 
 @pytest.mark.parametrize(
@@ -292,37 +268,16 @@ def test_wrong_families_of_a_comparison_are_named(table, families, message):
     assert str(error.value) == message
 
 
-def test_families_of_few_methods_have_no_example(tmp_path):
-    path = tmp_path / "s.csv"
-    path.write_text("task,method,seed,score\nA,a,1,.5\nA,b,1,.6\n", encoding="utf-8")
-    with pytest.raises(SuiteError, match="must list the methods of each family, because the"):
-        compare(path, families="units")
-
-
 @pytest.mark.parametrize(
     ("options", "suggested"),
     [
         ({}, "--test welch`"),
         ({"control": "a"}, "--test welch-control --control a`"),
-        (
-            {"families": [["a", "b"], ["c", "d"]], "control": ["a", "c"]},
-            "--test welch-control --control a,c`",
-        ),
+        ({"families": TWO, "control": ["a", "c"]}, "--test welch-control --control a,c`"),
     ],
 )
 def test_a_warning_of_unequal_spread_suggests_a_valid_command(table_of, options, suggested):
     levels = {name: [10.0 + i, 11, 12, 13, 14] for i, name in enumerate("abcd")}
     levels |= {"b": [1.0, 30, 60, 90, 95], "d": [2.0, 31, 62, 91, 96]}
-    context = compare(table_of({"T": levels}), **options).context
-    assert any(each.endswith(f"{suggested}.") for each in context.warnings)
-
-
-def test_the_number_of_tested_methods_is_that_of_the_family(suite_of, fabricate):
-    suite = suite_of(**VALUES)
-    left = next(str(method.name) for method in suite.methods() if method.units == 64)
-    report = make_report(
-        fabricate(suite, lambda run, *values: None if run.method == left else score(run, *values))
-    )
-    size = len(suite.methods()) // 2
-    said = f"Units 64: Tests include only the {size - 1} of {size} methods that have scores."
-    assert said in report.markdown()
+    warnings = json.loads(compare(table_of({"T": levels}), **options).json())["warnings"]
+    assert any(suggested in each for each in warnings)
