@@ -36,7 +36,7 @@ def judged(table_of):
     [
         # Better by 6, worse by 2.
         ({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 78}}, None, "a does not differ"),
-        ({"A": {"r": 70, "a": 76, "b": 75}, "B": {"r": 80, "a": 78, "b": 78.3}}, None, "a and b do"),
+        ({"A": {"r": 70, "a": 76, "b": 75}, "B": {"r": 80, "a": 78, "b": 78.3}}, None, "and b do"),
         # Better by 20 on one task, worse by 2 on four.
         ({"A": {"r": 70, "a": 90}, **{task: {"r": 80, "a": 78} for task in "BCDE"}}, None,
          "a is significantly worse"),
