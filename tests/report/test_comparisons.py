@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
+from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.errors import SuiteError
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare, make_report
@@ -75,28 +75,6 @@ def test_pvalues_equal_the_test_of_the_samples(suite_of, fabricate, options, exp
         np.testing.assert_allclose(own[LIMITS], shifts)
 
 
-def test_pvalues_have_simultaneous_intervals_in_points(suite_of, fabricate):
-    report = make_report(fabricate(suite_of(tasks=["CoLA"]), separated))
-    row = report.tables["pvalues"].set_index(["a", "b"]).loc["relation", "baseline"]
-    # Levels 0.8 and 0.5, seeds add 0 to 4 points: the smallest and largest difference.
-    assert row[LIMITS].tolist() == pytest.approx([-30, -34, -26])
-    assert r"(−30.0 \[−34.0, −26.0\])" in report.markdown()
-    assert "−34" not in report.latex()
-
-
-def test_intervals_exclude_zero_only_for_significant_pairs(suite_of, fabricate):
-    def score(config, *where):
-        return round(noisy(config, *where) * LEVEL[config.method] ** 3, 1 + (where[0] == "RTE"))
-
-    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), score))
-    pvalues = report.tables["pvalues"]
-    excludes = (pvalues["difference_low"] > 0) | (pvalues["difference_high"] < 0)
-    assert excludes.any()
-    assert not excludes.all()
-    assert pvalues["significant"][excludes].all()
-    assert (pvalues["significant"] == (pvalues["pvalue"] < 0.05)).all()
-
-
 def test_the_exact_p_decides(suite_of, fabricate):
     """Asymptotic p .0495, exact p .100: not significant in all tables, figures and texts."""
     suite = suite_of(tasks=["CoLA", "RTE"], method=TWO, seeds=3)
@@ -117,10 +95,7 @@ def test_the_exact_p_decides(suite_of, fabricate):
                                     "losses": 0}]  # fmt: skip
     # There is no figure of intervals that are all infinite.
     assert "differences" not in json.loads(report.json())["figures"]
-    page = report.html()
-    assert "0 of 1 pair" in page
-    assert page.count('class="significant"') == 1  # the verdict over both tasks
-    assert "no finite 95 %" in page
+    assert report.html().count('class="significant"') == 1  # the verdict over both tasks
 
 
 def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
@@ -135,16 +110,6 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     assert letters["mean of these tasks"].tolist() == [""]
     first = {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
     assert report.context.wins[0] == first
-
-
-def test_letters_need_a_significant_pair(suite_of, fabricate):
-    def score(config, task, metric):
-        return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
-
-    table = make_report(fabricate(suite_of(method=TWO), score)).tables["table"]
-    letters = table[table["metric"] == "score"].groupby("task")["letters"].agg(list)
-    assert letters["MRPC"] == ["", ""]
-    assert sorted(table[table["task"] == "CoLA"]["letters"].unique()) == ["a", "b"]
 
 
 def test_more_groups_than_letters_have_none(table_of):
@@ -165,12 +130,6 @@ def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
     }  # fmt: skip
 
 
-def test_a_control_makes_a_smaller_family(suite_of, fabricate):
-    report = make_report(fabricate(suite_of(control="baseline"), separated))
-    assert set(report.tables["pvalues"]["a"]) == {"baseline"}
-    assert "Steel-Dwass" not in report.html()
-
-
 def test_mnli_counts_as_one_task(suite_of, fabricate):
     """One network predicts both dev sets, so they are not two independent observations."""
 
@@ -185,19 +144,6 @@ def test_mnli_counts_as_one_task(suite_of, fabricate):
     assert (counted[["wins", "losses"]].sum(axis=1) >= 1).all()
     alone = make_report(fabricate(suite_of(tasks=["MNLI"]), score, name="alone"))
     assert not alone.context.wins
-
-
-@pytest.mark.parametrize(
-    ("tasks", "columns"),
-    [
-        (NINE, ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
-                GLUE_AVERAGE]),
-        (["CoLA", "MRPC"], ["CoLA", "MRPC", MEAN_OF_TASKS]),
-    ],
-)  # fmt: skip
-def test_columns_are_dev_sets_and_the_average(suite_of, fabricate, tasks, columns):
-    report = make_report(fabricate(suite_of(tasks=tasks, method=TWO, seeds=2), noisy))
-    assert [*report.tables["table"]["task"].unique()] == columns
 
 
 @pytest.mark.parametrize("test", ["steel-dwass", "welch"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relation_tf.errors import OptionError
@@ -177,10 +176,7 @@ def diverged(suite_of, fabricate):
 
 def test_a_diverged_run_of_a_suite(diverged):
     report = make_report(diverged)
-    assert "runs, 1 diverged" in report.markdown()
-    answer = json.loads(report.json())["answer"][0]
-    assert "19 of 20 runs" in answer
-    assert "Preliminary" not in answer
+    assert "Preliminary" not in report.markdown()
     pvalues = report.tables["pvalues"].set_index("task")
     assert pvalues.loc[["CoLA", "RTE"], "n_b"].tolist() == [5, 5]
     verdicts = report.tables["verdicts"].set_index("task")
@@ -196,16 +192,6 @@ def test_a_comparison_of_the_report_has_the_same_tests(diverged):
         again = compare(source, reference="attention")
         assert "1 diverged)" in again.markdown()
         assert pvalue(again) == pytest.approx(pvalue(report))
-
-
-def test_a_report_of_an_earlier_version_loses_the_scores_of_diverged_runs(diverged):
-    make_report(diverged).write(diverged / "report")
-    runs = pd.read_csv(diverged / "report" / "runs.csv")
-    own = (runs["task"] == "RTE") & (runs["method"] == "relation") & (runs["seed"] == 2)
-    runs.loc[own, "diverged"] = True
-    runs.to_csv(diverged / "report" / "runs.csv", index=False)
-    table = compare(diverged / "report").tables["table"].set_index(["task", "method"])
-    assert table.loc[("RTE", "relation"), "n"] == 4
 
 
 @pytest.mark.parametrize(

@@ -61,18 +61,7 @@ def test_each_family_is_tested_as_if_alone(report, alone):
         assert letters.loc[expected.index].tolist() == expected.tolist()
 
 
-def test_sentences_name_the_family(report, alone):
-    found = json.loads(report.json())
-    for units, own in alone.items():
-        expected = json.loads(own.json())
-        assert f"Units {units}: {expected['headline']}" in found["headline"]
-        assert {f"Units {units}: {each}" for each in expected["answer"]} <= {*found["answer"]}
-
-
-def test_sections_are_repeated_for_each_family(report, tmp_path):
-    for heading in ("Short answer", "Pairwise tests", "Test details"):
-        section = report.markdown().split(f"## {heading}\n")[1].split("\n## ")[0]
-        assert section.count("### Units 64\n") == section.count("### Units 128\n") == 1
+def test_figures_and_sections_of_families_have_own_names(report, tmp_path):
     names = json.loads(report.json())["figures"]
     labels = re.findall(r"\\label\{([^}]+)\}", report.latex())
     headings = re.findall(r'<details class="section" id="([^"]+)"', report.html())
@@ -93,21 +82,6 @@ def test_collapsed_runs_are_counted_by_family(suite_of, fabricate):
     )
     (said,) = (each for each in json.loads(report.json())["caveats"] if "learned nothing" in each)
     assert said.startswith("Units 64: 5 of")
-
-
-def test_learning_times_are_tested_within_families(suite_of, fabricate):
-    def reached(config, files):
-        files["result"]["reached"] = True
-        files["result"]["seconds"]["input"] = 0.1
-        seconds = 100 * LEVEL[config.mechanism] + config.seed / 10 + config.units
-        files["result"]["seconds"]["training"] = seconds
-
-    suite = suite_of(**{**VALUES, "tasks": ["RTE"]}, stopping="accuracy_reached")
-    tables = make_report(fabricate(suite, score, reached)).tables
-    pvalues = tables["time-pvalues"]
-    assert pvalues.groupby("family").size().to_dict() == {"units 128": 3, "units 64": 3}
-    assert pvalues["significant"].all()
-    assert len(tables["times"]) == 30
 
 
 def test_an_unfinished_family(suite_of, fabricate):

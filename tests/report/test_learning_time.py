@@ -87,7 +87,3 @@ def test_a_failed_run_did_not_reach_the_target(folder):
     failed.mkdir(parents=True)
     write_json(failed / "error.json", {"error": "time is over", "traceback": ""})
     assert "relation in 4 of" in answer_of(make_report(made))
-
-
-def test_other_suites_have_no_time_to_target(suite_of, fabricate):
-    assert "times" not in make_report(fabricate(suite_of(), lambda *_: 0.8)).tables

@@ -1,11 +1,9 @@
-"""Fixtures for checks of all figures: readable text and contrast."""
+"""Fixtures for checks of all figures: readable text."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
-from importlib.resources import files
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
@@ -52,56 +50,3 @@ def readable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Picture], None]:
                 assert min(across, down) <= 1, f"{one!r} lies on {other!r}"
 
     return check
-
-
-@pytest.fixture
-def contrast() -> Callable[[str, float], float]:
-    """Return the lower contrast of text on a transparent colour, on white and dark pages."""
-    inks, papers = _of_page("ink"), _of_page("paper")
-
-    def smallest(color: str, opacity: float) -> float:
-        found = []
-        for ink, paper in zip(inks, papers, strict=True):
-            mixed = [
-                opacity * own + (1 - opacity) * below
-                for own, below in zip(_rgb(color), paper, strict=True)
-            ]
-            dark, light = sorted(_luminance(rgb) for rgb in (ink, mixed))
-            found.append((light + 0.05) / (dark + 0.05))
-        return min(found)
-
-    return smallest
-
-
-@pytest.fixture
-def contrast_to_page() -> Callable[[str], float]:
-    """Return the lower contrast of a color with a white and with a dark page."""
-
-    def smallest(color: str) -> float:
-        found = []
-        for paper in _of_page("paper"):
-            dark, light = sorted(_luminance(rgb) for rgb in (paper, _rgb(color)))
-            found.append((light + 0.05) / (dark + 0.05))
-        return min(found)
-
-    return smallest
-
-
-def _of_page(name: str) -> list[list[float]]:
-    """Return a color of the light and of the dark page."""
-    css = files("relation_tf.report").joinpath("report.css").read_text(encoding="utf-8")
-    found = [_rgb(value) for value in re.findall(rf"--{name}: (#\w+);", css)[:2]]
-    assert len(found) == 2
-    return found
-
-
-def _rgb(color: str) -> list[float]:
-    digits = color.removeprefix("#")
-    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-    return [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-
-
-def _luminance(rgb: list[float]) -> float:
-    """Return the relative luminance of WCAG 2."""
-    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in rgb)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -7,8 +7,6 @@ import pytest
 
 from relation_tf.report.pictures.attention import attention_picture
 
-SOURCE, TARGET = list("3 March 2012"), list("2012-03-03")
-
 
 def weights_of(rows, columns):
     drawn = np.random.default_rng(0).random((rows, columns)) ** 4
@@ -25,24 +23,11 @@ def test_cells_show_the_weights():
         for start, row in zip(x[::3], y[::3], strict=True):
             shades[int(row), int(start)] = line.get_alpha()
     assert shades == pytest.approx({(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0})
-    assert axes.get_ylim() == (2, 0)
+    assert "attends most to c" in picture.panels[0].alt
 
 
-def test_alternative_text():
-    picture = attention_picture(np.array([[0.2, 0.8], [1.0, 0.0]]), ["a", " "], ["b", "c"])
-    (panel,) = picture.panels
-    assert panel.alt == (
-        "attention: b attends most to ␣ (2nd of 2, 80 %), c to a (1st of 2, 100 %)."
-    )
-    many = attention_picture(np.eye(30), "ab" * 15, "cd" * 15).panels[0].alt
-    assert many == (
-        "attention: 30 target tokens over 30 source tokens; the largest weight of a target token "
-        "is 100 % on average."
-    )
-
-
-def test_padding_is_left_out():
-    weights = np.pad(np.eye(2), ((0, 3), (0, 4)))
+def test_padding_is_left_out_and_rounding_errors_above_one_are_allowed():
+    weights = np.pad(np.eye(2) * np.float32(1.0000001), ((0, 3), (0, 4)))
     assert (
         attention_picture(weights, "ab", "ab").svg()
         == attention_picture(np.eye(2), "ab", "ab").svg()
@@ -52,7 +37,7 @@ def test_padding_is_left_out():
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        (SOURCE, TARGET),
+        (list("3 March 2012"), list("2012-03-03")),
         (["a"], ["b"]),
         (["contextualizer-of-rank-5", "the", "end"], ["attention", "$x$", "<b>"]),
         (["word"] * 40, ["other"] * 40),
@@ -66,7 +51,6 @@ def test_same_weights_give_same_bytes_and_names_are_escaped():
     picture = attention_picture(weights_of(2, 2), ["<b>", "&"], ["x", "y"])
     assert picture.svg() == picture.svg()
     assert "<b>" not in picture.svg()
-    assert picture.png().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +70,3 @@ def test_same_weights_give_same_bytes_and_names_are_escaped():
 def test_invalid_weights(weights, source, message):
     with pytest.raises(ValueError, match=message):
         attention_picture(weights, source, "xy")
-
-
-def test_rounding_errors_above_one_are_allowed():
-    weights = np.array([[np.float32(1.0000001), 0.0]])
-    assert attention_picture(weights, "ab", "a").png()
