@@ -125,6 +125,18 @@ def test_collapsed_runs_of_the_reference_are_named(suite_of, fabricate):
     assert caveats_of(compare(folder, reference="linear")) == []
 
 
+def test_runs_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fabricate):
+    def score_diagnostic_set(config, files):
+        files["result"]["metrics"]["AX"] = {"matthews": 0.0 if config.seed < 4 else 0.1}
+
+    suite = suite_of(tasks=["MNLI"], reference="attention", margin=1.0)
+    report = make_report(
+        fabricate(suite, lambda run, *_: 0.5 + run.seed / 100, score_diagnostic_set)
+    )
+    assert set(report.tables["collapsed"]["task"]) == {"AX"}
+    assert caveats_of(report) == []
+
+
 def test_a_collapsed_method_makes_no_reference_look_unstable(suite_of, fabricate):
     """Collapsed runs hardly differ, so every other spread is wide in comparison."""
 

@@ -182,8 +182,3 @@ def test_two_networks_of_mnli_alone_have_no_mean(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["MNLI-m", "MNLI-mm"], method=TWO), score))
     assert not found(report, MEAN_OF_TASKS)
     assert "over_tasks" not in report.tables
-
-
-def test_diagnostic_sets_are_no_networks():
-    scores = compare(rows([*GLUE, "AX"])[0]).context.scores
-    assert len(trained_networks(scores.table, scores)) == len(GLUE) * 2 * 3
