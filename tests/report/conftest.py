@@ -1,7 +1,8 @@
-"""Fixtures: suites, and folders of runs with made-up numbers."""
+"""Fixtures: suites, folders of runs with made-up numbers, and what reports say of them."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from relation_tf.config.loading import make_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.files import write_json, write_table
+from relation_tf.report import Report
 
 METHODS = [
     {"name": "attention", "mechanism": "attention"},
@@ -28,6 +30,37 @@ ALL_TASKS = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WN
 
 MakeSuite = Callable[..., Suite]
 Fabricate = Callable[..., Path]
+
+
+def content(report: Report) -> dict[str, Any]:
+    """Return the content of report.json."""
+    return dict(json.loads(report.json()))
+
+
+def better(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the better and the other method of each significant pair of a table."""
+    rows = pairs.dropna(subset=["better"]).itertuples()
+    return [(row.better, row.a if row.better == row.b else row.b) for row in rows]
+
+
+def verdicts(report: Report, task: str) -> dict[str, str]:
+    """Return the verdict of each method on a task, or on "mean of N tasks"."""
+    table = report.tables["verdicts"].query("task == @task")
+    return dict(zip(table["method"], table["verdict"], strict=True))
+
+
+def facts(report: Report) -> dict[str, str]:
+    """Return the settings and the provenance that Markdown lists."""
+    lines = report.markdown().replace("\\", "").splitlines()
+    listed = [line[2:].partition(": ") for line in lines if line.startswith("- ")]
+    return {name: value for name, _, value in listed}
+
+
+def rows_of(report: Report, *first: str) -> list[list[str]]:
+    """Return the other cells of all rows in Markdown that begin with these cells."""
+    start = f"| {' | '.join(first)} | "
+    lines = report.markdown().splitlines()
+    return [x.removeprefix(start)[:-2].split(" | ") for x in lines if x.startswith(start)]
 
 
 @pytest.fixture(scope="session")
