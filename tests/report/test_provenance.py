@@ -1,64 +1,57 @@
-"""Warnings about differences between the runs of a table."""
+"""Settings, data and machines of runs, and differences between them."""
 
 from __future__ import annotations
 
 import pytest
 
-from relation_tf.bench.results import read_results
-from relation_tf.report.provenance import data, made, settings, warnings
+from relation_tf.report import make_report
+from tests.report.conftest import content, facts, rows_of
 
 
 @pytest.fixture
-def results_with(suite_of, fabricate):
-    def make(change, **suite):
-        return read_results(fabricate(suite_of(**{"seeds": 2, **suite}), lambda *_: 0.5, change))
+def report_with(suite_of, fabricate):
+    def make(change=lambda config, files: None, **suite):
+        return make_report(fabricate(suite_of(**{"seeds": 2, **suite}), lambda *_: 0.5, change))
 
     return make
 
 
-def test_note_on_data_is_a_warning(results_with):
-    def sample(config, files):
-        files["manifest"]["data"]["notes"] = ["trained on a sample"]
-
-    results = results_with(sample, tasks=["AG-News"])
-    assert warnings(results) == ["AG-News: trained on a sample."]
-
-
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("change", "key", "values"),
     [
         (lambda files: files["manifest"].update(processor="Other"),
-         "The runs differ in processor: A processor (15 runs); Other (1 run)."),
+         "processor", ["A processor (15 runs)", "Other (1 run)"]),
         (lambda files: files["manifest"].update(commit=None),
-         "The runs differ in commit: 0123456789ab (15 runs); none (1 run)."),
+         "commit", ["0123456789ab (15 runs)", "none (1 run)"]),
         (lambda files: files["manifest"].update(threads=8),
-         "The runs differ in threads: 1 (15 runs); 8 (1 run)."),
+         "threads", ["1 (15 runs)", "8 (1 run)"]),
         (lambda files: files["manifest"]["versions"].update(tensorflow="2.20.0"),
-         "The runs differ in tensorflow: 2.21.0 (15 runs); 2.20.0 (1 run)."),
+         "tensorflow", ["2.21.0 (15 runs)", "2.20.0 (1 run)"]),
         (lambda files: files["config"].update(dropout=0.1),
-         "The runs differ in dropout: 0.5 (15 runs); 0.1 (1 run)."),
-        (lambda files: files["manifest"]["data"].update(digest="ff"),
-         "The runs differ in data of CoLA:"),
+         "dropout", ["0.5 (15 runs)", "0.1 (1 run)"]),
+        (lambda files: files["manifest"]["data"].update(digest="ff"), "data of CoLA", []),
+        (lambda files: files["manifest"]["data"].update(notes=["trained on a sample"]),
+         "CoLA", ["trained on a sample"]),
     ],
 )  # fmt: skip
-def test_differences_between_runs_are_named(results_with, change, expected):
-    results = results_with(
+def test_differences_between_runs_are_named(report_with, change, key, values):
+    report = report_with(
         lambda config, files: change(files) if config.key == ("CoLA", "linear", 1) else None
     )
-    (warning,) = warnings(results)
-    assert warning.startswith(expected)
+    (warning,) = content(report)["warnings"]
+    assert all(each in warning for each in (f"{key}: ", *values))
 
 
-def test_data_of_each_task(results_with):
+def test_data_of_each_task(report_with):
     def change(config, files):
-        files["manifest"]["glove"] = {"found": "9 of 10 words found (90.0%)", "digest": "ab"}
+        files["manifest"]["glove"] = {"found": "9 of 10", "digest": "ab"}
         files["manifest"]["data"]["skipped_lines"] = ["train.tsv:3: expected 4 columns"]
 
-    first, second = data(results_with(change)).to_dict("records")
-    assert (first["task"], second["task"]) == ("CoLA", "MRPC")
-    assert first["rows"] == "train 8,551, dev 1,043"
-    assert first["start"] == ["GloVe: 9 of 10 words found (90.0%)"]
-    assert first["skipped"] == ["train.tsv:3: expected 4 columns"]
+    report = report_with(change)
+    for task in ("CoLA", "MRPC"):
+        ((rows, _, start, skipped, _),) = rows_of(report, task, "files")
+        assert rows.replace(",", "") == "train 8551 dev 1043"
+        assert (start, skipped) == ("GloVe: 9 of 10", "1")
 
 
 def older(config, files):
@@ -83,12 +76,11 @@ def older(config, files):
     ids=["equal", "before a key existed", "different data", "different sizes", "by method",
          "own tokens"],
 )  # fmt: skip
-def test_comparable_runs_give_no_warning(results_with, change, suite):
-    results = results_with(change, **suite)
-    assert warnings(results) == []
-    facts = made([run["manifest"] for run in results.runs])
-    assert facts["commands"] == ["relation-tf run made-up"]
-    assert facts["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
+def test_comparable_runs_give_no_warning(report_with, change, suite):
+    report = report_with(change, **suite)
+    assert content(report)["warnings"] == []
+    assert facts(report)["commands"] == "relation-tf run made-up"
+    assert facts(report)["versions"] == "relation_tf 0.1.0, tensorflow 2.21.0"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +99,7 @@ def test_comparable_runs_give_no_warning(results_with, change, suite):
          {"embeddings": "random", "vocabulary_size": "none"}, {"tokens"}),
     ],
 )  # fmt: skip
-def test_settings_of_single_methods_or_effect_are_left_out(results_with, suite, shown, left_out):
-    found = settings(results_with(lambda config, files: None, **suite))
+def test_settings_of_single_methods_or_effect_are_left_out(report_with, suite, shown, left_out):
+    found = facts(report_with(**suite))
     assert shown.items() <= found.items()
     assert not left_out & found.keys()
