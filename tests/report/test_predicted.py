@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report, predicted_rows
-from relation_tf.report.pictures.predictions import Answers, auc_table
+from tests.report.conftest import content
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -45,49 +46,46 @@ def answered(suite_of, fabricate):
     return make
 
 
-def test_labels_are_read_from_files(answered):
+def test_auc_and_figures_of_files(answered):
+    """AUC of a class against the others, as a Mann-Whitney statistic, on average."""
     folder = answered(tasks=["MNLI"])
     report = make_report(folder)
-    table = report.tables["auc"].set_index(["task", "method", "seed"])
-    labels = list(read_results(folder).suite.find_task("MNLI").labels)
     own = pd.read_csv(folder / "runs/MNLI/relation/seed-2/predictions/MNLI-mm.dev.tsv", sep="\t")
-    answers = (
-        pd.Categorical(own["label"], labels).codes,
-        own[[f"probability_{label}" for label in labels]].to_numpy(),
-    )
-    expected = auc_table(Answers("MNLI-mm", labels, {"relation": {2: answers}}))
-    assert table.loc[("MNLI-mm", "relation", 2), "macro"] == expected["macro"][0]
-    names = [picture.name for picture in report.context.pictures]
-    assert names[-6:] == [
+    labels = list(read_results(folder).suite.find_task("MNLI").labels)
+    expected = []
+    for label in labels:
+        shares, true = own[f"probability_{label}"], own["label"] == label
+        above = stats.mannwhitneyu(shares[true], shares[~true]).statistic
+        expected.append(above / (true.sum() * (~true).sum()))
+    table = report.tables["auc"].set_index(["task", "method", "seed"])
+    assert table.loc[("MNLI-mm", "relation", 2), "macro"] == pytest.approx(np.mean(expected))
+    assert content(report)["figures"][-6:] == [
         f"{kind}-{name}" for name in ("MNLI-m", "MNLI-mm")
         for kind in ("roc", "calibration", "confusion")
     ]  # fmt: skip
-    page = report.html()
-    assert 'id="predictions"' in page
-    assert {"auc", "calibration", "confusion"} < set(report.tables)
+    assert {"calibration", "confusion"} < {*report.tables}
 
 
 def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     folder = answered()
     monkeypatch.setattr(predicted_rows, "MOST_PREDICTIONS", 10)
     report = make_report(folder)
-    assert report.context.predicted.notes == ["CoLA: no figures, because it has 4,172 predictions."]
     assert "auc" not in report.tables
 
 
-def test_methods_without_predictions_are_named(answered):
+def test_methods_without_predictions_are_left_out_and_named(answered):
     def change(table, run):
         return table if run["method"] == "relation" else table.drop(columns="label")
 
     report = make_report(answered(change))
-    assert report.context.predicted.notes == ["CoLA: no predictions of baseline."]
+    assert {*report.tables["auc"]["method"]} == {"relation"}
+    assert "no predictions of baseline" in report.markdown()
 
 
 def test_confusion_of_many_methods_is_not_drawn(answered):
     report = make_report(answered(method=[{"mechanism": "relation", "units": list(range(8, 15))}]))
-    assert "confusion-CoLA" not in {picture.name for picture in report.context.pictures}
+    assert "confusion-CoLA" not in content(report)["figures"]
     assert len(report.tables["confusion"]) == 7 * 4
-    assert "CoLA: no confusion matrices, see confusion.csv." in report.html()
 
 
 @pytest.mark.parametrize(
@@ -103,8 +101,6 @@ def test_invalid_file_is_named(answered, change, message):
         make_report(answered(change))
 
 
-@pytest.mark.parametrize("task", ["CoLA", "STS-B"])
-def test_no_figures_without_labels(suite_of, fabricate, task):
-    report = make_report(fabricate(suite_of(tasks=[task], method=TWO), lambda *_: 0.5))
-    assert "auc" not in report.tables
-    assert 'id="predictions"' not in report.html()
+def test_no_figures_without_labels(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "STS-B"], method=TWO)
+    assert "auc" not in make_report(fabricate(suite, lambda *_: 0.5)).tables
