@@ -499,6 +499,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
             replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts
         ],
+        aliases=parts[0].aliases,
     )
 
 
