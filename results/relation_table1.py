@@ -19,8 +19,8 @@ from relation_table1_data import LIMITS, MARGIN, RIVALS, ROUNDING, SETTING, UNIT
 from reproduced import insert
 
 from relation_tf.bench.results import GLUE_AVERAGE
-from relation_tf.report.pictures.drawing import Panel, Picture, Style, signed, styles
-from relation_tf.stats.design import pvalue_only
+from relation_tf.report.pictures.drawing import Panel, Picture, Style, styles
+from relation_tf.words import pvalue_only, signed
 
 
 def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:

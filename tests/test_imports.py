@@ -22,6 +22,7 @@ BASE = {
     "registry",
     "steps",
     "system",
+    "words",
 }
 
 # What each part may import of the others; packages may also import those of BASE.
@@ -35,6 +36,7 @@ ALLOWED = {
     "option_fields": {"errors"},
     "quiet": {"errors", "interrupts"},
     "system": {"errors"},
+    "words": set(),
     "layers": set(),
     "optimizers": set(),
     "stats": set(),

@@ -9,8 +9,8 @@ from relation_tf.config.families import families_of
 from relation_tf.config.suite import Suite
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats import default_over_tasks, default_procedure, what_can_be_shown
-from relation_tf.stats.design import format_level, pvalue_only
 from relation_tf.tasks.datasets import counted_once
+from relation_tf.words import format_level, pvalue_only
 
 
 def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:

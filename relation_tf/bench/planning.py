@@ -30,10 +30,10 @@ from relation_tf.files import align
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import what_margin_can_be_shown
-from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.datasets import counted_once
 from relation_tf.training.session import LOG, start_tensorflow, uses_gpu
+from relation_tf.words import count
 
 _FILES = 8_000  # bytes of a run's files without predictions and model
 _LEAST_SHARE = 0.8  # of the processor, as in reports

@@ -30,7 +30,6 @@ from relation_tf.files import expand_home, read_json, write_json, write_table, w
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
 from relation_tf.registry import MECHANISMS, OPTIMIZERS
-from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
 from relation_tf.training.pretrained import (
@@ -41,6 +40,7 @@ from relation_tf.training.pretrained import (
     write_weights,
 )
 from relation_tf.training.pretraining_settings import PretrainingSettings
+from relation_tf.words import two_digits
 
 if TYPE_CHECKING:
     from relation_tf.training.language_model import LanguageModelTrainer

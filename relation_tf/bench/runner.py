@@ -44,11 +44,11 @@ from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.files import expand_home
-from relation_tf.stats.presentation import two_digits
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.training.session import LOG, check_tensorflow
+from relation_tf.words import two_digits
 
 
 @accepts_options()

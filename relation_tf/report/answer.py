@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from relation_tf.bench.results import failed_in_words
-from relation_tf.report.blocks import number
 from relation_tf.report.comparisons import all_pvalues, rows_of, winners
 from relation_tf.report.families import family_prefix
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
-from relation_tf.stats.comparisons import seeds_in_words
-from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
-from relation_tf.stats.presentation import capital, count
+from relation_tf.words import (
+    capital,
+    count,
+    format_level,
+    format_pvalue,
+    listed,
+    number,
+    number_of_seeds,
+    pvalue_only,
+)
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -120,7 +126,7 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     others = [failed_in_words(failed, diverged)] if failed else []
     others += [f"{missing} not done"] if missing else []
     start = "Preliminary: " if missing or failed > diverged else ""
-    yield f"{start}{done} of {len(runs)} runs are done, {in_words(others)}."
+    yield f"{start}{done} of {len(runs)} runs are done, {listed(others)}."
 
 
 def _whole_part(runs: pd.DataFrame) -> str:
@@ -130,7 +136,7 @@ def _whole_part(runs: pd.DataFrame) -> str:
     counts = {noun: (there[noun].nunique(), runs[noun].nunique()) for noun in ("task", "seed")}
     if not len(there) or part.sum() > len(there) or counts["task"][0] == counts["task"][1]:
         return ""
-    return in_words([f"{own} of {count(n, noun)}" for noun, (own, n) in counts.items() if own < n])
+    return listed([f"{own} of {count(n, noun)}" for noun, (own, n) in counts.items() if own < n])
 
 
 def tested_among(
@@ -182,7 +188,7 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
         if test.tied and test.attainable_pvalue >= alpha and test.significant.to_numpy().any()
     ]
     if tied:
-        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
+        places = listed(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
         yield (
             f"On {places}, some scores are equal (rounded, or from a constant method). Without "
             "ties, these seeds cannot reach a p this small."
@@ -217,16 +223,6 @@ def no_difference(scores: Scores) -> str:
     if scores.control is None:
         return "no two methods differ significantly"
     return f"no method differs significantly from {scores.control}"
-
-
-def in_words(names: Sequence[str]) -> str:
-    """Join names as a sentence lists them: a, b and c; many are counted. Empty without names."""
-    if len(names) > _MOST_NAMED:
-        names = [*names[:_FEW_NAMED], f"{len(names) - _FEW_NAMED:,} others"]
-    if not names:
-        return ""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _averages(scores: Scores) -> Iterator[str]:
@@ -304,7 +300,7 @@ def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
 def _counted_once(scores: Scores) -> str:
     """Name the tasks that count once over tasks but are tested separately here."""
     return "".join(
-        f" {in_words(tasks)} are separate tasks here, but count once in the test over tasks."
+        f" {listed(tasks)} are separate tasks here, but count once in the test over tasks."
         for tasks in scores.shared.values()
     )
 
@@ -359,7 +355,7 @@ def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:
         parts.append(f"worse on {len(worse)} ({', '.join(worse)})")
     if len(undecided):
         parts.append(f"not significantly different on {len(undecided)} ({_seeds(undecided)})")
-    return in_words(parts) + "."
+    return listed(parts) + "."
 
 
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
@@ -382,7 +378,7 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
             found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
     if found:
-        named = [f"{ahead} over {other} on {in_words(on)}" for (ahead, other), on in found.items()]
+        named = [f"{ahead} over {other} on {listed(on)}" for (ahead, other), on in found.items()]
         yield (
             "Significantly better by ranks but with the worse mean, because of outliers or failed "
             f"runs: {_first(named)}."
@@ -414,7 +410,7 @@ def _is_whole(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> bool
 
 
 def _seeds(pairs: pd.DataFrame) -> str:
-    return seeds_in_words([*pairs["n_a"], *pairs["n_b"]])
+    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]])
 
 
 def _place(task: str, scores: Scores) -> str:

@@ -16,8 +16,8 @@ import pandas as pd
 
 from relation_tf.files import align_within
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.pictures.drawing import Picture, Style, signed
-from relation_tf.stats.design import pvalue_only
+from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.words import pvalue_only, signed
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -422,29 +422,6 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
         yield block
         if isinstance(block, Folded):
             yield from within(block.blocks)
-
-
-def number(value: float | None, digits: int = 0) -> str:
-    """Format a number, with a minus sign if it is negative; NaN and None are a dash.
-
-    Example:
-        >>> number(1234.5, 1), number(-0.25, 1), number(-0.001), number(float("nan"))
-        ('1,234.5', '−0.2', '0', '–')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:z,.{digits}f}".replace("-", "−").replace("inf", "∞")
-
-
-def spread(value: float, deviation: float, digits: int = 1) -> str:
-    """Format a mean with its standard deviation, which may be NaN.
-
-    Example:
-        >>> spread(2.0, 0.5), spread(2.0, float("nan"))
-        ('2.0 ± 0.5', '2.0')
-    """
-    mean = number(value, digits)
-    return mean if math.isnan(deviation) else f"{mean} ± {number(deviation, digits)}"
 
 
 def pair_table(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.learned import (
     NEEDED,
@@ -22,6 +21,7 @@ from relation_tf.report.learned import (
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import FAVORABLE, NOT_VARYING, Verdicts, by_method
+from relation_tf.words import listed
 
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
@@ -72,7 +72,7 @@ class Capabilities:
         """Return the rows of a method."""
         return self.table[self.table["method"] == method]
 
-    def in_words(self, method: str) -> list[str]:
+    def sentences(self, method: str) -> list[str]:
         """Return sentences on what a method can do."""
         own = self.of(method)
         said = [
@@ -81,7 +81,7 @@ class Capabilities:
             if (own["level"] == level).any()
         ]
         if failed := [task for task in self.not_learned if task in {*own["task"]}]:
-            said.append(f"{self.reference} itself fails on {in_words(failed)}.")
+            said.append(f"{self.reference} itself fails on {listed(failed)}.")
         if self.reference is not None and method != self.reference:
             said += self._verdicts(own[~own["task"].isin(self.not_learned)])
         return [*said, *self._limits(own)]
@@ -126,7 +126,7 @@ _LEVEL_WORDS = (
 
 
 def _named(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
-    return in_words([*own.loc[chosen, "task"]])
+    return listed([*own.loc[chosen, "task"]])
 
 
 def _counted(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
@@ -146,8 +146,8 @@ def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:
     if max(done) < min(failed):
         return f"{ability}: succeeds with {max(done):,} {noun}, fails with {min(failed):,}."
     return (
-        f"{ability}: succeeds with {in_words([f'{number:,}' for number in done])} {noun}, fails "
-        f"with {in_words([f'{number:,}' for number in failed])}."
+        f"{ability}: succeeds with {listed([f'{number:,}' for number in done])} {noun}, fails "
+        f"with {listed([f'{number:,}' for number in failed])}."
     )
 
 
@@ -217,4 +217,4 @@ def _states(runs: pd.DataFrame | None) -> dict[Any, float]:
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
     """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
     found = capabilities(scores, verdicts)
-    return "" if found is None else " ".join(found.in_words(method))
+    return "" if found is None else " ".join(found.sentences(method))

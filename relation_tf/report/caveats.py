@@ -10,16 +10,14 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 
-from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.failed import ranks_diverged
 from relation_tf.report.reliability import mostly_lost, trained_networks
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import Outcome
 from relation_tf.report.verdicts import Verdicts, by_method
-from relation_tf.stats.design import format_pvalue
-from relation_tf.stats.presentation import capital, count, two_digits
 from relation_tf.stats.spread import scaled_residuals, unequal_spread
+from relation_tf.words import capital, count, format_pvalue, listed, two_digits
 
 _MOST_NAMES = 4
 _COMPARABLE = ("better", "worse", "inconclusive")
@@ -81,7 +79,7 @@ def _left_out(failed: Mapping[str, int]) -> Iterator[str]:
     if failed:
         named = [f"{name} ({count(own, 'failed run')})" for name, own in failed.items()]
         yield (
-            f"The test leaves out failed runs of {in_words(named)}. A method whose runs fail can "
+            f"The test leaves out failed runs of {listed(named)}. A method whose runs fail can "
             "look better than it is."
         )
 
@@ -105,7 +103,7 @@ def _disagreement(
                 unlike.setdefault(found, []).append(name)
     said = []
     for found, names in unlike.items():
-        who = in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
+        who = listed(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
         one = len(names) == 1
         what = f"{'is' if one else 'are'} significantly {found} than"
         if found == "inconclusive":
@@ -140,7 +138,7 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
     if len(lost):
         number = len(trained_networks(lost, scores))
         total = int(trained_networks(scores.table, scores)["method"].eq(reference).sum())
-        where = in_words([*dict.fromkeys(map(str, lost["task"]))])
+        where = listed([*dict.fromkeys(map(str, lost["task"]))])
         runs = f"{number} of its {count(total, 'run')}"
         faults.append(f"{runs} collapsed (learned nothing) on {where}")
     others = [name for name in verdicts.methods if name not in set(collapsed["method"])]
@@ -187,7 +185,7 @@ def _mostly_collapsed(
         names = [*own]
         said = ["{} of {} runs of {}".format(*shares[name], name) for name in names[:_MOST_NAMES]]
         more = len(names) - _MOST_NAMES
-        who = in_words([*said, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
+        who = listed([*said, *([f"those of {count(more, 'more method')}"] if more > 0 else [])])
         which = "this verdict" if len(names) == 1 else "their verdicts"
         why = f"{_how_stopped(lost, names, runs)} Other training settings can change {which}."
         if by_design:
@@ -251,7 +249,7 @@ def _undertrained(runs: pd.DataFrame) -> Iterator[str]:
     named = []
     for method, tasks in most.groupby(level="method", sort=False):
         names = [str(task) for _, task in tasks.index]
-        where = in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} tasks"
+        where = listed(names) if len(names) <= _MOST_NAMES else f"{len(names)} tasks"
         named.append(f"{method} on {where}")
     if left := len(named[_MOST_NAMES:]):
         named[_MOST_NAMES:] = [count(left, "more method")]

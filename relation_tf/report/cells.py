@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.report.blocks import Cell, number
+from relation_tf.report.blocks import Cell
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.failed import lost_in_words
 from relation_tf.report.reliability import collapsed_note
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext

@@ -53,10 +53,9 @@ from relation_tf.report.standings import leading, none_learned, outcome_of, stan
 from relation_tf.report.tuned import tuning_caveats
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
-from relation_tf.stats.design import format_level
-from relation_tf.stats.presentation import capital
 from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import capital, format_level
 
 if TYPE_CHECKING:
     from relation_tf.report.sections.learning_time import LearningTimes

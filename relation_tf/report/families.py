@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relation_tf.report.blocks import Block, Figure, Folded, Table, spans
-from relation_tf.stats.presentation import capital
+from relation_tf.words import capital
 
 
 def family_prefix(family: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pandas as pd
 
 from relation_tf.report.blocks import Block, Bullets, Figure, Folded, Paragraph, Row, Table
+from relation_tf.words import first_of
 
 MOST_ROWS = 300  # of a table
 MOST_COLUMNS = 60  # of a table
@@ -30,7 +31,7 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
         if not isinstance(block, Folded) or folded <= MOST_ITEMS:
             shown += _limited(block)
     if folded > MOST_ITEMS:
-        shown.append(_note(shown_of(MOST_ITEMS, folded, "parts")))
+        shown.append(_note(first_of(MOST_ITEMS, folded, "parts")))
     return shown
 
 
@@ -57,16 +58,6 @@ def most_significant(pvalues: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return rows.drop(columns="place"), said
 
 
-def shown_of(shown: int, total: int, noun: str) -> str:
-    """Return the words for a limit.
-
-    Example:
-        >>> shown_of(300, 44_850, "rows")
-        'the first 300 of 44,850 rows'
-    """
-    return f"the first {shown:,} of {total:,} {noun}"
-
-
 def _limited(block: Block) -> Iterator[Block]:
     if isinstance(block, Table):
         yield from _limited_table(block)
@@ -75,7 +66,7 @@ def _limited(block: Block) -> Iterator[Block]:
         yield replace(
             block, picture=replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
         )
-        yield _note(shown_of(MOST_PANELS, total, "panels"))
+        yield _note(first_of(MOST_PANELS, total, "panels"))
     elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
         more = f"{len(block.items) - MOST_ITEMS:,} more are not shown here."
         yield replace(block, items=[*block.items[:MOST_ITEMS], more])
@@ -90,13 +81,13 @@ def _limited_table(table: Table) -> Iterator[Block]:
     total = sum(map(len, groups.values()))
     if total > MOST_ROWS:
         groups = _first_rows(groups)
-        notes.append(shown_of(MOST_ROWS, total, "rows"))
+        notes.append(first_of(MOST_ROWS, total, "rows"))
     if len(columns) > MOST_COLUMNS:
         groups = {
             task: [replace(row, cells=row.cells[:MOST_COLUMNS]) for row in own]
             for task, own in groups.items()
         }
-        notes.append(shown_of(MOST_COLUMNS, len(columns), "columns"))
+        notes.append(first_of(MOST_COLUMNS, len(columns), "columns"))
         columns = columns[:MOST_COLUMNS]
     if notes and paper is not None:
         paper = replace(paper, details=f"{paper.details} Shown: {' and '.join(notes)}.")

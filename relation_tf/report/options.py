@@ -13,9 +13,9 @@ from relation_tf.config.families import Family, blocks, faults, find_member, mec
 from relation_tf.config.method import Method
 from relation_tf.errors import OptionError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import PROCEDURES
-from relation_tf.report.answer import in_words
 from relation_tf.report.reliability import complete_fault
 from relation_tf.report.scores import Scores, most_seeds
+from relation_tf.words import listed
 
 Chosen: TypeAlias = str | Sequence[str]
 """A control or reference; with families, one for each, in any order."""
@@ -286,7 +286,7 @@ def without_incomplete(before: Scores, scores: Scores) -> list[str]:
     lacking = before.lacking_tasks()
     if not lacking:
         return []
-    named = "; ".join(f"{name} (no scores on {in_words(own)})" for name, own in lacking.items())
+    named = "; ".join(f"{name} (no scores on {listed(own)})" for name, own in lacking.items())
     return [
         f"Left out by --complete-methods: {named}. Tests and verdicts are corrected for the "
         f"{len(scores.methods)} other methods only, so p is smaller than with all "
@@ -302,7 +302,7 @@ def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Ch
     known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if scores.families else ())]
     whole = not isinstance(chosen, str) or chosen in known
     names = [chosen] if isinstance(chosen, str) and whole else _listed(chosen)
-    expected = _expected(scores.families, names, bool(mechanisms)) or f"be one of {in_words(known)}"
+    expected = _expected(scores.families, names, bool(mechanisms)) or f"be one of {listed(known)}"
     for name in names:
         if name not in known:
             raise OptionError(
@@ -321,7 +321,7 @@ def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Ch
                 f"({join_names([*family.methods])})",
             )
         families.append(family.judged(mechanisms, **{key: found.pop()}))
-    changed: dict[str, Any] = {"families": families, key: in_words(names)}
+    changed: dict[str, Any] = {"families": families, key: listed(names)}
     return replace(scores, reference_declared=False, **changed)
 
 

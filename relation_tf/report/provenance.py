@@ -12,8 +12,8 @@ from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.report.runs import counted, differing_settings, reads_one_token
-from relation_tf.stats.presentation import count
 from relation_tf.tasks.scoring import no_score
+from relation_tf.words import count
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from relation_tf.report.answer import in_words
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.predicted_rows import PredictedRows
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
-from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import capital, count, listed
 
 _MOST_NAMED = 6  # tasks or methods in one warning
 DAGGER = (
@@ -116,7 +115,7 @@ def mostly_failed(scores: Scores, failed: pd.DataFrame) -> str:
     said = [
         f"{'all' if own == of else f'{own} of'} {of} runs of {name}" for name, (own, of) in shares
     ]
-    return f"{capital(in_words(said))} failed." if said else ""
+    return f"{capital(listed(said))} failed." if said else ""
 
 
 def rarely_seen(
@@ -138,7 +137,7 @@ def rarely_seen(
     both = {method: "", reference: f" of {reference}"}
     shares = [f"{lost[name]} of {runs[name]}{of}" for name, of in both.items() if name in lost]
     often = f"{count(scores.seeds, 'seed')} do not show how often"
-    return [f"{in_words(shares)} collapsed; {often}"] if shares else []
+    return [f"{listed(shares)} collapsed; {often}"] if shares else []
 
 
 def collapsed_note(number: int) -> tuple[list[str], list[str]]:
@@ -157,7 +156,7 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
         return
     lost, runs = Counter(collapsed["task"]), Counter(scores.table["task"])
     whole = [task for task in lost if lost[task] == runs[task]]
-    said = [f"all runs on {in_words(whole)}"] if whole else []
+    said = [f"all runs on {listed(whole)}"] if whole else []
     others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
     some = [
         f"{method} on {task} (seed{'s' if len(seeds) > 1 else ''} "
@@ -210,12 +209,12 @@ def complete_fault(scores: Scores) -> str:
     judged = [(family.control, family.reference) for family in scores.families]
     for name in (name for pair in judged or [(scores.control, scores.reference)] for name in pair):
         if name in lacking:
-            return f"needs scores of {name} on all tasks. It has none on {in_words(lacking[name])}"
+            return f"needs scores of {name} on all tasks. It has none on {listed(lacking[name])}"
     for methods in [family.methods for family in scores.families] or [scores.methods]:
         if sum(name not in lacking for name in methods) < 2:
             return (
                 "needs at least two methods with scores on all tasks. Incomplete: "
-                f"{in_words([name for name in methods if name in lacking])}"
+                f"{listed([name for name in methods if name in lacking])}"
             )
     return ""
 
@@ -230,7 +229,7 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
     lacking = scores.lacking_tasks()
     if not lacking:
         return []
-    without = "; ".join(f"{name} on {in_words(own)}" for name, own in lacking.items())
+    without = "; ".join(f"{name} on {listed(own)}" for name, own in lacking.items())
     warning = f"Methods without scores on whole tasks: {without}."
     parts = {f" of {each.name}": scores.only(each) for each in scores.families} or {"": scores}
     for of, part in parts.items():
@@ -239,7 +238,7 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
     complete = [name for name in scores.methods if name not in lacking]
     if not complete_fault(scores):
         warning += (
-            f" To compare {in_words(complete)} on all tasks: relation-tf compare {source} "
+            f" To compare {listed(complete)} on all tasks: relation-tf compare {source} "
             "--complete-methods."
         )
     return [warning]
@@ -250,4 +249,4 @@ def _used_over_tasks(scores: Scores) -> str:
     left_out = {task for own in scores.lacking_tasks().values() for task in own}
     kept = [task for task in scores.main_tasks if task not in left_out]
     several = len({*map(scores.network, kept)}) > 1
-    return f"use only {in_words(kept)}" if several else "are not possible"
+    return f"use only {listed(kept)}" if several else "are not possible"

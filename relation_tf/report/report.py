@@ -24,18 +24,18 @@ from relation_tf.files import align, align_within, expand_home, stays_inside, wr
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report import html
 from relation_tf.report.answer import first_sentences
-from relation_tf.report.blocks import Table, number
+from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.families import family_prefix
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
-from relation_tf.report.limits import shown_of
 from relation_tf.report.markdown import markdown
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
 from relation_tf.report.trade_offs import read_costs
 from relation_tf.steps import advance
+from relation_tf.words import first_of, number
 
 _MOST_LINES = 40  # of a table in a terminal
 _MOST_INDENTED = 10_000  # rows; more in report.json are written without line breaks
@@ -117,7 +117,7 @@ class Report:
             first = "the first {}" if context.mean_ranks.empty else "the {} best"
             limits.append(f"{first.format(len(methods))} of {len(known):,} methods")
         if len(columns) > _MOST_LINES:
-            limits.append(shown_of(_MOST_LINES, len(columns), "tasks"))
+            limits.append(first_of(_MOST_LINES, len(columns), "tasks"))
         note = f"Shown: {' and '.join(limits)}. All are in table.csv." if limits else ""
         return [*align_within(rows, _columns()), *([note] if note else []), ""]
 
@@ -319,7 +319,7 @@ def _without_costs(table: Table) -> list[str]:
     last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
     lines = "\n\n".join(parts[: last + 1]).split("\n")
     if len(rows) > _MOST_LINES:
-        shown = shown_of(_MOST_LINES, len(rows), "methods")
+        shown = first_of(_MOST_LINES, len(rows), "methods")
         lines.append(f"Shown: {shown}. All are in verdicts.csv.")
     return lines
 

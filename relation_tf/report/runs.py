@@ -18,8 +18,8 @@ from relation_tf.config.sweep import OPTIONS
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, mixes_tokens
 from relation_tf.registry import METRICS, SOURCES
-from relation_tf.stats.presentation import count
 from relation_tf.tasks import GLUE
+from relation_tf.words import count
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",

@@ -21,7 +21,7 @@ from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.stats.directions import suggest_direction
 from relation_tf.stats.metric_names import read_name
-from relation_tf.stats.presentation import count
+from relation_tf.words import count
 
 KEY = ["task", "method", "seed"]
 COLUMNS = (*KEY, "score", "metric", "split")

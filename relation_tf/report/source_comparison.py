@@ -16,7 +16,6 @@ from relation_tf.bench.results import Results
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, join_names, quote
 from relation_tf.report import provenance
-from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import (
     doubts,
@@ -41,7 +40,7 @@ from relation_tf.report.score_tables import KEY, TableOptions
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
 from relation_tf.report.trade_offs import read_costs
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, listed
 
 _REPEATED = {"costs": "--costs", "margins": "--margin", "plugins": "--plugin"}
 """Options that are typed once for each value."""
@@ -179,7 +178,7 @@ def compare(
     context = ReportContext(
         scores,
         joined,
-        title or in_words([source.label for source in read]),
+        title or listed([source.label for source in read]),
         question,
         doubts=[
             *failing_layers(read),

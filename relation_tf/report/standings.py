@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import Procedure
-from relation_tf.report.answer import better_of, in_words, lacking, no_difference
+from relation_tf.report.answer import better_of, lacking, no_difference
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
-from relation_tf.stats.design import format_level
 from relation_tf.stats.samples import dense_ranks
+from relation_tf.words import format_level, listed
 
 
 class Outcome(NamedTuple):
@@ -59,7 +59,7 @@ def leading(
         names, best = _best(table.drop([name for name in table.index if name in lost]), scores)
         whose = "its" if len(wrong) == 1 else "their"
         why = f"at least half of {whose} runs failed or learned nothing"
-        best = f"Without {in_words(wrong)} ({why}), {best}"
+        best = f"Without {listed(wrong)} ({why}), {best}"
     outcome = outcome_of(scores, several, comparisons)
     if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.main_tasks}
@@ -94,7 +94,7 @@ def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
     best = values.min() if lower else values.max()
     names = [str(name) for name, value in values.items() if math.isclose(value, best)]
     where = f"over {len(tasks)} tasks" if len(tasks) > 1 else f"on {tasks[0]}"
-    return names, f"{in_words(names)} {'has' if len(names) == 1 else 'have'} the {what} {where}"
+    return names, f"{listed(names)} {'has' if len(names) == 1 else 'have'} the {what} {where}"
 
 
 def outcome_of(
@@ -142,7 +142,7 @@ def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
         if not beaten:
             said = " but is not significantly better than any other method"
         if worse:
-            said += f" and is significantly worse than {in_words(worse)}"
+            said += f" and is significantly worse than {listed(worse)}"
     return f"{said}; {_of(different, total)} pairs of methods {verb} significantly ({how})"
 
 

@@ -11,9 +11,8 @@ from relation_tf.bench.run_folder import SWEEP
 from relation_tf.bench.sweep_choice import Doubt, doubt, is_best
 from relation_tf.bench.sweeping import TABLE
 from relation_tf.errors import SuiteError
-from relation_tf.report.answer import in_words
 from relation_tf.report.scores import Scores
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, listed
 
 _MOST_NAMES = 4
 
@@ -82,4 +81,4 @@ def sweep_of(results: Results) -> pd.DataFrame | None:
 
 def _listed(tasks: list[str]) -> str:
     """Return names of tasks, or of methods on tasks, or their number."""
-    return in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+    return listed(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"

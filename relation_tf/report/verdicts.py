@@ -14,12 +14,11 @@ import pandas as pd
 
 from relation_tf.bench.results import failed_in_words
 from relation_tf.errors import join_names
-from relation_tf.report.answer import in_words
 from relation_tf.report.learned import not_learned
 from relation_tf.report.reliability import mostly_failed
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, listed
 
 FAVORABLE = ("better", "no worse")
 NOT_VARYING = "scores do not vary over seeds"
@@ -273,7 +272,7 @@ def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
     ratios = costs["seconds_epoch"] / costs["seconds_epoch"][reference]
     first, *others = names
     takes = f"{'it' if len(names) == 1 else first} takes {ratios[first]:.2f}"
-    each = in_words([takes, *(f"{name} {ratios[name]:.2f}" for name in others)])
+    each = listed([takes, *(f"{name} {ratios[name]:.2f}" for name in others)])
     return f"; {each} times as long per epoch as {reference}"
 
 
@@ -285,7 +284,7 @@ def _counted(method: str, verdicts: Verdicts) -> str:
 def _all(names: Sequence[str], verdict: str, verdicts: Verdicts) -> str:
     """Return the names of methods, or their number if they are many, and contrary verdicts."""
     if len(names) <= _MOST_NAMES:
-        return in_words([name + _contrary(name, verdict, verdicts) for name in names])
+        return listed([name + _contrary(name, verdict, verdicts) for name in names])
     contrary = sum(bool(_contrary(name, verdict, verdicts)) for name in names)
     what = f"{contrary} of them {' or '.join(_CONTRARY[verdict])} on at least one task"
     return f"{len(names)} of {len(verdicts.methods)} methods{_notes(what if contrary else '')}"
@@ -357,7 +356,7 @@ def _doubts(
         other = others[0] if len(others) == 1 else "any of them"
         learns = f" that {reference} learns" if not_learned(scores, reference) else ""
         yield (
-            f"No verdict on {in_words(others)}: no task{learns} has two seeds of {reference} and "
+            f"No verdict on {listed(others)}: no task{learns} has two seeds of {reference} and "
             f"two of {other}."
         )
     left = [task for task in networks if task not in common]
@@ -368,7 +367,7 @@ def _doubts(
             if name in {reference, *judged} and any(name not in networks[task] for task in left)
         ]
         yield (
-            f"Verdicts over tasks leave out {in_words(left)}, where {in_words(lacking)} "
+            f"Verdicts over tasks leave out {listed(left)}, where {listed(lacking)} "
             f"{'has' if len(lacking) == 1 else 'have'} fewer than two seeds."
         )
 
@@ -380,7 +379,7 @@ def _one_margin(scores: Scores) -> Iterator[str]:
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
         other = [*kinds.values()][-1]
-        where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+        where = listed(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
         option = f"--margin {shlex.quote(f'{other}=SCORE')}"
         if other not in scores.of_tables:
             option = f"margin = SCORE under [overrides.{other}] in the suite"

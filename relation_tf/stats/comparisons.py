@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import Procedure
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_intervals
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.null_distribution import NullDistribution, NullMethod
 from relation_tf.stats.pairwise import ROUNDING, dominance, index_pairs, observed_groups
-from relation_tf.stats.presentation import Shown, count, labels, name_pairs, pair_names
+from relation_tf.stats.presentation import Shown, labels, name_pairs, pair_names
 from relation_tf.stats.samples import FloatArray, RankedSamples
 from relation_tf.stats.shifts import shift_intervals
 from relation_tf.stats.spread import spread_notes
+from relation_tf.words import format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -281,7 +281,7 @@ class PairwiseResult(Shown):
         known = self.null is not None or self.method != "asymptotic"  # else a default
         return (
             f"{self.procedure.title}{against}{f', {self.method} p' if known else ''}: "
-            f"{len(sizes)} methods x {seeds_in_words(sizes)}, alpha = {self.alpha:g}"
+            f"{len(sizes)} methods x {number_of_seeds(sizes)}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:
@@ -437,9 +437,3 @@ def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> b
     """
     # Tolerance: ties between other methods change p slightly.
     return bool(pvalues.min() < 0.999 * attainable - 5 * error)
-
-
-def seeds_in_words(sizes: Sequence[int]) -> str:
-    """Return the numbers of seeds of samples, such as `3 to 5 seeds`."""
-    fewest, most = min(sizes), max(sizes)
-    return count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"

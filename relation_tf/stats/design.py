@@ -163,56 +163,6 @@ def asymptotic_pvalues(
     return found[places].reshape(np.shape(statistics))
 
 
-def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
-    """Format a p-value with enough decimals to show if it is below alpha.
-
-    Args:
-        pvalue: A probability.
-        alpha: Level of the test.
-        decimals: Smallest number of decimals.
-
-    Returns:
-        A text such as `p = .045` or `p < .001`.
-
-    Example:
-        >>> format_pvalue(0.0447), format_pvalue(0.04953), format_pvalue(1e-6)
-        ('p = .045', 'p = .0495', 'p < .001')
-    """
-    if math.isclose(pvalue, alpha):  # equal but for rounding
-        pvalue = alpha
-    if pvalue < min(alpha, 0.001):
-        return format_level(min(alpha, 0.001))
-    same_side = (d for d in range(decimals, 17) if (round(pvalue, d) < alpha) == (pvalue < alpha))
-    return "p = " + f"{pvalue:.{next(same_side, 17)}f}".removeprefix("0")
-
-
-def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
-    """Format a p-value without "p =", for a table column.
-
-    Example:
-        >>> pvalue_only(0.0447), pvalue_only(1e-6)
-        ('.045', '< .001')
-    """
-    return format_pvalue(pvalue, alpha).removeprefix("p ").removeprefix("= ")
-
-
-def at_least(pvalue: float, alpha: float = 0.05) -> str:
-    """Format a lower bound of a p-value, rounded down, after "is"; a small one as approximation.
-
-    Example:
-        >>> at_least(0.0447), at_least(1e-6)
-        ('at least .044', 'below .001')
-    """
-    if pvalue < 0.001:
-        return "below .001"
-    return f"at least {pvalue_only(math.floor(1000 * pvalue + 1e-9) / 1000, alpha)}"
-
-
-def format_level(alpha: float) -> str:
-    """Return the condition for significance, such as `p < .05`."""
-    return "p < " + f"{alpha:g}".removeprefix("0")
-
-
 def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     check_count("num_methods", num_methods, 2)
     sizes = list(num_seeds) if isinstance(num_seeds, Sequence) else [num_seeds] * num_methods

@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.checks import check_option, check_probability
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT, PairwiseResult
-from relation_tf.stats.design import format_level, format_pvalue, samples_needed
+from relation_tf.stats.design import samples_needed
 from relation_tf.stats.directions import Directions, read_directions
-from relation_tf.stats.presentation import Shown, count, labels, name_pairs
+from relation_tf.stats.presentation import Shown, labels, name_pairs
 from relation_tf.stats.samples import TIE_RTOL, FloatArray, NanPolicy, dense_ranks, numeric_scores
+from relation_tf.words import count, format_level, format_pvalue
 
 FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
 _FEW_METHODS = 6  # with more methods there are too many orders to enumerate

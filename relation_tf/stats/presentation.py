@@ -45,16 +45,6 @@ class Shown(ABC):
         return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{remarks}</div>"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 seed` or `5 seeds`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def capital(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
-
-
 def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:
     """Return names as an index in which a tuple is one label."""
     return pd.Index(names, tupleize_cols=False)
@@ -79,13 +69,3 @@ def name_pairs(
     """
     pairs = pair_names(names, against_first)
     return pd.DataFrame({"a": [a for a, _ in pairs], "b": [b for _, b in pairs], **columns})
-
-
-def two_digits(value: float) -> str:
-    """Format a number with two significant digits, without an exponent.
-
-    Example:
-        >>> two_digits(0.123), two_digits(154.2), two_digits(15_420)
-        ('0.12', '150', '15,000')
-    """
-    return f"{float(f'{value:.2g}'):,.15g}"

@@ -17,14 +17,9 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_option, check_probability
-from relation_tf.stats.design import (
-    RankTest,
-    asymptotic_pvalues,
-    attainable_pvalue,
-    format_level,
-    format_pvalue,
-)
-from relation_tf.stats.presentation import Shown, count, name_pairs
+from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue
+from relation_tf.stats.presentation import Shown, name_pairs
+from relation_tf.words import count, format_level, format_pvalue
 
 Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]

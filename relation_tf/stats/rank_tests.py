@@ -8,13 +8,7 @@ from collections.abc import Hashable, Iterator
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.comparisons import PairwiseResult, due_to_ties, pairwise_result
-from relation_tf.stats.design import (
-    RankTest,
-    asymptotic_pvalues,
-    attainable_pvalue,
-    pvalue_only,
-    seeds_needed,
-)
+from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue, seeds_needed
 from relation_tf.stats.null_distribution import (
     PERMUTATIONS,
     PvalueMethod,
@@ -32,6 +26,7 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 from relation_tf.stats.unequal_spread import brunner_munzel
+from relation_tf.words import pvalue_only
 
 
 def steel_dwass(

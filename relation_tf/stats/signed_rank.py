@@ -16,10 +16,9 @@ from relation_tf.stats.comparisons import (
     pairwise_result,
     table_of_pairs,
 )
-from relation_tf.stats.design import format_level, format_pvalue, samples_needed
+from relation_tf.stats.design import samples_needed
 from relation_tf.stats.directions import Directions, read_directions, unlike_units
 from relation_tf.stats.items import sign_flips
-from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
@@ -31,6 +30,7 @@ from relation_tf.stats.samples import (
 )
 from relation_tf.stats.task_samples import in_task, read_tasks
 from relation_tf.stats.unequal_spread import holm
+from relation_tf.words import capital, count, format_level, format_pvalue
 
 _MOST_EXACT = 300  # tasks with an exact p
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relation_tf.stats.presentation import capital, two_digits
 from relation_tf.stats.samples import FloatArray
+from relation_tf.words import capital, two_digits
 
 MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
 _ROUNDING = 1e-12  # relative to the largest score

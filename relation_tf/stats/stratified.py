@@ -14,15 +14,8 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.comparisons import Estimand, PairwiseResult, seeds_in_words, table_of_pairs
-from relation_tf.stats.design import (
-    DesignMethod,
-    RankTest,
-    at_least,
-    attainable_pvalue,
-    format_level,
-    samples_needed,
-)
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, table_of_pairs
+from relation_tf.stats.design import DesignMethod, RankTest, attainable_pvalue, samples_needed
 from relation_tf.stats.directions import Directions, read_directions
 from relation_tf.stats.null_distribution import (
     NullDistribution,
@@ -37,7 +30,6 @@ from relation_tf.stats.pairwise import (
     observed_groups,
     untied_groups,
 )
-from relation_tf.stats.presentation import capital, count
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
@@ -56,6 +48,7 @@ from relation_tf.stats.stratified_null import (
     weights,
 )
 from relation_tf.stats.task_samples import TaskScores, in_task, read_tasks
+from relation_tf.words import at_least, capital, count, format_level, number_of_seeds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +141,7 @@ class StratifiedResult(PairwiseResult):
         against = "" if self.control is None else f" of all against {self.control}"
         return (
             f"{self.procedure.title}{against}, {self.method} p: {len(self.samples)} methods over "
-            f"{count(len(self.tasks), 'task')} x {seeds_in_words(sizes)}, alpha = {self.alpha:g}"
+            f"{count(len(self.tasks), 'task')} x {number_of_seeds(sizes)}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 from relation_tf.stats import attainable_pvalue, design, seeds_needed, what_can_be_shown
-from relation_tf.stats.design import format_pvalue
+from relation_tf.words import format_pvalue
 
 # Five seeds, 2 to 10 methods; then the seeds needed for .05.
 ASYMPTOTIC = [0.0090, 0.0245, 0.0447, 0.0683, 0.0945, 0.1225, 0.1517, 0.1817, 0.2121]

@@ -338,20 +338,6 @@ def _lines(name: str) -> tuple[list[str], float]:
     return [name[:middle], name[middle:]], 7.5
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """Format a number with its sign; NaN is a dash.
-
-    Example:
-        >>> signed(0.5), signed(-0.25, 1), signed(float("-inf"))
-        ('+0.50', '−0.2', '−∞')
-        >>> signed(-0.001), signed(float("nan"))
-        ('+0.00', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    return f"{value:+z,.{digits}f}".replace("-", "−").replace("inf", "∞")
-
-
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:
     place = f'<svg x="{x:.0f}" y="{y:.0f}" width="{width:.2f}" height="{height:.2f}"'
     return place + str(svg).removeprefix("<svg")

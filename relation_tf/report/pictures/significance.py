@@ -20,8 +20,8 @@ from relation_tf.report.pictures.drawing import (
     draw_names,
     draw_strokes,
     label_width,
-    signed,
 )
+from relation_tf.words import signed
 
 _MANY = 15  # pairs; if more, the text names only those that differ
 _MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words, progress, tested_among
+from relation_tf.report.answer import progress, tested_among
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -25,12 +25,10 @@ from relation_tf.report.blocks import (
     Span,
     Table,
     figure_with_note,
-    number,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.definitions import caption, definitions
 from relation_tf.report.families import family_prefix, of_family
-from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.reliability import collapsed_note, rarely_seen
 from relation_tf.report.runs import scored_on
@@ -45,7 +43,7 @@ from relation_tf.report.verdicts import (
 )
 from relation_tf.stats import StratifiedResult
 from relation_tf.stats.comparisons import Estimand
-from relation_tf.stats.presentation import capital, count
+from relation_tf.words import capital, count, listed, number, signed
 
 _POSITIVE = "positive if the second is better"  # the sign of a difference in both figures
 
@@ -257,7 +255,7 @@ def verdict_table(context: ReportContext) -> Table | None:
             ]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
-            cells = [Cell(in_words(counts), notes=lost, paper_note=dagger), ""]
+            cells = [Cell(listed(counts), notes=lost, paper_note=dagger), ""]
         own = cells if mean is not None else cells[:1]
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
     by_task = " by number of tasks" if mean is None else ""
@@ -350,7 +348,7 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     if len(verdicts.tasks) == 1:
         yield from verdicts.notes
     if tasks and scores.shared:
-        shared = [f" ({in_words(own)})" for own in scores.shared.values()]
+        shared = [f" ({listed(own)})" for own in scores.shared.values()]
         yield (
             f"Tasks with the same network or training rows{shared[0] if len(shared) == 1 else ''} "
             "count as one task, with their mean."

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -35,7 +34,7 @@ from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import DOTTED, Point, score_picture
 from relation_tf.report.trade_offs import collapsed_networks, mean_of
 from relation_tf.report.verdicts import NOT_VARYING
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, listed
 
 _DEPTHS = (
     "Depths: score by the length of the text and the place of the only symbol, 0 %: at the start."
@@ -70,7 +69,7 @@ class CapabilityProfile(Section):
         if found is None:
             return []
         others = [name for name in found.methods if name != found.reference]
-        said = [f"{name}: {' '.join(found.in_words(name))}" for name in others[:_MOST_DESCRIBED]]
+        said = [f"{name}: {' '.join(found.sentences(name))}" for name in others[:_MOST_DESCRIBED]]
         if left := len(others) - len(said):
             said.append(f"{count(left, 'more method')}: see capabilities.csv.")
         pictures = {
@@ -109,7 +108,7 @@ def _note(found: Capabilities) -> Iterator[str]:
         yield f"A verdict is also inconclusive where the {NOT_VARYING}."
     if found.not_learned:
         yield (
-            f"No verdicts on {in_words(found.not_learned)}: {found.reference} itself does not "
+            f"No verdicts on {listed(found.not_learned)}: {found.reference} itself does not "
             f"reach {100 * NEEDED:.0f} % of the distance within these epochs."
         )
 
@@ -178,7 +177,7 @@ def _states(found: Capabilities, context: ReportContext) -> Iterator[Block]:
     look = {name: style for name, style in look.items() if name not in stateless}
     note = [_STATE_FIGURE, DOTTED] if dotted else [_STATE_FIGURE]
     if stateless:
-        note.append(f"Not drawn, because no state is known: {in_words(stateless)}.")
+        note.append(f"Not drawn, because no state is known: {listed(stateless)}.")
     yield from _figures({" ".join(note): score_picture("score-state", title, panels, look)})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import cautions, in_words
+from relation_tf.report.answer import cautions
 from relation_tf.report.blocks import (
     SHADED,
     Block,
@@ -21,9 +21,10 @@ from relation_tf.report.blocks import (
     pair_table,
 )
 from relation_tf.report.context import ReportContext
-from relation_tf.report.limits import MOST_PANELS, most_significant, shown_of
+from relation_tf.report.limits import MOST_PANELS, most_significant
 from relation_tf.report.pictures.significance import differences
 from relation_tf.stats import WelchResult
+from relation_tf.words import first_of, listed
 
 
 @register_section("differences")
@@ -40,7 +41,7 @@ class Differences(Section):
         scores = context.scores
         lower = ""
         if scores.lower_is_better:
-            lower = f" (better for {in_words(sorted(scores.lower_is_better))})"
+            lower = f" (better for {listed(sorted(scores.lower_is_better))})"
         details = f"; bold: {context.level}. ▲: the second method scores higher, ▼: lower{lower}."
         caption: list[str | Span] = [
             Span("p", "italic"),
@@ -58,7 +59,7 @@ class Differences(Section):
             f"no evidence that they are equal.{_intervals(context)}",
         ]
         remarks = [*cautions(scores, context.comparisons)]
-        listed, which = most_significant(context.pvalues)
+        most, which = most_significant(context.pvalues)
         if which:
             details += f" Shown: {which}."
             note = [f"Shown: {which}. All are in ", *file_links(["pvalues"]), " ", *note]
@@ -66,7 +67,7 @@ class Differences(Section):
             pair_table(
                 "Table: pairs of methods",
                 scores.tasks,
-                listed,
+                most,
                 scores.alpha,
                 scores.digits,
                 swatches=context.pairs_listed,
@@ -114,6 +115,6 @@ def _figure(context: ReportContext) -> Sequence[Block]:
     )
     note = "The same differences as a figure, in the unit of the table of scores."
     if len(tasks) < len(context.comparisons):
-        shown = shown_of(len(tasks), len(context.comparisons), "tasks")
+        shown = first_of(len(tasks), len(context.comparisons), "tasks")
         note += f" Shown: {shown}. All are in pvalues.csv."
     return figure_with_note(picture, note)

@@ -21,9 +21,7 @@ from relation_tf.report.blocks import (
     Section,
     Show,
     Span,
-    number,
     pair_table,
-    spread,
     table_by_task,
 )
 from relation_tf.report.comparisons import all_pvalues, compare_methods, rows_of
@@ -31,9 +29,8 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.runs import cost_conditions
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
-from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Direction
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, format_level, number, spread
 
 _TARGET, _EPOCH = "Time to target", "Epoch with validation"
 _COLUMNS: Mapping[Column, Show] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import better_of, in_words
+from relation_tf.report.answer import better_of
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -18,18 +18,24 @@ from relation_tf.report.blocks import (
     Row,
     Section,
     Table,
-    number,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.over_tasks import OverTasks, too_few_methods
-from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
-from relation_tf.stats.design import at_least, format_pvalue, pvalue_only
 from relation_tf.stats.over_tasks import FEW_TASKS
-from relation_tf.stats.presentation import capital, count
+from relation_tf.words import (
+    at_least,
+    capital,
+    count,
+    format_pvalue,
+    listed,
+    number,
+    pvalue_only,
+    signed,
+)
 
 
 @register_section("several")
@@ -106,11 +112,11 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
         if network in several.tasks:
             counted = context.scores.counted(network)
             how = "by their mean per seed" if len(counted) > 1 else f"by {counted[0]}"
-            yield f"{in_words(tasks)} have the same network or training rows and count once, {how}."
+            yield f"{listed(tasks)} have the same network or training rows and count once, {how}."
     if context.scores.diagnostics:
         yield context.scores.diagnostics_remark
     if several.left_out:
-        yield f"Left out, because a method has no scores: {in_words(several.left_out)}."
+        yield f"Left out, because a method has no scores: {listed(several.left_out)}."
     yield from (f"{capital(note)}." for note in several.notes)
 
 
@@ -201,7 +207,7 @@ def _wins(context: ReportContext) -> list[Block]:
         for row in context.wins
     ]
     counted = "".join(
-        f" {in_words(tasks)} count once; the result of {tasks[0]} is used."
+        f" {listed(tasks)} count once; the result of {tasks[0]} is used."
         for tasks in context.scores.shared.values()
     )
     note = (

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span, file_links
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.calibration import calibration, calibration_table
@@ -22,6 +21,7 @@ from relation_tf.report.pictures.predictions import (
     roc_curves,
 )
 from relation_tf.report.predicted_rows import ReadRows
+from relation_tf.words import listed
 
 _MOST_MATRICES = 6  # methods; more matrices would fill the page
 
@@ -87,7 +87,7 @@ def predicted(rows: ReadRows, look: dict[str, Style]) -> Predicted:
     for own in classified:
         answers = Answers(own.name, own.classes, own.runs)
         if lacking := rows.unread.get(own.name):
-            notes.append(f"{own.name}: no predictions of {in_words(lacking)}.")
+            notes.append(f"{own.name}: no predictions of {listed(lacking)}.")
         for kind, table in (
             ("auc", auc_table(answers)),
             ("calibration", calibration_table(answers)),

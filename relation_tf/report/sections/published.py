@@ -26,11 +26,9 @@ from relation_tf.report.blocks import (
     Row,
     Section,
     Table,
-    number,
 )
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
 from relation_tf.report.published import (
     MILLISECONDS,
@@ -45,9 +43,8 @@ from relation_tf.report.published import (
 )
 from relation_tf.report.sections.scores import of_a_family
 from relation_tf.stats import PublishedTable
-from relation_tf.stats.design import format_level
-from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import capital, count, format_level, number, signed
 
 _Names = tuple[str, ...]
 

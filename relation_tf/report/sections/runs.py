@@ -24,15 +24,14 @@ from relation_tf.report.blocks import (
     Table,
     Text,
     file_links,
-    number,
     table_by_task,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
 from relation_tf.report.runs import TIMED, computed, requested_methods, varied
-from relation_tf.stats.presentation import count
 from relation_tf.tasks.task import Timed
+from relation_tf.words import count, number
 
 _MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12

@@ -9,7 +9,6 @@ from statistics import fmean
 import numpy as np
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Column,
@@ -23,8 +22,8 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import score_dots
-from relation_tf.stats.presentation import capital, count
 from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.words import capital, count, listed
 
 
 @register_section("scores")
@@ -96,7 +95,7 @@ def _averages_elsewhere(context: ReportContext) -> bool:
 
 
 def _no_letters(context: ReportContext) -> str:
-    return f"more groups of methods than letters ({in_words(context.too_many_groups)}: pvalues.csv)"
+    return f"more groups of methods than letters ({listed(context.too_many_groups)}: pvalues.csv)"
 
 
 def _note(context: ReportContext) -> Iterator[str | Span]:
@@ -159,7 +158,7 @@ def _has_whole_seed(context: ReportContext) -> bool:
 
 def _counted_once(context: ReportContext) -> str:
     """Name the tasks that are averaged first, because they count as one task."""
-    shared = [in_words(tasks) for tasks in context.scores.shared.values()]
+    shared = [listed(tasks) for tasks in context.scores.shared.values()]
     return f", and {'; '.join(shared)}," if shared else ""
 
 

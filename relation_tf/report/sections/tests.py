@@ -24,13 +24,11 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.limits import MOST_ITEMS, shown_of
-from relation_tf.report.pictures.drawing import signed
+from relation_tf.report.limits import MOST_ITEMS
 from relation_tf.stats import PairwiseResult
-from relation_tf.stats.design import format_pvalue, pvalue_only
 from relation_tf.stats.null_distribution import PERMUTATIONS
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS
-from relation_tf.stats.presentation import count
+from relation_tf.words import count, first_of, format_pvalue, pvalue_only, signed
 
 
 @register_section("tests")
@@ -115,7 +113,7 @@ def _tasks(context: ReportContext) -> Iterator[Block]:
     for task, test in [*context.comparisons.items()][:MOST_ITEMS]:
         yield _task(task, test, pairs[task], context)
     if len(context.comparisons) > MOST_ITEMS:
-        shown = shown_of(MOST_ITEMS, len(context.comparisons), "tasks")
+        shown = first_of(MOST_ITEMS, len(context.comparisons), "tasks")
         yield Paragraph([f"Shown: {shown}. All are in ", *file_links(["pvalues"])], "note")
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -20,7 +19,6 @@ from relation_tf.report.blocks import (
     Row,
     Section,
     Table,
-    number,
 )
 from relation_tf.report.comparisons import rows_of, winners, winners_on_all
 from relation_tf.report.context import ReportContext
@@ -41,7 +39,7 @@ from relation_tf.report.trade_offs import (
     left_out,
     mean_scores,
 )
-from relation_tf.stats.presentation import capital, count
+from relation_tf.words import capital, count, listed, number
 
 _NOTE = (
     f"Horizontal line: range of the cost over the runs. {DOMINATED} Costs come from the timed "
@@ -67,7 +65,7 @@ class TradeOffs(Section):
             return [] if context.of_timed.empty else [*_without_costs(context)]
         notes = [*_missing(context, costs)]
         if unlearned := left_out(context.scores):
-            own = f"{in_words(unlearned)}, which {context.scores.judged_against} does not learn"
+            own = f"{listed(unlearned)}, which {context.scores.judged_against} does not learn"
             notes.append(f"Not in the means: {own}. So no method is marked as dominated there: the "
                          "test over tasks has all tasks.")  # fmt: skip
         pictures = [*_pictures(context, costs, scores)]
@@ -113,7 +111,7 @@ def _note(scores: Mapping[str, Mapping[str, MeanScore]]) -> str:
 
 def _without_costs(context: ReportContext) -> Iterator[Block]:
     if context.scores.methods:
-        yield Paragraph(f"No costs: {in_words(context.scores.methods)}.", "note")
+        yield Paragraph(f"No costs: {listed(context.scores.methods)}.", "note")
 
 
 def _missing(context: ReportContext, costs: pd.DataFrame) -> Iterator[str]:
@@ -121,7 +119,7 @@ def _missing(context: ReportContext, costs: pd.DataFrame) -> Iterator[str]:
     names = context.scores.methods
     known = {*costs["method"]}
     if others := [name for name in names if name not in known]:
-        yield f"No costs: {in_words(others)}."
+        yield f"No costs: {listed(others)}."
     for _, of_measure in costs.groupby("measure", sort=False):
         measured = {tokens: {*own["method"]} for tokens, own in _ends(of_measure)}
         lacking: dict[tuple[str, ...], list[str]] = {}
@@ -131,13 +129,13 @@ def _missing(context: ReportContext, costs: pd.DataFrame) -> Iterator[str]:
         what = str(of_measure["label"].iloc[0]).rpartition(",")[0]
         for at, own in lacking.items():
             where = "" if len(at) == len(measured) else f" at {at[0]} tokens"
-            yield f"No {what}{where}: {in_words(own)}."
+            yield f"No {what}{where}: {listed(own)}."
 
 
 def _sources(costs: pd.DataFrame) -> Iterator[str]:
     for suite, own in costs.groupby("suite", sort=False):
         runs = own[own["measure"] == own["measure"].iloc[0]]["runs"].sum()
-        on = in_words([*dict.fromkeys(own["processor"])])
+        on = listed([*dict.fromkeys(own["processor"])])
         yield f"Costs: suite {suite}, {count(int(runs), 'run')}, on {on}."
         if own["slowed"].any():
             yield "Other programs or runs shared the processor: speeds may be wrong."
@@ -180,8 +178,8 @@ def _named(costs: pd.DataFrame, table: pd.DataFrame, reference: str, good: set[s
     if methods is None:
         return f"{reference} was not measured"
     lacking = [name for name in table.index if name in good - {*costs["method"]}]
-    said = in_words(methods or ["none"])
-    return f"{said} (not measured: {in_words(lacking)})" if lacking else said
+    said = listed(methods or ["none"])
+    return f"{said} (not measured: {listed(lacking)})" if lacking else said
 
 
 def _pictures(

@@ -13,22 +13,12 @@ from relation_tf.bench.sweeping import described
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import (
-    Block,
-    Cell,
-    Column,
-    Figure,
-    Paragraph,
-    Row,
-    Section,
-    Table,
-    number,
-)
+from relation_tf.report.blocks import Block, Cell, Column, Figure, Paragraph, Row, Section, Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.tuning import sweep_picture
 from relation_tf.report.tuned import sweep_of
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import listed, number
 
 
 @register_section("tuning")
@@ -138,7 +128,7 @@ def _note(
     ]
     if at_end:
         yield (
-            f" The chosen value is the smallest or largest one for {in_words(at_end)}: values "
+            f" The chosen value is the smallest or largest one for {listed(at_end)}: values "
             "outside the range can be better."
         )
 

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import METRICS, register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Column,
@@ -25,9 +24,9 @@ from relation_tf.report.blocks import (
 from relation_tf.report.context import ReportContext
 from relation_tf.report.predicted_rows import MOST_PREDICTIONS, PredictedRows
 from relation_tf.stats import mcnemar, score_errors
-from relation_tf.stats.presentation import count
 from relation_tf.stats.unequal_spread import holm
 from relation_tf.tasks.metrics import counted
+from relation_tf.words import count, listed
 
 DRAWS = 400  # the Monte Carlo error of a standard error is 4 %
 
@@ -125,7 +124,7 @@ def _left_out(context: ReportContext) -> Iterator[Paragraph]:
     """Yield a note on the tasks whose predictions are not read."""
     many = context.predicted_rows.too_many
     if many:
-        tasks = in_words([f"{name} ({number:,})" for name, number in many.items()])
+        tasks = listed([f"{name} ({number:,})" for name, number in many.items()])
         yield Paragraph(
             f"Left out, because the runs have more than {MOST_PREDICTIONS:,} predictions: {tasks}. "
             "There are no standard errors for other rows, no tests by rows and no search for "
