@@ -202,7 +202,7 @@ def compare(
     with progress_shown():
         made = compare_scores(*sources, **options)
         _print_report(made, folder)
-    print_failures(made.context.failures)
+    print_failures(made.data.failures)
 
 
 @command("relation-tf predict runs/glue-small --data glue_data")

@@ -144,9 +144,10 @@ def diagnose(
     if results.runs:
         method = results.suite.methods()[0]
         name = str(method.name)
-        context = write_report(results).context
+        data = write_report(results).data
         marked = f"{name} {FAILS_CHECKS}" if name in results.failing_layers else name
-        words = describe(context.scores, context.verdicts, marked) or "no run is finished."
+        verdicts = data.comparisons[""].verdicts
+        words = describe(data.scores, verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
         measured = _measured(layer, method.units, method.options["options"])
         echo(f"{name} with its initial weights: {measured}")

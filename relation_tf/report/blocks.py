@@ -1,15 +1,14 @@
 """Blocks of a report's sections: paragraphs, lists, tables and figures.
 
-HTML, Markdown and LaTeX render the same blocks.
+HTML, Markdown and LaTeX render the same blocks. Their words are text with markup, see
+`relation_tf.report.text`; cells, columns and facts are plain text.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
@@ -17,70 +16,11 @@ import pandas as pd
 from relation_tf.files import align_within
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.report.text import chunks
 from relation_tf.words import pvalue_only, signed
 
 if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
-
-
-@dataclass(frozen=True)
-class Span:
-    """Marked text within a sentence.
-
-    Attributes:
-        text: The text, without markup.
-        kind: Style of the text. `"section"` links to the section with the name `target`;
-            `"digest"` is a shortened `target`; `"shaded"` marks significant cells: "Shaded" in
-            HTML, "Bold" in Markdown and LaTeX.
-        target: Address of a link, name of a section, or full digest.
-    """
-
-    text: str
-    kind: Literal[
-        "bold", "italic", "code", "superscript", "link", "section", "digest", "shaded"
-    ] = "bold"
-    target: str = ""
-
-
-_CODE = re.compile(r"(?<![^\s(])`([^`\n]+)`(?![^\s).,:;])")  # not inside of a name, such as a`b`c
-
-Text: TypeAlias = str | Span | Sequence[str | Span]
-SHADED = Span("Shaded", "shaded")
-
-
-def spans(text: Text) -> list[str | Span]:
-    """Return the parts of a text."""
-    return [text] if isinstance(text, str | Span) else [*text]
-
-
-def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]) -> str:
-    """Render a text.
-
-    Args:
-        text: The text.
-        escape: Function that escapes plain text; text in backticks is shown as code.
-        patterns: Format by kind of span, with its text `{0}` and target `{1}`; other kinds are
-            shown as plain text.
-    """
-    shown = []
-    for part in chain.from_iterable(map(_with_code, spans(text))):
-        if isinstance(part, Span):
-            pattern = patterns.get(part.kind, "{0}")
-            shown.append(pattern.format(escape(part.text), escape(part.target)))
-        else:
-            # Escaping may strip the spaces next to marked text.
-            own = escape(part.strip())
-            before, after = part[:1].isspace() * " ", part[-1:].isspace() * " "
-            shown.append(f"{before}{own}{after}" if own else before)
-    return "".join(shown)
-
-
-def _with_code(part: str | Span) -> list[str | Span]:
-    """Return the parts of a plain text; code is in backticks, as in messages of the tests."""
-    if isinstance(part, Span):
-        return [part]
-    pieces = enumerate(_CODE.split(part))
-    return [Span(piece, "code") if place % 2 else piece for place, piece in pieces if piece]
+    pass
 
 
 @dataclass(frozen=True)
@@ -92,7 +32,7 @@ class Paragraph:
         style: `"headline"` is large, `"note"` is small, `"warning"` is highlighted.
     """
 
-    text: Text
+    text: str
     style: Literal["", "headline", "note", "warning"] = ""
 
 
@@ -112,8 +52,8 @@ class Bullets:
         style: `"warning"` is highlighted.
     """
 
-    items: Sequence[Text]
-    style: Literal["", "answer", "warning"] = ""
+    items: Sequence[str]
+    style: Literal["", "warning"] = ""
 
 
 @dataclass(frozen=True)
@@ -162,7 +102,7 @@ class Cell:
         significant: If True, the cell is shaded.
     """
 
-    text: Text = ""
+    text: str = ""
     bold: bool = False
     letters: str = ""
     deviation: str = ""
@@ -172,14 +112,10 @@ class Cell:
     meaning: str = ""
     significant: bool = False
 
-    def in_words(self) -> str:
-        """Return the text and deviation on one line, for a terminal."""
-        shown = "".join(part if isinstance(part, str) else part.text for part in spans(self.text))
-        return f"{shown} ± {self.deviation}" if self.deviation else shown
-
     def with_notes(self) -> str:
         """Return the text, deviation and notes on one line, a dash if empty."""
-        return (self.in_words() or "-") + "".join(f" ({note})" for note in self.notes)
+        deviation = f" ± {self.deviation}" if self.deviation else ""
+        return f"{self.text or '-'}{deviation}" + "".join(f" ({note})" for note in self.notes)
 
 
 def inline_cell(
@@ -189,14 +125,13 @@ def inline_cell(
 
     Args:
         cell: The cell.
-        escape: As for `inline`.
-        patterns: As for `inline`, with the format of a `deviation`.
+        escape: Function that escapes plain text.
+        patterns: Formats of `bold`, `superscript` and `deviation`.
         notes: Notes to append.
     """
     if not cell.text:
         return escape("–")
-    own = cell.text  # a text without spans can be a name with backticks
-    text = escape(own) if isinstance(own, str) else inline(own, escape, patterns)
+    text = escape(cell.text)
     if cell.bold or cell.significant:
         text = patterns["bold"].format(text)
     if cell.mark:
@@ -230,8 +165,9 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """Name with the name of its group, for tables with one row of headings."""
-        return f"{self.group}, {self.name}" if self.group else self.name
+        """Name with that of its group and its note, for tables with one row of headings."""
+        name = f"{self.group}, {self.name}" if self.group else self.name
+        return f"{name} ({self.note})" if self.note else name
 
 
 @dataclass(frozen=True)
@@ -259,13 +195,11 @@ class Paper:
 
     Attributes:
         label: Its label, without `tab:`.
-        caption: Begin of its caption, repeated for each part of a wide table.
-        details: Rest of the caption.
+        caption: Its caption.
     """
 
     label: str
-    caption: Text
-    details: str = "."
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -301,10 +235,7 @@ class Table:
     def lines(self, width: int) -> list[str]:
         """Return the lines of the table for a terminal, with the notes of its cells."""
         columns, rows = self.flat()
-        heads = [
-            f"{column.heading} ({column.note})" if column.note else column.heading
-            for column in columns
-        ]
+        heads = [column.heading for column in columns]
         return align_within([heads, *([cell.with_notes() for cell in row] for row in rows)], width)
 
 
@@ -315,17 +246,56 @@ class Folded:
     Attributes:
         summary: Heading, always visible.
         blocks: The blocks.
-        open: If True, expanded at first.
-        task: Task of the blocks, for the page's filter.
     """
 
-    summary: Text
+    summary: str
     blocks: Sequence[Block]
-    open: bool = False
-    task: str = ""
 
 
 Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Figure | Table | Folded
+
+
+def blocks(template: str, **values: Any) -> list[Block]:
+    r"""Return the blocks of a template, see `relation_tf.report.text`.
+
+    Args:
+        template: Name of a file in `templates/`, or the text of a template.
+        **values: Its variables; `place(x)` inserts a table, picture, block, list of these, or
+            nothing for None.
+
+    Example:
+        >>> blocks("Two {{ noun }}.\n\n> A note.", noun="seeds")
+        [Paragraph(text='Two seeds.', style=''), Paragraph(text='A note.', style='note')]
+    """
+    opened: list[tuple[str, list[Block]]] = [("", [])]
+    styles: dict[str, Any] = {"!": "warning", ">": "note", "#": "headline", "": ""}
+    for kind, content in chunks(template, **values):
+        own = opened[-1][1]
+        if kind == "placed":
+            own += _placed(content)
+        elif kind == "###":
+            own.append(Heading(content))
+        elif kind in {"-", "!-"}:
+            own.append(Bullets(content, "warning" if kind == "!-" else ""))
+        elif kind == "+++" and content:
+            opened.append((content, []))
+        elif kind == "+++":
+            summary, inner = opened.pop()
+            opened[-1][1].append(Folded(summary, inner))
+        else:
+            own.append(Paragraph(content, styles[kind]))
+    ((_, found),) = opened
+    return found
+
+
+def _placed(content: Any) -> list[Block]:
+    if content is None:
+        return []
+    if isinstance(content, list):
+        return [block for each in content for block in _placed(each)]
+    if isinstance(content, Picture):
+        return [Figure(content, content.legend)] if content.panels else []
+    return [content]
 
 
 class Section:
@@ -336,8 +306,8 @@ class Section:
         after: Section before it; by default it is the last before "Warnings and provenance".
         notebook: If True, notebooks show it.
         open: If True, the page shows it expanded at first.
-        by_family: If True and methods are in families, the section is repeated for each family,
-            with the context of this family.
+        by_family: If True, the section is repeated for each family of methods: `blocks` and
+            `tables` get its `Comparison` instead of the `ReportData` of all methods.
 
     Example:
         >>> from relation_tf.registry import SECTIONS, register_section
@@ -346,8 +316,8 @@ class Section:
         ...     heading = "Number of seeds"
         ...     after = "scores"
         ...
-        ...     def blocks(self, context):
-        ...         return [Paragraph(f"Each method has {context.scores.seeds} seeds.")]
+        ...     def blocks(self, data):
+        ...         return blocks("Each method has {{ n }} seeds.", n=data.scores.seeds)
         >>> "doc-seeds" in SECTIONS
         True
         >>> _ = SECTIONS.remove("doc-seeds")
@@ -359,32 +329,13 @@ class Section:
     open: bool = False
     by_family: bool = False
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: Any) -> Sequence[Block]:
         """Return the blocks of the section; an empty list leaves the section out."""
         raise NotImplementedError
 
-    def answer(self, context: ReportContext) -> Sequence[str]:
-        """Return sentences for the short answer."""
-        return []
-
-    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+    def tables(self, data: Any) -> Mapping[str, pd.DataFrame]:
         """Return tables to write as CSV, by the name of their file."""
         return {}
-
-
-def figure_with_note(
-    picture: Picture | None, note: str, legend: Mapping[str, Style] | None = None
-) -> list[Block]:
-    """Return a figure and a note below it; nothing without a picture or panels.
-
-    Args:
-        picture: The picture.
-        note: The note.
-        legend: Methods to show in a legend above the picture.
-    """
-    if picture is None or not picture.panels:
-        return []
-    return [Figure(picture, legend or {}), Paragraph(note, "note")]
 
 
 Show: TypeAlias = Callable[[Any], Cell | str]
@@ -406,14 +357,6 @@ def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]
         for task, own in data.groupby("task", sort=False)
     }
     return Table(label, [*columns], rows)
-
-
-def file_links(names: Iterable[str]) -> list[str | Span]:
-    """Return links to CSV tables, as the end of a sentence."""
-    links: list[str | Span] = []
-    for name in names:
-        links += [", ", Span(f"{name}.csv", "link", f"{name}.csv")]
-    return [*links[1:], "."]
 
 
 def within(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -476,3 +419,9 @@ def _difference_note(row: Any, digits: int) -> list[str]:
         return []
     low, high = (signed(limit, digits) for limit in limits)
     return [f"{signed(row.difference, digits)} [{low}, {high}]"]
+
+
+def with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:
+    """Return a cell with a value and its interval, unless that is unknown."""
+    limits = f"{signed(low, digits)} to {signed(high, digits)}"
+    return Cell(signed(value, digits), notes=[] if math.isnan(low) else [limits])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,13 @@ from relation_tf.report.learned import (
     share_of,
 )
 from relation_tf.report.scores import Scores
+from relation_tf.report.text import Statement, state
 from relation_tf.report.verdicts import FAVORABLE, NOT_VARYING, Verdicts, by_method
-from relation_tf.words import listed
 
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
-_MOST_NAMED = 6
-"""Tasks that a sentence on verdicts names."""
+
+
 LEVELS = (
     "Share of the distance from the best simple rule (the most frequent label; an answer from the "
     "position, from the last four tokens or with a value in the text) to a perfect score: "
@@ -72,83 +72,53 @@ class Capabilities:
         """Return the rows of a method."""
         return self.table[self.table["method"] == method]
 
-    def sentences(self, method: str) -> list[str]:
-        """Return sentences on what a method can do."""
+    def describe(self, method: str) -> Statement:
+        """Return a statement on what a method can do."""
         own = self.of(method)
-        said = [
-            f"{words} {_named(own, own['level'] == level)}."
-            for level, words in _LEVEL_WORDS
-            if (own["level"] == level).any()
-        ]
-        if failed := [task for task in self.not_learned if task in {*own["task"]}]:
-            said.append(f"{self.reference} itself fails on {listed(failed)}.")
-        if self.reference is not None and method != self.reference:
-            said += self._verdicts(own[~own["task"].isin(self.not_learned)])
-        return [*said, *self._limits(own)]
+        levels = {x: [*own.loc[own["level"] == x, "task"]] for x in ("solved", "partly", "rule")}
+        judged = own[~own["task"].isin(self.not_learned)]
+        constant = judged["reason"] == NOT_VARYING
+        kinds = {
+            "good": judged["verdict"].isin(FAVORABLE),
+            "worse": judged["verdict"] == "worse",
+            "inconclusive": judged["verdict"].eq("inconclusive") & ~constant,
+            "constant": judged["verdict"].eq("inconclusive") & constant,
+        }
+        compared = self.reference is not None and method != self.reference
+        return state(
+            "capability",
+            method=method,
+            levels={level: tasks for level, tasks in levels.items() if tasks},
+            reference=self.reference,
+            not_learned=[task for task in self.not_learned if task in {*own["task"]}],
+            same=[*judged.loc[judged["same"], "task"]] if compared else [],
+            verdicts={
+                kind: [*judged.loc[chosen & ~judged["same"], "task"]]
+                for kind, chosen in kinds.items()
+                if compared
+            },
+            limits=self._limits(own),
+        )
 
-    def _verdicts(self, own: pd.DataFrame) -> Iterator[str]:
-        """Return a sentence for each kind of verdict."""
-        if own["same"].any():
-            yield f"The same score as {self.reference} on {_counted(own, own['same'])}."
-        for verdicts, words in (
-            (FAVORABLE, "Better or no worse than"),
-            (("worse",), "Worse than"),
-            (("inconclusive",), "Inconclusive against"),
-        ):
-            of = own["verdict"].isin(verdicts) & ~own["same"]
-            constant = own["reason"] == NOT_VARYING
-            for chosen, why in ((of & ~constant, ""), (of & constant, f" ({NOT_VARYING})")):
-                if chosen.any():
-                    yield f"{words} {self.reference} on {_counted(own, chosen)}{why}."
-
-    def _limits(self, own: pd.DataFrame) -> list[str]:
-        """Return a sentence for each ability that tasks of several sizes measure."""
-        shares = {row.task: row.share for row in rows_of(own)}
+    def _limits(self, own: pd.DataFrame) -> list[tuple[str, str, list[int], list[int]]]:
+        """Return ability, noun, and the sizes that succeed and fail, for tasks of several sizes."""
         series: dict[tuple[str, str], dict[int, float]] = {}
-        for task, share in shares.items():
-            diagnostic = known_diagnostic(task)
+        for row in rows_of(own):
+            diagnostic = known_diagnostic(row.task)
             if diagnostic.amount is not None:
                 noun, number = diagnostic.amount
-                smallest = series.setdefault((diagnostic.isolates, noun), {})
-                smallest[number] = min(share, smallest.get(number, math.inf))
+                smallest = series.setdefault((diagnostic.isolates.partition(":")[0], noun), {})
+                smallest[number] = min(row.share, smallest.get(number, math.inf))
         return [
-            _limit(isolates, noun, sorted(values.items()))
-            for (isolates, noun), values in series.items()
+            (
+                ability,
+                noun,
+                sorted(number for number, share in values.items() if share >= NEEDED),
+                sorted(number for number, share in values.items() if share < NEEDED),
+            )
+            for (ability, noun), values in series.items()
             if len(values) > 1
         ]
-
-
-_LEVEL_WORDS = (
-    ("solved", "Solves"),
-    ("partly", "Partly solves"),
-    ("rule", "Is no better than a simple rule on"),
-)
-
-
-def _named(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
-    return listed([*own.loc[chosen, "task"]])
-
-
-def _counted(own: pd.DataFrame, chosen: pd.Series[bool]) -> str:
-    """Return the names of a few tasks, or the number of many."""
-    return _named(own, chosen) if chosen.sum() <= _MOST_NAMED else f"{chosen.sum()} tasks"
-
-
-def _limit(isolates: str, noun: str, values: list[tuple[int, float]]) -> str:
-    """Return the sizes up to which the method has at least half of the possible score."""
-    ability = isolates.partition(":")[0].capitalize()
-    done = [number for number, share in values if share >= NEEDED]
-    failed = [number for number, share in values if share < NEEDED]
-    if not failed:
-        return f"{ability}: succeeds with {done[-1]:,} {noun}, the most that were tested."
-    if not done:
-        return f"{ability}: fails with {failed[0]:,} {noun}, the fewest that were tested."
-    if max(done) < min(failed):
-        return f"{ability}: succeeds with {max(done):,} {noun}, fails with {min(failed):,}."
-    return (
-        f"{ability}: succeeds with {listed([f'{number:,}' for number in done])} {noun}, fails "
-        f"with {listed([f'{number:,}' for number in failed])}."
-    )
 
 
 def capabilities(
@@ -217,4 +187,4 @@ def _states(runs: pd.DataFrame | None) -> dict[Any, float]:
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
     """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
     found = capabilities(scores, verdicts)
-    return "" if found is None else " ".join(found.sentences(method))
+    return "" if found is None else str(found.describe(method)).partition(": ")[2]

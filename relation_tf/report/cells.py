@@ -15,19 +15,19 @@ from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import number
 
 if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
+    from relation_tf.report.data import ReportData
 
 
-def mean_cells(context: ReportContext) -> dict[tuple[str, str], Cell]:
+def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
     """Return means by method and column, without methods that have no finished or failed run."""
-    scores, summary = context.scores, context.summary
+    scores, summary = data.scores, data.summary
     by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
     highest, lowest = by_score.max().to_dict(), by_score.min().to_dict()
-    collapsed = context.collapsed.groupby(["method", "task"]).size().to_dict()
+    collapsed = data.collapsed.groupby(["method", "task"]).size().to_dict()
     by_cell: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of(summary):
         by_cell.setdefault((row.method, row.task), []).append(row)
-    failed = lost_in_words(context.failed)
+    failed = lost_in_words(data.failed)
     cells = {
         cell: Cell("–", notes=[f"0 of {max(scores.seeds, number)} runs, {said}"])
         for cell, (number, said) in failed.items()

@@ -6,13 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relation_tf.report.blocks import Block, Figure, Folded, Table, spans
-from relation_tf.words import capital
-
-
-def family_prefix(family: str) -> str:
-    """Return the start of a sentence on a family; empty for the only one, which has no name."""
-    return f"{capital(family)}: " if family else ""
+from relation_tf.report.blocks import Block, Figure, Folded, Table
 
 
 def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
@@ -20,7 +14,7 @@ def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
 
     Args:
         blocks: The blocks.
-        family: Name of the family.
+        family: Name of the family; empty if there is only one.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")
 
@@ -28,15 +22,16 @@ def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
         if isinstance(block, Folded):
             return replace(block, blocks=[own(each) for each in block.blocks])
         if isinstance(block, Figure):
-            picture = replace(block.picture, name=f"{block.picture.name}-{slug}")
-            return replace(block, picture=picture)
+            return replace(
+                block, picture=replace(block.picture, name=f"{block.picture.name}-{slug}")
+            )
         if isinstance(block, Table):
             paper = block.paper and replace(
                 block.paper,
                 label=f"{block.paper.label}-{slug}",
-                caption=[*spans(block.paper.caption), f" ({family})"],
+                caption=f"{block.paper.caption} ({family})",
             )
             return replace(block, label=f"{block.label}, {family}", paper=paper)
         return block
 
-    return [own(block) for block in blocks]
+    return [own(block) for block in blocks] if family else [*blocks]

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from relation_tf.report.blocks import Block, Column, Paragraph, Span, Table, Text, inline, spans
-from relation_tf.report.context import ReportContext
+from relation_tf.report.blocks import Column, Paragraph, Table
+from relation_tf.report.data import ReportData
 from relation_tf.report.pictures.drawing import swatch
+from relation_tf.report.text import inline
 
 _SPANS = {
     "bold": "<b>{0}</b>",
@@ -18,43 +19,42 @@ _SPANS = {
     "code": "<code>{0}</code>",
     "superscript": "<sup>{0}</sup>",
     "link": '<a href="{1}">{0}</a>',
-    "section": '<a href="#{1}">{0}</a>',
-    "digest": '<code title="{1}">{0}</code>',
 }
 
 
-def page(context: ReportContext) -> str:
+def page(data: ReportData) -> str:
     """Return a self-contained HTML page."""
-    suite = None if context.results is None else context.results.begun
+    suite = None if data.results is None else data.results.begun
     return _render(
         "page.html.jinja",
-        context,
-        tasks=dict.fromkeys([*context.scores.tasks, *(suite.tasks if suite else ())]),
+        data,
+        tasks=dict.fromkeys([*data.scores.tasks, *(suite.tasks if suite else ())]),
         files=[
             "report.md",
             "report.tex",
             "report.json",
-            *(f"{name}.csv" for name in context.tables),
+            *(f"{name}.csv" for name in data.tables),
         ],
         widths={method.name: str(method.units) for method in (suite.methods() if suite else ())},
     )
 
 
-def notebook(context: ReportContext) -> str:
+def notebook(data: ReportData) -> str:
     """Return the short answer, the scores and the figure of all seeds."""
     blocks = [
         block
-        for name, own in context.blocks.items()
-        if context.sections[name].notebook
+        for name, own in data.blocks.items()
+        if data.sections[name].notebook
         for block in own
-        if not _has_link(block)
+        # Links to other sections would not work.
+        if not (isinstance(block, Paragraph) and "](#" in block.text)
     ]
-    return _render("notebook.html.jinja", context, blocks=blocks)
+    return _render("notebook.html.jinja", data, blocks=blocks)
 
 
-def _render(template: str, context: ReportContext, **values: Any) -> str:
+def _render(template: str, data: ReportData, **values: Any) -> str:
     environment = Environment(
-        loader=PackageLoader("relation_tf", "report"),
+        loader=PackageLoader("relation_tf", "report/templates"),
         undefined=StrictUndefined,
         autoescape=True,
         trim_blocks=True,
@@ -62,17 +62,11 @@ def _render(template: str, context: ReportContext, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"inline": _inline, "swatch": swatch, "heads": _heads}
-    environment.globals["swatches"] = {name: swatch(look) for name, look in context.styles.items()}
-    return environment.get_template(template).render(context=context, **values)
+    environment.globals["swatches"] = {name: swatch(look) for name, look in data.styles.items()}
+    return environment.get_template(template).render(data=data, **values)
 
 
-def _has_link(block: Block) -> bool:
-    """Return True for a paragraph with a link to a section, which may not be shown."""
-    parts = spans(block.text) if isinstance(block, Paragraph) else []
-    return any(isinstance(part, Span) and part.kind == "section" for part in parts)
-
-
-def _inline(text: Text) -> Markup:
+def _inline(text: str) -> Markup:
     return Markup(inline(text, escape, _SPANS))
 
 

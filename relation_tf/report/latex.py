@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from relation_tf.report.blocks import Cell, Paper, Table, inline, inline_cell, spans, within
-from relation_tf.report.context import ReportContext
+from relation_tf.report.blocks import Cell, Paper, Table, inline_cell, within
+from relation_tf.report.data import ReportData
+from relation_tf.report.text import inline
 
 # Space between columns and width of a line of LaTeX's article (345 points), in widths of a digit:
 # 5 points in normal size, 4.25 in small size.
@@ -48,23 +48,22 @@ _SPANS = {
     "italic": r"\textit{{{0}}}",
     "code": r"\texttt{{{0}}}",
     "superscript": r"\textsuperscript{{{0}}}",
-    "shaded": "Bold",
     "deviation": r" {{\footnotesize $\pm$ {0}}}",
 }
 
 
-def latex(context: ReportContext) -> str:
+def latex(data: ReportData) -> str:
     """Return the tables that have a label and caption for papers.
 
     A table wider than a line of LaTeX's article gets a smaller font, and is split into parts if
     necessary, as is a table longer than a page.
     """
     lines = [
-        f"% {escape_latex(context.title)}",
+        f"% {escape_latex(data.title)}",
         r"% Tables for a paper; they need \usepackage{booktabs}.",
-        f"% {escape_latex(context.scores.stated_directions)}",
+        f"% {escape_latex(data.scores.stated_directions)}",
     ]
-    for blocks in context.blocks.values():
+    for blocks in data.blocks.values():
         for block in within(blocks):
             if isinstance(block, Table) and block.paper is not None:
                 lines += _table(block, block.paper)
@@ -123,8 +122,8 @@ def _table(table: Table, paper: Paper) -> Iterator[str]:
         yield from ("", r"\begin{table}", r"\centering")
         if place:
             yield r"\addtocounter{table}{-1}"  # parts of a table share its number
-        caption = [*spans(paper.caption), " (continued)." if place else paper.details]
-        yield rf"\caption{{{inline(caption, escape_latex, _SPANS)}}}"
+        caption = inline(paper.caption, escape_latex, _SPANS)
+        yield rf"\caption{{{'Continued.' if place else caption}}}"
         if not place:
             yield rf"\label{{tab:{paper.label}}}"
         if small:
@@ -149,7 +148,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _cell_width(cell: Cell) -> float:
-    text = _width(replace(cell, deviation="").in_words())
+    text = _width(cell.text)
     deviation = f" ± {cell.deviation}" if cell.deviation else ""
     note = f" ({cell.paper_note})" if cell.paper_note else ""
     others = _width(f"{cell.mark and cell.mark + ' '}{cell.letters}{deviation}{note}")

@@ -90,7 +90,7 @@ def _limited_table(table: Table) -> Iterator[Block]:
         notes.append(first_of(MOST_COLUMNS, len(columns), "columns"))
         columns = columns[:MOST_COLUMNS]
     if notes and paper is not None:
-        paper = replace(paper, details=f"{paper.details} Shown: {' and '.join(notes)}.")
+        paper = replace(paper, caption=f"{paper.caption} Shown: {' and '.join(notes)}.")
     rows = groups if isinstance(table.rows, Mapping) else groups[""]
     yield replace(table, columns=columns, rows=rows, paper=paper)
     if notes:

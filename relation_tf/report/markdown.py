@@ -16,30 +16,28 @@ from relation_tf.report.blocks import (
     Heading,
     Paragraph,
     Table,
-    Text,
-    inline,
     inline_cell,
 )
-from relation_tf.report.context import ReportContext
+from relation_tf.report.data import ReportData
+from relation_tf.report.text import inline
 
 _SPANS = {
     "bold": "**{0}**",
     "italic": "*{0}*",
     "superscript": "<sup>{0}</sup>",
     "link": "[{0}]({1})",
-    "digest": "{1}",
-    "shaded": "Bold",
+    "code": "`{0}`",
     "deviation": " ± {0}",
 }
 
 
-def markdown(context: ReportContext) -> str:
+def markdown(data: ReportData) -> str:
     """Return Markdown with links to `figures/`."""
-    parts = [f"# {escape_markdown(context.title)}"]
-    for text in (context.question, context.scores.stated_directions):
+    parts = [f"# {escape_markdown(data.title)}"]
+    for text in (data.question, data.scores.stated_directions):
         parts += [escape_markdown(text)] if text else []
-    for name, blocks in context.blocks.items():
-        heading = escape_markdown(context.sections[name].heading)
+    for name, blocks in data.blocks.items():
+        heading = escape_markdown(data.sections[name].heading)
         parts += [f"## {heading}", *_blocks(blocks)]
     return "\n\n".join(parts) + "\n"
 
@@ -61,7 +59,7 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
             text = _inline(block.text)
             yield f"**{text}**" if block.style == "warning" else text
         elif isinstance(block, Heading):
-            yield f"### {escape_markdown(block.text)}"
+            yield f"### {_inline(block.text)}"
         elif isinstance(block, Bullets):
             bold = "**" if block.style == "warning" else ""
             yield "\n".join(f"- {bold}{_inline(item)}{bold}" for item in block.items)
@@ -82,10 +80,7 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     columns, rows = table.flat()
-    heads = [
-        escape_markdown(f"{column.heading} ({column.note})" if column.note else column.heading)
-        for column in columns
-    ]
+    heads = [escape_markdown(column.heading) for column in columns]
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
     lines = [heads, rules, *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -95,5 +90,6 @@ def _cell(cell: Cell) -> str:
     return inline_cell(cell, escape_markdown, _SPANS, cell.notes)
 
 
-def _inline(text: Text) -> str:
-    return inline(text, escape_markdown, _SPANS)
+def _inline(text: str) -> str:
+    # Links to sections of the page have no target here.
+    return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _SPANS))

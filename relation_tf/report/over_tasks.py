@@ -98,16 +98,11 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     )
 
 
-def too_few_methods(scores: Scores) -> str:
-    """Return a sentence if only the number of methods prevents the test over tasks, else empty."""
-    procedure, common = scores.procedure_over_tasks, scores.common
+def lacks_methods(scores: Scores) -> bool:
+    """Return True if only the number of methods prevents the test over tasks."""
+    common = scores.common
     methods = [*next(iter(common.values()), ())]
-    if len(common) < 2 or not 2 <= len(methods) < procedure.least_methods:
-        return ""
-    return (
-        f"{procedure.title} needs at least {procedure.least_methods} methods, so there is no test "
-        "over tasks. `stratified-steel-dwass` needs two."
-    )
+    return len(common) >= 2 and 2 <= len(methods) < scores.procedure_over_tasks.least_methods
 
 
 def _notes(found: Any, scores: Scores) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""Predictions of finished runs for the rows of scored sets, read from their run folders."""
+"""Predictions of finished runs on scored rows, and what they say about seeds and rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,11 +15,18 @@ from numpy.typing import NDArray
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file
 from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS
+from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats.unequal_spread import holm
 from relation_tf.tasks import Task
+from relation_tf.tasks.metrics import counted
 
 # Method -> seed -> true labels and outputs.
 Runs: TypeAlias = Mapping[str, Mapping[int, tuple[NDArray[Any], NDArray[np.float64]]]]
 
+DRAWS = 400  # the Monte Carlo error of a standard error is 4 %
+_ERRORS = ["task", "method", "score", "rows", "seeds", "sd_seeds", "se_seeds", "se_rows", "se_both"]
+_PAIRS = ["task", "a", "b", "difference", "pvalue", "discordant", "rows"]
 MOST_PREDICTIONS = 500_000  # of a task; reading and drawing this many takes a few seconds
 
 
@@ -38,6 +46,10 @@ class PredictedRows:
     task: Task
     classes: Sequence[str]
     runs: Runs
+
+    def only(self, methods: Collection[str]) -> PredictedRows:
+        """Return the predictions of some methods."""
+        return replace(self, runs={name: own for name, own in self.runs.items() if name in methods})
 
     def words(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return labels as words, or the numbers of a regression."""
@@ -140,3 +152,62 @@ def _read_run(path: Path, classes: list[str]) -> tuple[NDArray[Any], NDArray[np.
     if (labels < 0).any():
         raise SuiteError(f"{path}: must have labels {', '.join(classes):.160}")
     return labels.astype(np.intp), outputs
+
+
+def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
+    """Return the table of standard errors and the table of tests by rows, without empty ones.
+
+    Holm's method adjusts the p of the tests over all pairs and tasks together.
+    """
+    tables = {
+        "variance": pd.DataFrame([row for own in sets for row in _errors(own)], columns=_ERRORS),
+        "rows-pvalues": pd.DataFrame([row for own in sets for row in _pairs(own)], columns=_PAIRS),
+    }
+    tests = tables["rows-pvalues"]
+    tests["pvalue"] = holm(tests["pvalue"].to_numpy(dtype=float))
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
+    """Yield the standard errors of each method."""
+    metrics = [
+        name
+        for name in counted(own.task.metrics_of(own.name))
+        if METRICS[name].function is not None
+    ]
+    for method, (labels, predictions) in _by_method(own).items():
+        if metrics:
+            found = score_errors(predictions, labels, metrics, draws=DRAWS)
+            yield (
+                *(own.name, method, found.score, found.num_rows, found.num_seeds),
+                *(found.seeds_sd, found.seeds, found.rows, found.both),
+            )
+
+
+def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
+    """Return the tests of all pairs of methods of a task with classes, with unadjusted p."""
+    methods = _by_method(own) if own.classes else {}
+    pairs = [
+        (a, b, mcnemar(methods[a][1], methods[b][1], methods[a][0]))
+        for a, b in itertools.combinations(methods, 2)
+        if np.array_equal(methods[a][0], methods[b][0])
+    ]
+    return [
+        (own.name, a, b, test.difference, test.pvalue, test.discordant, test.num_rows)
+        for a, b, test in pairs
+    ]
+
+
+def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return labels (rows,) and predictions (seeds, rows) of each method.
+
+    A method whose runs have different evaluation rows is left out.
+    """
+    found = {}
+    for method, runs in own.runs.items():
+        labels = next(iter(runs.values()))[0]
+        same = all(np.array_equal(given, labels) for given, _ in runs.values())
+        if same and len(labels) > 1:
+            predictions = np.array([own.predictions(outputs) for _, outputs in runs.values()])
+            found[method] = own.words(labels), predictions
+    return found

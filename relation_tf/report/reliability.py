@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,14 @@ import pandas as pd
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.predicted_rows import PredictedRows
 from relation_tf.report.scores import Scores
+from relation_tf.report.text import Statement, state
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import capital, count, listed
+from relation_tf.words import count, listed
+
+if TYPE_CHECKING:
+    from relation_tf.report.comparison import Comparison
 
 _MOST_NAMED = 6  # tasks or methods in one warning
 DAGGER = (
@@ -109,15 +114,6 @@ def mostly_lost(
     return {str(name): (own[name], of[name]) for name in own.index if 2 * own[name] >= of[name]}
 
 
-def mostly_failed(scores: Scores, failed: pd.DataFrame) -> str:
-    """Return a sentence on the methods of which at least half of the runs failed; else empty."""
-    shares = mostly_lost(scores, failed).items()
-    said = [
-        f"{'all' if own == of else f'{own} of'} {of} runs of {name}" for name, (own, of) in shares
-    ]
-    return f"{capital(listed(said))} failed." if said else ""
-
-
 def rarely_seen(
     collapsed: pd.DataFrame, scores: Scores, method: str, reference: str, task: str | None = None
 ) -> list[str]:
@@ -145,7 +141,7 @@ def collapsed_note(number: int) -> tuple[list[str], list[str]]:
     return ([f"{number} collapsed"], [f"{number}†"]) if number else ([], [])
 
 
-def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
+def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
     """Yield a warning that names the collapsed runs.
 
     Args:
@@ -156,48 +152,33 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
         return
     lost, runs = Counter(collapsed["task"]), Counter(scores.table["task"])
     whole = [task for task in lost if lost[task] == runs[task]]
-    said = [f"all runs on {listed(whole)}"] if whole else []
     others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
-    some = [
-        f"{method} on {task} (seed{'s' if len(seeds) > 1 else ''} "
-        f"{', '.join(map(str, sorted(seeds)))})"
-        for (method, task), seeds in others["seed"]
-    ]
-    said += some[:_MOST_NAMED]
-    if len(some) > _MOST_NAMED:
-        said.append(f"{len(some) - _MOST_NAMED} more")
-    yield (
-        f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval for a mean "
-        "that includes collapsed runs covers the true mean too rarely, so none is drawn. "
-        "collapsed.csv lists all of these runs and the reasons."
-    )
+    some = [(*place, sorted(seeds)) for place, seeds in others["seed"]]
+    more = max(0, len(some) - _MOST_NAMED)
+    yield state("collapsed_runs", tasks=whole, runs=some[:_MOST_NAMED], more=more)
 
 
 def spread_warnings(
     comparisons: Mapping[str, PairwiseResult], control: str | None
-) -> Iterator[str]:
+) -> Iterator[Statement]:
     """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
 
     Args:
         comparisons: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    found = []
+    found = {}
     for task, result in comparisons.items():
-        if result.procedure.equal_spread:
-            spread = unequal_spread(result.samples)
-            found += [f"{task} ({spread})"] if spread else []
+        if result.procedure.equal_spread and (spread := unequal_spread(result.samples)):
+            found[task] = str(spread)
     if found:
-        test = result.procedure
-        companion = "welch" if result.control is None else "welch-control"
-        against = "" if control is None else f" --control {shlex.quote(control)}"
-        named = found[:_MOST_NAMED]
-        if len(found) > _MOST_NAMED:
-            named.append(count(len(found) - _MOST_NAMED, "more task"))
-        yield (
-            f"SDs over seeds differ by more than 3:1 on {', '.join(named)}. {test.title} assumes "
-            "equal spread, so its error rate can exceed alpha there. Check with "
-            f"`relation-tf compare SOURCE --test {companion}{against}`."
+        yield state(
+            "unequal_spread",
+            tasks=dict([*found.items()][:_MOST_NAMED]),
+            more=max(0, len(found) - _MOST_NAMED),
+            test=result.procedure.title,
+            companion="welch" if result.control is None else "welch-control",
+            control="" if control is None else shlex.quote(control),
         )
 
 
@@ -219,34 +200,33 @@ def complete_fault(scores: Scores) -> str:
     return ""
 
 
-def incomplete_warnings(scores: Scores, source: str) -> list[str]:
+def incomplete_warnings(
+    scores: Scores, parts: Iterable[Comparison], source: str
+) -> list[Statement]:
     """Return a warning if some methods lack whole tasks, which the tests over tasks leave out.
 
     Args:
         scores: The scores.
+        parts: The comparisons of its families.
         source: Argument of `relation-tf compare` for these scores.
     """
     lacking = scores.lacking_tasks()
     if not lacking:
         return []
-    without = "; ".join(f"{name} on {listed(own)}" for name, own in lacking.items())
-    warning = f"Methods without scores on whole tasks: {without}."
-    parts = {f" of {each.name}": scores.only(each) for each in scores.families} or {"": scores}
-    for of, part in parts.items():
-        if part.lacking_tasks():
-            warning += f" Tests over tasks{of} {_used_over_tasks(part)}."
+    used = {}
+    for part in parts:
+        left_out = {task for own in part.scores.lacking_tasks().values() for task in own}
+        if left_out:
+            kept = [task for task in part.scores.main_tasks if task not in left_out]
+            several = len({*map(part.scores.network, kept)}) > 1
+            used[part.family] = kept if several else []
     complete = [name for name in scores.methods if name not in lacking]
-    if not complete_fault(scores):
-        warning += (
-            f" To compare {listed(complete)} on all tasks: relation-tf compare {source} "
-            "--complete-methods."
+    return [
+        state(
+            "incomplete_methods",
+            lacking=lacking,
+            used=used,
+            source=source,
+            complete=[] if complete_fault(scores) else complete,
         )
-    return [warning]
-
-
-def _used_over_tasks(scores: Scores) -> str:
-    """Return what tests over tasks do if some methods lack tasks."""
-    left_out = {task for own in scores.lacking_tasks().values() for task in own}
-    kept = [task for task in scores.main_tasks if task not in left_out]
-    several = len({*map(scores.network, kept)}) > 1
-    return f"use only {listed(kept)}" if several else "are not possible"
+    ]

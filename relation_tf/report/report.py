@@ -7,10 +7,9 @@ import math
 import os
 import shutil
 import tempfile
-import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from errno import ENOTDIR
 from functools import cached_property, partial
 from pathlib import Path, PureWindowsPath
@@ -20,24 +19,18 @@ import pandas as pd
 
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
-from relation_tf.files import align, align_within, expand_home, stays_inside, write_bytes
+from relation_tf.files import expand_home, stays_inside, write_bytes
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.report import html
-from relation_tf.report.answer import first_sentences
-from relation_tf.report.blocks import Table
-from relation_tf.report.context import ReportContext
-from relation_tf.report.families import family_prefix
+from relation_tf.report.data import ReportData
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
-from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
-from relation_tf.report.standings import standings
+from relation_tf.report.terminal import terminal
 from relation_tf.report.trade_offs import read_costs
 from relation_tf.steps import advance
-from relation_tf.words import first_of, number
 
-_MOST_LINES = 40  # of a table in a terminal
 _MOST_INDENTED = 10_000  # rows; more in report.json are written without line breaks
 
 
@@ -48,137 +41,86 @@ class Report:
     `print` shows the means and, last, the verdicts; a notebook displays tables and figures.
 
     Attributes:
-        context: Data and sections of the report.
+        data: Data and sections of the report.
         read_from: Files and folders of the sources.
     """
 
-    context: ReportContext
+    data: ReportData
     read_from: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
         """Compute all sections, so that invalid files raise an error now."""
-        _ = self.context.blocks
+        _ = self.data.blocks
 
     def __str__(self) -> str:
         """Return the means, findings, warnings and verdicts, in short, for a terminal."""
-        width = min(100, _columns())
-        fill = partial(
-            textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
-        context = self.context
-        bullets = [fill(sentence, initial_indent="- ") for sentence in context.brief_answer]
-        warnings = [
-            fill(
-                f"Warning: {first_sentences(warning, 2 * width)}",
-                max_lines=4,
-                placeholder=" ... (More in the report.)",
-            )
-            for warning in context.warnings
-        ]
-        # What matters most is last: a terminal scrolls the rest away.
-        directions = [fill(said)] if (said := context.scores.stated_directions) else []
-        return "\n".join([*self._means(), *directions, *bullets, *warnings, *self._verdicts(fill)])
+        return terminal(self.data)
 
     def __repr__(self) -> str:
-        return f"<Report: {self.context.title}>"
-
-    def _verdicts(self, fill: Callable[[str], str]) -> list[str]:
-        """Return headline, caveats and table of verdicts; nothing without a reference."""
-        lines = []
-        for family, part in self.context.parts.items():
-            if part.verdicts is not None:
-                table = verdict_table(part)
-                said = f"{family_prefix(family)}{part.headline}"
-                lines += ["", fill(said), *map(fill, part.caveats)]
-                lines += [] if table is None else ["", *_without_costs(table)]
-        return lines
-
-    def _means(self) -> list[str]:
-        context = self.context
-        if not context.cells:
-            return []
-        # Of a suite that is not finished, only what has scores.
-        known = {name for name, _ in context.cells}
-        methods = [name for name in context.drawn if name in known]
-        rows, tested = [["", *methods]], {name for _, name in context.cells}
-        columns = {task: own for task, own in context.columns.items() if task in tested}
-        for task, metrics in [*columns.items()][:_MOST_LINES]:
-            cells = [context.cells.get((method, task)) for method in methods]
-            notes = [metrics] if metrics else []
-            notes += ["lower is better"] if task in context.scores.lower_is_better else []
-            label = f"{task} ({', '.join(notes)})" if notes else task
-            rows.append([label, *("-" if cell is None else cell.with_notes() for cell in cells)])
-        rows += self._mean_of_tasks(methods)
-        if len(align(rows)[0]) > _columns():
-            rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
-        limits = []
-        if len(methods) < len(known):
-            first = "the first {}" if context.mean_ranks.empty else "the {} best"
-            limits.append(f"{first.format(len(methods))} of {len(known):,} methods")
-        if len(columns) > _MOST_LINES:
-            limits.append(first_of(_MOST_LINES, len(columns), "tasks"))
-        note = f"Shown: {' and '.join(limits)}. All are in table.csv." if limits else ""
-        return [*align_within(rows, _columns()), *([note] if note else []), ""]
-
-    def _mean_of_tasks(self, methods: Sequence[str]) -> list[list[str]]:
-        """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
-        scores, table = self.context.scores, standings(self.context.scores)
-        tasks = len(table.attrs["tasks"])
-        if scores.averages or tasks < 2 or table["mean"].isna().any():
-            return []
-        digits = scores.digits(scores.main_tasks[0])
-        means = {str(name): number(mean, digits) for name, mean in table["mean"].items()}
-        return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
+        return f"<Report: {self.data.title}>"
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """All tables: `scores`, `table` (means and standard deviations), `pvalues` and others."""
-        return self.context.tables
+        return self.data.tables
 
     def html(self) -> str:
         """Return a self-contained HTML page."""
-        return html.page(self.context)
+        return html.page(self.data)
 
     def markdown(self) -> str:
         """Return Markdown, with links to the figures that `write` saves."""
-        return markdown(self.context)
+        return markdown(self.data)
 
     def latex(self) -> str:
         """Return LaTeX tables for a paper; they need booktabs."""
-        return latex(self.context)
+        return latex(self.data)
 
     def _repr_html_(self) -> str:
-        return html.notebook(self.context)
+        return html.notebook(self.data)
 
     def json(self) -> str:
         """Return the short answer and all tables as JSON; numbers that are not finite are null."""
-        context = self.context
+        data = self.data
+        scores = data.scores
         content = {
-            "title": context.title,
-            "question": context.question,
-            "in_points": context.scores.in_points,
-            "timed": context.scores.timed,
-            **({"points": context.scores.points} if context.scores.points else {}),
-            **({"artificial": True} if context.scores.artificial else {}),
+            "title": data.title,
+            "question": data.question,
+            "in_points": scores.in_points,
+            "timed": scores.timed,
+            **({"points": scores.points} if scores.points else {}),
+            **({"artificial": True} if scores.artificial else {}),
             "networks": {
-                task: context.scores.networks.get(task, task)
-                for own in context.scores.shared.values()
+                task: scores.networks.get(task, task)
+                for own in scores.shared.values()
                 for task in own
             },
-            "lower_is_better": sorted(context.scores.lower_is_better),
-            "directions": {t: own._asdict() for t, own in context.scores.directions.items()},
-            "headline": context.headline,
-            "caveats": context.caveats,
-            "answer": context.answer,
-            "warnings": context.warnings,
-            "failures": [list(failure) for failure in context.failures],
-            "figures": [picture.name for picture in context.pictures],
+            "lower_is_better": sorted(scores.lower_is_better),
+            "directions": {t: own._asdict() for t, own in scores.directions.items()},
+            "comparisons": [
+                {
+                    "family": family,
+                    "methods": [*part.scores.methods],
+                    "headline": part.headline and part.headline.record(),
+                    "caveats": [each.record() for each in part.caveats],
+                    "answer": [each.record() for each in part.answer],
+                }
+                for family, part in data.comparisons.items()
+            ],
+            "warnings": [each.record() for each in data.warnings],
+            "failures": [list(failure) for failure in data.failures],
+            "figures": [picture.name for picture in data.pictures],
             "tables": {name: _records(table) for name, table in self._written.items()},
         }
         long = any(len(table) > _MOST_INDENTED for table in self.tables.values())
         return (
-            json.dumps(content, indent=None if long else 1, ensure_ascii=False, allow_nan=False)
+            json.dumps(
+                content,
+                indent=None if long else 1,
+                ensure_ascii=False,
+                allow_nan=False,
+                default=lambda number: number.item(),  # of NumPy
+            )
             + "\n"
         )
 
@@ -227,7 +169,7 @@ class Report:
 
     def _files(self) -> dict[str, Callable[[], str | bytes]]:
         """Return functions that make the files, by name; report.json first, which lists them."""
-        pictures = {each.name: each for each in self.context.pictures}
+        pictures = {each.name: each for each in self.data.pictures}
         files: dict[str, Callable[[], str | bytes]] = {"report.json": self.json}
         for name, table in self._written.items():
             files[f"{name}.csv"] = partial(_csv, table)
@@ -300,33 +242,11 @@ def make_report(
     title = suite.title or suite.name
     source = read_source(results)
     doubts = [*failing_layers([source]), *source.notes]
-    context = ReportContext(
+    data = ReportData(
         source.scores, source.results, title, suite.question, doubts,
-        of_timed=read_costs(costs, source.scores.methods),
+        timed_costs=read_costs(costs, source.scores.methods),
     )  # fmt: skip
-    return Report(context)
-
-
-def _without_costs(table: Table) -> list[str]:
-    """Return the lines of a table of verdicts without the costs that the terminal has no room for.
-
-    Reports have them.
-    """
-    rows = [row for own in table.groups.values() for row in own]
-    table = replace(table, rows=rows[:_MOST_LINES])
-    parts = "\n".join(table.lines(_columns())).split("\n\n")
-    heads = [part.partition("\n")[0] for part in parts]
-    last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
-    lines = "\n\n".join(parts[: last + 1]).split("\n")
-    if len(rows) > _MOST_LINES:
-        shown = first_of(_MOST_LINES, len(rows), "methods")
-        lines.append(f"Shown: {shown}. All are in verdicts.csv.")
-    return lines
-
-
-def _columns() -> int:
-    """Return the width of the terminal, by default 100."""
-    return max(60, shutil.get_terminal_size((100, 24)).columns)
+    return Report(data)
 
 
 def render(results: Results | str | Path, out: str | Path | None = None) -> Path:

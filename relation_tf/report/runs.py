@@ -18,6 +18,7 @@ from relation_tf.config.sweep import OPTIONS
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, mixes_tokens
 from relation_tf.registry import METRICS, SOURCES
+from relation_tf.report.text import Statement, state
 from relation_tf.tasks import GLUE
 from relation_tf.words import count
 
@@ -135,7 +136,7 @@ def _training_rows(manifest: Mapping[str, Any]) -> int:
 
 def how_run(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the costs of finished runs by task and method: medians, and the peak of memory."""
-    done = runs[runs["status"] == "done"]
+    done = runs[runs["status"] == "done"] if len(runs) else runs
     if done.empty:
         return pd.DataFrame()
     how: dict[str, Any] = {
@@ -203,7 +204,7 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     return own.reindex([name for name in methods if name in own.index])
 
 
-def load_warnings(runs: pd.DataFrame) -> Iterator[str]:
+def load_warnings(runs: pd.DataFrame) -> Iterator[Statement]:
     """Warn of runs on a processor that waited for it: other programs made them slower.
 
     A run without other load uses at least one core all the time. Runs on a GPU, and runs of earlier
@@ -220,11 +221,8 @@ def load_warnings(runs: pd.DataFrame) -> Iterator[str]:
     share = (done["seconds_cpu"] / done["seconds_wall"]).dropna()
     slow = share[share < _LEAST_SHARE]
     if len(slow):
-        yield (
-            f"{len(slow)} of {len(share)} runs had the processor for less than "
-            f"{_LEAST_SHARE:.0%} of their time (lowest: {slow.min():.0%}), so other programs "
-            "or runs shared it. Their times are too long, and ratios of times may be wrong."
-        )
+        yield state("shared_processor", slow=len(slow), runs=len(share), least=_LEAST_SHARE,
+                    lowest=float(slow.min()))  # fmt: skip
 
 
 def scored_names(suite: Suite | None) -> dict[str, list[str]]:

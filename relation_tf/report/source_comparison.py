@@ -16,7 +16,7 @@ from relation_tf.bench.results import Results
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import OptionError, SuiteError, join_names, quote
 from relation_tf.report import provenance
-from relation_tf.report.context import ReportContext
+from relation_tf.report.data import ReportData
 from relation_tf.report.joining import (
     doubts,
     failing_layers,
@@ -175,7 +175,7 @@ def compare(
         scores = only_complete(scores)
         joined = None if joined is None else joined.only(scores.methods)
     pretraining = [source.pretraining for source in read if source.pretraining]
-    context = ReportContext(
+    data = ReportData(
         scores,
         joined,
         title or listed([source.label for source in read]),
@@ -190,10 +190,10 @@ def compare(
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
         other_runs=_other_runs(read, {*everything.methods} - {*scores.methods}, scores),
-        of_timed=read_costs(costs, scores.methods),
+        timed_costs=read_costs(costs, scores.methods),
         test_changed=any(option is not None for option in (alpha, control, test, families)),
     )
-    return Report(context, [path for source in read for path in source.paths])
+    return Report(data, [path for source in read for path in source.paths])
 
 
 def _other_runs(

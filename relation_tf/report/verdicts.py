@@ -15,16 +15,23 @@ import pandas as pd
 from relation_tf.bench.results import failed_in_words
 from relation_tf.errors import join_names
 from relation_tf.report.learned import not_learned
-from relation_tf.report.reliability import mostly_failed
+from relation_tf.report.reliability import mostly_lost
 from relation_tf.report.scores import Scores
+from relation_tf.report.text import Statement, state
 from relation_tf.stats import non_inferiority
-from relation_tf.words import count, listed
+from relation_tf.words import count
 
 FAVORABLE = ("better", "no worse")
 NOT_VARYING = "scores do not vary over seeds"
 """Reason of a verdict whose interval is infinite."""
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
-_SHOWN = (("better", False), ("no worse", False), ("no worse", True), ("worse", False))
+_SHOWN = (
+    ("better", False),
+    ("no worse", False),
+    ("no worse", True),
+    ("worse", False),
+    ("inconclusive", False),
+)
 _MOST_NAMES = 4
 _CONTRARY = {  # verdicts on a task that a sentence on the mean must not hide
     "better": ["worse"],
@@ -59,7 +66,7 @@ class Verdicts:
     tasks: Mapping[str, pd.DataFrame]
     mean: pd.DataFrame | None
     averaged: Sequence[str]
-    doubts: Sequence[str]
+    doubts: Sequence[Statement]
     notes: Sequence[str]
     diagnostics: Sequence[str] = ()
     not_learned: Sequence[str] = ()
@@ -150,8 +157,10 @@ def is_lower_within_margin(row: Any) -> bool:
     return bool(row.verdict == "no worse" and row.high < 0)
 
 
-def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame, failed: pd.DataFrame) -> str:
-    """Return one sentence with the verdicts, and the times of few methods.
+def headline(
+    verdicts: Verdicts, scores: Scores, costs: pd.DataFrame, failed: pd.DataFrame
+) -> Statement:
+    """Return the statement with the verdicts, and the times of few methods.
 
     Times are left out unless all runs are known to have had the processor for themselves.
 
@@ -162,142 +171,75 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame, failed: pd
         failed: Result of `failed_runs`.
     """
     reference = verdicts.reference
-    if not verdicts.tasks and any(
-        len(own) > 1 and reference in own
-        for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
-    ):
-        return f"No verdict: {reference} does not learn the tasks with at least two seeds."
-    if not verdicts.tasks and (lost := mostly_failed(scores, failed)):
-        return f"No verdict. {lost}"
-    if not verdicts.tasks:
-        return f"No verdict yet: no task has two seeds of {reference} and of another method."
+    counts = {name: own for name in verdicts.methods if (own := verdicts.counts(name))}
+    if not verdicts.tasks or (verdicts.mean is None and not counts):
+        lost = mostly_lost(scores, failed)
+        unlearned = any(
+            len(own) > 1 and reference in own
+            for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
+        )
+        reason = "not learned" if unlearned else "failed" if lost else "too few seeds"
+        reason = "diagnostic sets" if verdicts.tasks else reason
+        return state("no_verdict", reference=reference, reason=reason, lost=lost)
     if verdicts.mean is None:
-        counted = [name for name in verdicts.methods if verdicts.counts(name)]
-        if not counted:
-            return f"No verdict against {reference}, except on diagnostic sets."
-        parts = [_counted(name, verdicts) for name in counted[:_MOST_NAMES]]
-        more = len(counted) - _MOST_NAMES
-        parts += [f"{count(more, 'more method')} in the table"] if more > 0 else []
-        within = f"margin: {margin_in_words(scores.margin, scores)}" if scores.margin else ""
-        margins = _notes(within, own_margins(scores, verdicts).removeprefix("; "))
-        return f"Verdicts against {reference} by task{margins}: {'; '.join(parts)}."
-    one_task = scores.main_tasks[0] if len(scores.main_tasks) == 1 else verdicts.averaged[0]
-    number = len(verdicts.averaged)
-    where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
-    found = _found(verdicts, verdicts.mean, where, scores)
-    return f"{found}{_times(verdicts.mean, reference, costs)}."
+        return state(
+            "verdicts_by_task",
+            reference=reference,
+            margin=scores.margin,
+            unit=scores.unit,
+            margins=dict(scores.margins),
+            counts=dict([*counts.items()][:_MOST_NAMES]),
+            more=max(0, len(counts) - _MOST_NAMES),
+        )
+    one_task = scores.main_tasks if len(scores.main_tasks) == 1 else verdicts.averaged
+    return state(
+        "verdicts",
+        reference=reference,
+        tasks=[*one_task],
+        margin=float(verdicts.mean["margin"].iloc[0]),
+        unit=scores.unit,
+        lower_is_better=scores.main_tasks[0] in scores.lower_is_better,
+        methods=len(verdicts.methods),
+        groups=_groups(verdicts, verdicts.mean),
+        times=_times(verdicts.mean, reference, costs),
+    )
 
 
-def margin_in_words(margin: float, scores: Scores) -> str:
-    """Return a margin with its unit, such as "1 point"."""
-    if not scores.unit:
-        return f"{margin:g}"
-    return f"{margin:g} point" if margin == 1 else f"{margin:g} {scores.unit}"
+def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the methods of each verdict, with the numbers of tasks to state next to it.
+
+    These are the tasks with a contrary verdict; for the only judged method, all tasks.
+    """
+    rows, groups = by_method(mean), []
+    for verdict, within_margin in _SHOWN:
+        own = {
+            name: row
+            for name, row in rows.items()
+            if (row.verdict, is_lower_within_margin(row)) == (verdict, within_margin)
+        }
+        if own:
+            shown = {}
+            for name in own:
+                counts = verdicts.counts(name)
+                if len(rows) > 1:
+                    counts = {x: n for x, n in counts.items() if x in _CONTRARY[verdict]}
+                elif sum(counts.values()) < 2:
+                    counts = {}
+                shown[name] = counts
+            reason = next(iter(own.values())).reason if len(rows) == 1 else ""
+            groups.append({"verdict": verdict, "within_margin": within_margin,
+                           "methods": shown, "reason": reason})  # fmt: skip
+    return groups
 
 
-def own_margins(scores: Scores, verdicts: Verdicts) -> str:
-    """Return the margins of single tasks, and that of the mean, for a sentence."""
-    if not scores.margins:
-        return ""
-    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
-    if verdicts.mean is not None and len(verdicts.averaged) > 1:
-        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
-    return f"; {own}"
-
-
-def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -> str:
-    rows, reference = by_method(mean), verdicts.reference
-    margin = float(mean["margin"].iloc[0])
-    within = f"margin: {margin_in_words(margin, scores)}" if margin else ""
-    lower = "higher" if scores.main_tasks[0] in scores.lower_is_better else "lower"
-    if len(rows) == 1:
-        ((name, row),) = rows.items()
-        by_task = _by_task(name, verdicts, scores)
-        return _one(name, row, reference, where, within, by_task, lower)
-    names: dict[tuple[str, bool], list[str]] = {}
-    for name, row in rows.items():
-        names.setdefault((row.verdict, is_lower_within_margin(row)), []).append(name)
-    said = [
-        f"{_all(own, verdict, verdicts)} {'is' if len(own) == 1 else 'are'} "
-        f"{f'{lower}, but within the margin' if is_lower else verdict}"
-        for verdict, is_lower in _SHOWN
-        if (own := names.get((verdict, is_lower)))
-    ]
-    if own := names.get(("inconclusive", False)):
-        said.append(f"the result for {_all(own, 'inconclusive', verdicts)} is inconclusive")
-    return f"Compared with {reference} {where}{_notes(within)}: {'; '.join(said)}"
-
-
-def _one(
-    name: str, row: Any, reference: str, where: str, within: str, by_task: str, lower: str
-) -> str:
-    if row.verdict in ("better", "worse"):
-        return f"{name} is {row.verdict} than {reference} {where}{_notes(by_task)}"
-    if is_lower_within_margin(row):
-        notes = _notes(within, by_task)
-        return f"{name} is {lower} than {reference} {where}, but within the margin{notes}"
-    if row.reason:
-        shown = f"The result for {name} compared with {reference} {where} is inconclusive"
-        return f"{shown}: {row.reason}{_notes(within, by_task)}"
-    if row.verdict == "no worse" or row.margin:
-        shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
-        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task)}"
-    own = by_task and f"{name}: {by_task}"
-    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own)}"
-
-
-def _notes(*notes: str) -> str:
-    """Return notes in parentheses, without empty ones."""
-    said = "; ".join(filter(None, notes))
-    return said and f" ({said})"
-
-
-def _by_task(method: str, verdicts: Verdicts, scores: Scores) -> str:
-    """Return the number of tasks by verdict; empty for a single task."""
-    counts = verdicts.counts(method)
-    total = sum(counts.values())
-    if total < 2:
-        return ""
-    # One network can be scored on several sets, which count as one task in the mean.
-    of = "" if total == len(verdicts.averaged) else f" of {total} {scores.noun}"
-    return ", ".join(f"{verdict} on {number}" for verdict, number in counts.items()) + of
-
-
-def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
-    """Return the times per epoch of all judged methods, relative to the reference."""
+def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> dict[str, float]:
+    """Return the times per epoch of few judged methods, relative to the reference."""
     names = [*by_method(mean)]
     known = {reference, *names} <= {*costs.index} and bool(costs["alone"].all())
     if not known or len(names) > _MOST_NAMES:
-        return ""
-    ratios = costs["seconds_epoch"] / costs["seconds_epoch"][reference]
-    first, *others = names
-    takes = f"{'it' if len(names) == 1 else first} takes {ratios[first]:.2f}"
-    each = listed([takes, *(f"{name} {ratios[name]:.2f}" for name in others)])
-    return f"; {each} times as long per epoch as {reference}"
-
-
-def _counted(method: str, verdicts: Verdicts) -> str:
-    counts = verdicts.counts(method).items()
-    return f"{method} {', '.join(f'{verdict} on {number}' for verdict, number in counts)}"
-
-
-def _all(names: Sequence[str], verdict: str, verdicts: Verdicts) -> str:
-    """Return the names of methods, or their number if they are many, and contrary verdicts."""
-    if len(names) <= _MOST_NAMES:
-        return listed([name + _contrary(name, verdict, verdicts) for name in names])
-    contrary = sum(bool(_contrary(name, verdict, verdicts)) for name in names)
-    what = f"{contrary} of them {' or '.join(_CONTRARY[verdict])} on at least one task"
-    return f"{len(names)} of {len(verdicts.methods)} methods{_notes(what if contrary else '')}"
-
-
-def _contrary(method: str, verdict: str, verdicts: Verdicts) -> str:
-    """Return the number of tasks with a verdict against that on the mean, in parentheses."""
-    counts = verdicts.counts(method)
-    return _notes(
-        ", ".join(
-            f"{own} on {count(counts[own], 'task')}" for own in _CONTRARY[verdict] if own in counts
-        )
-    )
+        return {}
+    seconds = costs["seconds_epoch"]
+    return {name: float(seconds[name] / seconds[reference]) for name in names}
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
@@ -348,42 +290,32 @@ def _doubts(
     judged: set[Any],
     networks: Mapping[str, Samples],
     common: Mapping[str, Samples],
-) -> Iterator[str]:
-    if judged:
-        yield from _one_margin(scores)
+) -> Iterator[Statement]:
+    if not judged:
+        return
+    yield from _one_margin(scores)
     others = [name for name in scores.methods if name not in {reference, *judged}]
-    if others and judged:
-        other = others[0] if len(others) == 1 else "any of them"
-        learns = f" that {reference} learns" if not_learned(scores, reference) else ""
-        yield (
-            f"No verdict on {listed(others)}: no task{learns} has two seeds of {reference} and "
-            f"two of {other}."
-        )
+    if others:
+        learns = bool(not_learned(scores, reference))
+        yield state("no_verdict_on", methods=others, reference=reference, reference_learns=learns)
     left = [task for task in networks if task not in common]
-    if left and judged:
+    if left:
         lacking = [
             name
             for name in scores.methods
             if name in {reference, *judged} and any(name not in networks[task] for task in left)
         ]
-        yield (
-            f"Verdicts over tasks leave out {listed(left)}, where {listed(lacking)} "
-            f"{'has' if len(lacking) == 1 else 'have'} fewer than two seeds."
-        )
+        yield state("verdicts_leave_out", tasks=left, methods=lacking)
 
 
-def _one_margin(scores: Scores) -> Iterator[str]:
+def _one_margin(scores: Scores) -> Iterator[Statement]:
     """Yield a warning if one margin holds for tasks with different units."""
     there = {*scores.table["task"]}  # a family may lack a task
     tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
         other = [*kinds.values()][-1]
-        where = listed(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
         option = f"--margin {shlex.quote(f'{other}=SCORE')}"
         if other not in scores.of_tables:
             option = f"margin = SCORE under [overrides.{other}] in the suite"
-        yield (
-            f"The margin {scores.margin:g} applies to tasks with different units ({where}). Set "
-            f"one for each task with another unit, such as {option}."
-        )
+        yield state("one_margin", margin=scores.margin, tasks=tasks, other=other, option=option)

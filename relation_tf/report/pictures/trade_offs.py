@@ -28,16 +28,6 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.7, 0.45  # of a panel, in inches
 _MANY_METHODS, _TALL = 12, 3.7  # height of a panel in which the points of many methods lie close
 _NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most names that fit
 
-DOMINATED = (
-    "A method A is dominated if a method B is significantly better and no run of B costs more than "
-    "a run of A. If any method is dominated, the others are marked with a ring."
-)
-
-DOTTED = (
-    "Dotted vertical line: lowest to highest score over the seeds, where a run collapsed or all "
-    "scores are equal: a t interval would include the true mean too rarely."
-)
-
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms per batch"),
     "milliseconds_per_step": ("Time", "ms per step"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,29 +11,15 @@ import pandas as pd
 
 from relation_tf.registry import register_section
 from relation_tf.report.answer import progress, tested_among
-from relation_tf.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Folded,
-    Heading,
-    Paper,
-    Paragraph,
-    Row,
-    Section,
-    Span,
-    Table,
-    figure_with_note,
-)
-from relation_tf.report.context import ReportContext
-from relation_tf.report.definitions import caption, definitions
-from relation_tf.report.families import family_prefix, of_family
+from relation_tf.report.blocks import Block, Cell, Column, Paper, Row, Section, Table, blocks
+from relation_tf.report.comparison import Comparison
+from relation_tf.report.data import ReportData, named
+from relation_tf.report.families import of_family
+from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.reliability import collapsed_note, rarely_seen
 from relation_tf.report.runs import scored_on
-from relation_tf.report.scores import Scores
-from relation_tf.report.standings import standings
+from relation_tf.report.text import render
 from relation_tf.report.verdicts import (
     FAVORABLE,
     NOT_VARYING,
@@ -43,7 +29,7 @@ from relation_tf.report.verdicts import (
 )
 from relation_tf.stats import StratifiedResult
 from relation_tf.stats.comparisons import Estimand
-from relation_tf.words import capital, count, listed, number, signed
+from relation_tf.words import count, listed, number, signed
 
 _POSITIVE = "positive if the second is better"  # the sign of a difference in both figures
 
@@ -55,79 +41,116 @@ class Answer(Section):
     heading = "Short answer"
     notebook = True
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a sentence, a table and a figure, and the folded verdicts by task."""
-        blocks: list[Block] = []
-        if context.results is not None:
-            blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
-            for name, part in context.parts.items():
-                missing = tested_among(part.scores, part.comparisons, part.num_declared)
-                blocks += [
-                    Paragraph(f"{family_prefix(name)}{sentence}", "warning") for sentence in missing
-                ]
-        answers = {name: _answer(part) for name, part in context.parts.items()}
-        for name, own in answers.items():
-            blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own
-        blocks += _cautions(context)
-        for name, part in context.parts.items():
-            own = _verdicts_by_task(name, part)
-            blocks += of_family(own, name) if name else own
-        table = any(isinstance(block, Table) for block in blocks)
-        return [*blocks, *([] if table else [Bullets(context.answer, "answer")])]
+    def blocks(self, data: ReportData) -> Sequence[Block]:
+        """Return the headlines, tables and figures, and the folded verdicts by task."""
+        incomplete = [] if data.results is None else [*progress(data.suite_runs)]
+        for family, part in data.comparisons.items():
+            if data.results is not None:
+                incomplete += [named(family, each) for each in tested_among(part)]
+        parts = data.comparisons.values()
+        return blocks(
+            "answer.jinja",
+            data=data,
+            incomplete=incomplete,
+            answers=data.by_family(_answer),
+            tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
+            tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
+            generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
+            rows=any("variance" in part.rows for part in parts),
+            scored=scored_on(data.results) if data.results is not None else "",
+            by_task=[
+                block
+                for family, part in data.comparisons.items()
+                for block in of_family(_verdicts_by_task(part), family)
+            ],
+        )
 
-    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+    def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the verdicts of all tasks."""
-        return context.joined(_verdicts)
+        return data.joined(_verdicts)
 
 
-def _verdicts(context: ReportContext) -> dict[str, pd.DataFrame]:
-    verdicts = context.verdicts
+def _verdicts(part: Comparison) -> dict[str, pd.DataFrame]:
+    verdicts = part.verdicts
     return {"verdicts": verdicts.table()} if verdicts is not None and verdicts.tasks else {}
 
 
-def _answer(context: ReportContext) -> list[Block]:
-    """Return the sentence and the table of a family, with a note."""
-    table = verdict_table(context)
-    headline: list[Block] = [Paragraph(context.headline, "headline")] if context.headline else []
-    headline += [Paragraph(sentence, "warning") for sentence in context.caveats]
-    if table is None or context.verdicts is None:
-        return [*headline, *_standing_blocks(context)]
-    conditions = " ".join([*_conditions(context, context.verdicts), *quoted_test(context)])
-    how = Folded("How to read the verdicts", [Paragraph(conditions, "note")])
-    return [*headline, table, *_verdict_figure(context, context.verdicts), how]
+def _answer(part: Comparison) -> list[Block]:
+    """Return headline, caveats, table and figure of a comparison."""
+    table, verdicts = verdict_table(part), part.verdicts
+    return blocks(
+        "verdicts.jinja" if table is not None else "standings.jinja",
+        part=part,
+        scores=part.scores,
+        verdicts=verdicts,
+        table=table or _standing_table(part),
+        additional=_additional(part),
+        **(
+            _how_verdicts_are_read(part, verdicts)
+            if verdicts is not None and table is not None
+            else {"figure": _best_figure(part)}
+        ),
+    )
 
 
-def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
-    """Return the mean differences from the reference as a figure; nothing without a mean."""
-    mean, number = verdicts.mean, len(verdicts.averaged)
+def _how_verdicts_are_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
+    """Return the values of the definitions of the verdicts, and their figure."""
+    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
+    reasons = {reason for table in tables for reason in table["reason"]}
+    return {
+        "figure": _verdict_figure(part, verdicts),
+        "failed": not reasons <= {"", NOT_VARYING},
+        **definitions(part, verdicts),
+    }
+
+
+def definitions(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
+    """Return the numbers of the definitions of the verdicts: margin, level and correction."""
+    scores, mean = part.scores, verdicts.mean
+    tasks, methods = len(verdicts.averaged), len(verdicts.methods)
+    return {
+        "reference": verdicts.reference,
+        "tasks": tasks,
+        "methods": methods,
+        "level": f"{100 * (1 - scores.alpha):g}",
+        "each_level": f"{100 * (1 - scores.alpha / max(1, methods)):.1f}",
+        "some_lower": any(task in scores.lower_is_better for task in verdicts.tasks),
+        "all_lower": all(task in scores.lower_is_better for task in verdicts.tasks),
+        "mean_margin": float(mean["margin"].iloc[0]) if mean is not None and tasks > 1 else None,
+    }
+
+
+def _verdict_figure(part: Comparison, verdicts: Verdicts) -> Picture | None:
+    """Return the mean differences from the reference as a figure; None without a mean."""
+    mean, tasks = verdicts.mean, len(verdicts.averaged)
     if mean is None:
-        return []
-    title = f"Mean of {count(number, 'task')}" if number > 1 else verdicts.averaged[0]
-    picture = differences(
+        return None
+    title = f"Mean of {count(tasks, 'task')}" if tasks > 1 else verdicts.averaged[0]
+    return differences(
         {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
-        context.styles,
+        part.report.styles,
         name="answer",
-        unit=context.scores.unit,
+        unit=part.scores.unit,
         ends=("worse", "better"),
         positive=_POSITIVE,
         margins={title: float(mean["margin"].iloc[0])},
-        digits={title: context.scores.digits(context.scores.main_tasks[0])},
+        digits={title: part.scores.digits(part.scores.main_tasks[0])},
     )
-    margin = "; dashed line: the margin" if context.scores.margin else ""
-    what = f"Difference from {verdicts.reference}{context.scores.in_unit}, positive: better,"
-    return figure_with_note(picture, f"{what} with its interval{margin}.")
 
 
-def _best_figure(context: ReportContext) -> list[Block]:
-    """Return the differences from the best method as a figure; nothing without intervals.
+def _best_figure(part: Comparison) -> dict[str, Any] | None:
+    """Return the differences from the best method or the control; None without intervals.
 
     The intervals of all pairs hold at once, so the best method can be chosen after the runs.
     """
-    scores = context.scores
-    best = scores.control or _best(context)
-    title, pairs, (estimand, assumption) = _compared(context)
+    scores, means = part.scores, part.standings["mean"].dropna()
+    lower = scores.main_tasks and scores.main_tasks[0] in scores.lower_is_better
+    best = scores.control
+    if best is None and len(means):
+        best = str(means.idxmin() if lower else means.idxmax())
+    title, pairs, (estimand, assumption) = _compared(part)
     if pairs.empty or best is None:
-        return []
+        return None
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
     turned = second.assign(
         a=second["b"], b=second["a"],
@@ -136,140 +159,74 @@ def _best_figure(context: ReportContext) -> list[Block]:
     table = pd.concat([first, turned])
     finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
     if not finite.any():
-        return []
-    ends = ("worse", "better")
+        return None
     picture = differences(
-        {title: table}, context.styles, name="answer", unit=scores.unit, ends=ends,
-        positive=_POSITIVE,
+        {title: table}, part.report.styles, name="answer", unit=scores.unit,
+        ends=("worse", "better"), positive=_POSITIVE,
         digits={title: scores.digits(scores.main_tasks[0])},
     )  # fmt: skip
-    which = "the control" if scores.control else "the method with the best mean"
-    note = (
-        f"{capital(estimand)}{scores.in_unit} from {best}, {which}, positive: better, with "
-        f"simultaneous intervals"
-        f"{'' if finite.all() else '; an interval without an end is infinite'}. {assumption}"
-    )
-    return figure_with_note(picture, note.strip())
+    return {"picture": picture, "best": best, "estimand": estimand, "assumption": assumption,
+            "finite": bool(finite.all())}  # fmt: skip
 
 
-def _best(context: ReportContext) -> str | None:
-    """Return the method with the best mean; None if the tasks have different units."""
-    means = standings(context.scores)["mean"].dropna()
-    if means.empty:
-        return None
-    lower = context.scores.main_tasks[0] in context.scores.lower_is_better
-    return str(means.idxmin() if lower else means.idxmax())
-
-
-def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, Estimand]:
+def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
     """Return a title, the differences of all pairs over the tasks or on the only task, their kind.
 
     The columns are those of `differences`, positive where b is better.
     """
-    several, scores = context.several, context.scores
+    several, scores = part.over_tasks, part.scores
     if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
         title = f"All {count(len(several.tasks), 'task')}"
         return title, several.result.confidence_interval(), several.result.estimand
     names = {"difference_low": "low", "difference_high": "high"}
     only = scores.main_tasks if len(scores.main_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
-    pairs = context.pvalues[context.pvalues["task"] == title].rename(columns=names)
+    pairs = part.pvalues[part.pvalues["task"] == title].rename(columns=names)
     if title in scores.lower_is_better:
         low = pairs["low"]
         pairs = pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-low)
-    test = context.comparisons.get(title)
+    test = part.tests.get(title)
     known = None if test is None else test.estimand
     return title, pairs, known or Estimand("", "")
 
 
-def _cautions(context: ReportContext) -> Iterator[Block]:
-    """Yield what p covers, the rows behind the scores and the number of warnings."""
-    over_tasks = any(part.several is not None for part in context.parts.values())
-    if (context.tested or over_tasks) and not context.scores.timed:
-        yield Paragraph([*_scope(context)], "note")
-    if context.results is not None and (worth := scored_on(context.results)):
-        yield Paragraph(worth, "note")
-    things = len(context.warnings) + len(context.failures)
-    if things:
-        what = "scores" if context.results is None else "runs"
-        text = f"{count(things, 'warning')} about these {what}: see "
-        yield Paragraph([text, Span("Warnings and provenance", "section", "made"), "."], "warning")
-
-
-def _scope(context: ReportContext) -> Iterator[str | Span]:
-    """Yield what p covers, and where the uncertainty from the scored rows is."""
-    yield (
-        "Scope: p, intervals and verdicts generalize to other seeds on the same evaluation rows, "
-        "not to other rows"
-    )
-    several = [part.several for part in context.parts.values() if part.several is not None]
-    if any(test.generalizes for test in several):
-        yield "; the test over tasks generalizes to similar tasks"
-    if any("variance" in part.row_tables for part in context.parts.values()):
-        yield "; for other rows, see "
-        yield Span("Seeds and evaluation rows", "section", "variance")
-    yield "."
-
-
-def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
-    verdicts = context.verdicts
-    if verdicts is None or len(verdicts.tasks) < 2:
-        return []
-    note = " ".join([_about_tasks(context.scores), *verdicts.notes])
-    blocks: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
-    title = f"Verdicts by task, {family}" if family else "Verdicts by task"
-    return [Folded(title, blocks)]
-
-
-def _about_tasks(scores: Scores) -> str:
-    also = ", also where lower scores are better (↓)" if scores.lower_is_better else ""
-    return (
-        "Difference and interval in the unit of the table of scores, positive if the method is "
-        f"better{also}. Within each task, alpha is corrected for the number of methods "
-        "(Bonferroni), but not for the number of tasks."
-    )
-
-
-def verdict_table(context: ReportContext) -> Table | None:
+def verdict_table(part: Comparison) -> Table | None:
     """Return the table of verdicts and costs; None without a verdict."""
-    scores, verdicts = context.scores, context.verdicts
+    scores, verdicts = part.scores, part.verdicts
     if verdicts is None or not verdicts.tasks:
         return None
     reference, mean = verdicts.reference, verdicts.mean
     columns = [Column("Method", "method"), Column("Verdict")]
     if mean is not None:
-        columns.append(Column("Difference", "number", note=_unit(scores, len(verdicts.averaged))))
-    costs = _cost_columns(context, reference)
+        columns.append(Column("Difference", "number", note=_unit(part, len(verdicts.averaged))))
+    costs = _cost_columns(part, reference)
     judged = {} if mean is None else by_method(mean)
     rows = []
     for name in [reference, *verdicts.methods]:
-        lost, daggers = collapsed_note(context.collapsed_of.get(name, 0))
-        dagger = "".join(daggers)
-        cells: list[Cell | str] = [Cell("reference", notes=lost, paper_note=dagger), ""]
+        notes, daggers = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        cells = [Cell("reference", notes=notes, paper_note="".join(daggers)), Cell()]
         if name in judged:
-            difference = _difference(judged[name], scores, scores.main_tasks[0])
-            note = "; ".join([difference.paper_note, *daggers])
-            cells = [
-                _verdict(judged[name], rarely_seen(context.collapsed, scores, name, reference)),
-                replace(difference, paper_note=note),
-            ]
+            difference = _difference(judged[name], part, scores.main_tasks[0])
+            paper_note = "; ".join([difference.paper_note, *daggers])
+            unsure = rarely_seen(part.collapsed, scores, name, reference)
+            cells = [_verdict(judged[name], unsure), replace(difference, paper_note=paper_note)]
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
-            cells = [Cell(listed(counts), notes=lost, paper_note=dagger), ""]
+            cells[0] = replace(cells[0], text=listed(counts))
         own = cells if mean is not None else cells[:1]
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
-    by_task = " by number of tasks" if mean is None else ""
-    paper = Paper(
-        "verdicts",
-        f"Verdicts against {reference}{by_task}",
-        caption(scores, verdicts, differences=mean is not None, costs=bool(costs))
-        + "".join(f" {own}" for own in (context.dagger, context.generated_data) if own),
-    )
+    caption = render(
+        "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
+        dagger=not part.report.collapsed.empty, generated=part.report.generated_data,
+        by_task=mean is None, **definitions(part, verdicts),
+    )  # fmt: skip
+    paper = Paper("verdicts", caption)
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
 
 
-def _unit(scores: Scores, tasks: int) -> str:
-    return ", ".join(filter(None, [scores.unit, f"mean of {tasks} tasks" if tasks > 1 else ""]))
+def _unit(part: Comparison, tasks: int) -> str:
+    mean = f"mean of {tasks} tasks" if tasks > 1 else ""
+    return ", ".join(filter(None, [part.scores.unit, mean]))
 
 
 def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
@@ -287,167 +244,79 @@ def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
     )
 
 
-def _difference(row: Any, scores: Scores, task: str) -> Cell:
-    digits = scores.digits(task) + 1
+def _difference(row: Any, part: Comparison, task: str) -> Cell:
+    digits = part.scores.digits(task) + 1
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
     return Cell(signed(row.difference, digits), notes=[ends], paper_note=ends)
 
 
-def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
+def _verdicts_by_task(part: Comparison) -> list[Block]:
+    verdicts, scores = part.verdicts, part.scores
+    if verdicts is None or len(verdicts.tasks) < 2:
+        return []
     columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
     rows = []
     for task, table in verdicts.tasks.items():
         judged = by_method(table)
         cells = [
-            _with_difference(judged[name], context, task, verdicts.reference)
-            if name in judged
-            else ""
+            _with_difference(judged[name], part, task, verdicts.reference) if name in judged else ""
             for name in verdicts.methods
         ]
-        rows.append(Row([context.scores.with_arrow(task), *cells], task=task))
+        rows.append(Row([scores.with_arrow(task), *cells], task=task))
+    caption = render(
+        "verdict-caption.jinja", scores=scores, differences=False, costs=False, dagger=False,
+        generated="", by_task=True, **definitions(part, verdicts),
+    )  # fmt: skip
     # With a mean over tasks, a paper shows the verdicts on the mean.
-    paper = Paper(
-        "verdicts-by-task",
-        f"Verdicts against {verdicts.reference} by task",
-        caption(context.scores, verdicts),
+    paper = Paper("verdicts-by-task", caption) if verdicts.mean is None else None
+    shown = Table("Table: verdicts by task", columns, rows, "verdicts", paper)
+    return blocks(
+        "verdicts-by-task.jinja", family=part.family, table=shown, scores=scores, verdicts=verdicts
     )
-    kept = paper if verdicts.mean is None else None
-    return Table("Table: verdicts by task", columns, rows, "verdicts", kept)
 
 
-def _with_difference(row: Any, context: ReportContext, task: str, reference: str) -> Cell:
-    collapsed = rarely_seen(context.collapsed, context.scores, str(row.Index), reference, task)
-    shown, difference = _verdict(row, collapsed), _difference(row, context.scores, task)
+def _with_difference(row: Any, part: Comparison, task: str, reference: str) -> Cell:
+    collapsed = rarely_seen(part.collapsed, part.scores, str(row.Index), reference, task)
+    shown, difference = _verdict(row, collapsed), _difference(row, part, task)
     notes = [f"{difference.text}, {difference.paper_note}", *shown.notes]
     return replace(shown, notes=notes, paper_note="; ".join(notes))
 
 
-def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
-    """Yield the definitions of the verdicts, and remarks on tasks, costs and failed runs."""
-    scores, tasks = context.scores, len(verdicts.averaged)
-    yield from definitions(scores, verdicts)
-    if len(verdicts.tasks) > 1 and not context.costs.empty:
-        yield "Time and memory are geometric means over tasks."
-    yield from _additional(context)
-    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
-    if not {reason for table in tables for reason in table["reason"]} <= {"", NOT_VARYING}:
-        yield (
-            "A method with failed runs is never better or no worse, and no method is worse than a "
-            "reference with failed runs."
-        )
-    if not context.collapsed.empty:
-        yield (
-            "If runs of a method or of the reference collapsed, seeds this few do not show how "
-            "often this happens, and other seeds can change the verdict: if 15 % of the runs of "
-            "one of two equal methods collapse, better and no worse are wrong in 18 to 31 % of "
-            "cases with 3 to 10 seeds."
-        )
-    if tasks > 1:
-        yield "The mean gives each task equal weight."
-        yield "The result does not generalize to other tasks."
-    if len(verdicts.tasks) == 1:
-        yield from verdicts.notes
-    if tasks and scores.shared:
-        shared = [f" ({listed(own)})" for own in scores.shared.values()]
-        yield (
-            f"Tasks with the same network or training rows{shared[0] if len(shared) == 1 else ''} "
-            "count as one task, with their mean."
-        )
-    if scores.diagnostics:
-        yield scores.diagnostics_remark
+def _additional(part: Comparison) -> bool:
+    """Return True if the memory is that above the process before its first run."""
+    costs = part.costs
+    return bool(not costs.empty and costs["above_base"].all() and not part.scores.timed)
 
 
-def quoted_test(context: ReportContext) -> Iterator[str]:
-    """Yield which of the verdicts and tests to quote, because they can disagree."""
-    verdicts, scores = context.verdicts, context.scores
-    if verdicts is None or not verdicts.tasks or not context.comparisons:
-        return
-    over_tasks = "" if context.several is None else "the test over tasks or "
-    against = f" against {verdicts.reference}" if context.whole is None else ""
-    chosen = f"the reference{' and the margin' if scores.margin else ''}"
-    quote = (
-        f"The suite declared {chosen}, so quote the verdicts"
-        if scores.reference_declared
-        else f"If you chose {chosen} before the runs, quote the verdicts. Otherwise, quote "
-        f"{over_tasks}the tests of single tasks, and name the test"
-    )
-    yield (
-        f"The verdicts (Welch intervals of means{against}) and the tests of pairs ({context.test}) "
-        f"can disagree. {quote}."
-    )
-
-
-def _standing_blocks(context: ReportContext) -> list[Block]:
-    table = _standing_table(context)
-    if table is None:
-        return []
-    read = " ".join(_how_to_read(context))
-    how: list[str | Span] = [
-        f"{read} To test whether methods are no worse than one of them, set ",
-        Span("reference", "code"),
-        " and ",
-        Span("margin", "code"),
-        " in the suite, or run ",
-        Span("relation-tf compare SOURCE --reference NAME --margin MARGIN", "code"),
-        ".",
-    ]
-    if context.scores.judged_against is not None:
-        how = [read]
-    return [table, *_best_figure(context), Paragraph(how, "note")]
-
-
-def _how_to_read(context: ReportContext) -> Iterator[str]:
-    """Yield what the table of means averages."""
-    yield "Rank 1 is the best."
-    if len(context.scores.main_tasks) > 1:
-        yield "The table averages over the tasks that all methods have."
-        if not context.scores.alike:
-            guessed = bool(context.scores.unit_remark)
-            what = "units of the tasks probably" if guessed else "units or directions of the tasks"
-            yield f"There is no mean score, because the {what} differ."
-        if not context.costs.empty:
-            yield "Time and memory are geometric means."
-    yield from _additional(context)
-
-
-def _additional(context: ReportContext) -> Iterator[str]:
-    costs = context.costs
-    if not costs.empty and costs["above_base"].all() and not context.scores.timed:
-        yield "Additional peak: memory above that of the process before its first run."
-
-
-def _standing_table(context: ReportContext) -> Table | None:
-    table, scores = standings(context.scores), context.scores
+def _standing_table(part: Comparison) -> Table | None:
+    table, scores = part.standings, part.scores
     if len(table) < 2:
         return None
     tasks = len(table.attrs["tasks"])
     columns = [Column("Method", "method")]
     means = bool(table["mean"].notna().all())
     if means:
-        columns.append(Column("Mean", "number", note=_unit(scores, tasks)))
+        columns.append(Column("Mean", "number", note=_unit(part, tasks)))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
-    costs = _cost_columns(context)
+    costs = _cost_columns(part)
     digits = scores.digits(scores.main_tasks[0])
     rows = []
     for name, row in by_method(table).items():
-        lost, _ = collapsed_note(context.collapsed_of.get(name, 0))
-        cells: list[Cell | str] = [
-            name,
-            *([Cell(number(row.mean, digits), notes=lost)] if means else []),
-        ]
-        cells.append(f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}")
-        rows.append(Row([*cells, *(show(name) for show in costs.values())], [name]))
+        lost, _ = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
+        rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
+        rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())], [name]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
 
 
 def _cost_columns(
-    context: ReportContext, reference: str | None = None
+    part: Comparison, reference: str | None = None
 ) -> dict[Column, Callable[[str], str]]:
     """Return the columns of costs, as ratios to a reference if it is known."""
-    costs = context.costs
+    costs = part.costs
     if costs.empty or (reference is not None and reference not in costs.index):
         return {}
-    each = "pass" if context.scores.timed else "epoch"
+    each = "pass" if part.scores.timed else "epoch"
     of = "of the process" if costs["of_process"].any() else "peak"
     of = "additional peak" if costs["above_base"].all() else of
 
@@ -467,7 +336,7 @@ def _cost_columns(
         memory: show("memory_mib", 0 if reference is None else 2, reference),
         Column("Parameters", "number", note="without embedding"): show("without_embedding", 0),
     }
-    if context.scores.timed:  # later runs of a process reuse the memory of earlier ones
+    if part.scores.timed:  # later runs of a process reuse the memory of earlier ones
         del columns[memory]
     if not costs["alone"].all():
         del columns[time]

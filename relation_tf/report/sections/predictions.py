@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span, file_links
-from relation_tf.report.context import ReportContext
+from relation_tf.report.blocks import Block, Section, blocks
+from relation_tf.report.data import ReportData
 from relation_tf.report.pictures.calibration import calibration, calibration_table
-from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
     Answers,
@@ -20,7 +20,6 @@ from relation_tf.report.pictures.predictions import (
     confusion_table,
     roc_curves,
 )
-from relation_tf.report.predicted_rows import ReadRows
 from relation_tf.words import listed
 
 _MOST_MATRICES = 6  # methods; more matrices would fill the page
@@ -46,37 +45,26 @@ class PredictionPictures(Section):
 
     heading = "Predictions"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the figures of each task."""
-        found = context.predicted
-        if found is None or not found.tables:
+        found = predicted(data)
+        if not found.tables:
             return []
-        blocks: list[Block] = []
-        for task in found.tables["auc"]["task"].unique():
-            own = [each for each in found.pictures if each.name.partition("-")[2] == task]
-            confusion = any(each.name.startswith("confusion-") for each in own)
-            what = ", confusion matrices" if confusion else ""
-            figures = [Figure(picture, picture.legend) for picture in own]
-            summary: list[str | Span] = [Span(task), f": ROC curves, calibration{what}"]
-            blocks.append(Folded(summary, figures, task=task))
-        note: list[str | Span] = [
-            "Means over seeds. ROC: macro is the mean of each class against the rest; micro pools "
-            "all rows and classes. Calibration: accuracy against confidence (the highest "
-            "probability); below the diagonal a method is overconfident; ECE is the expected "
-            "calibration error.",
-            *(f" {note}" for note in found.notes),
-            " Tables: ",
-            *file_links(found.tables),
-        ]
-        return [*blocks, Paragraph(note, "note")]
+        pictures: dict[str, list[Picture]] = {}
+        for picture in found.pictures:
+            pictures.setdefault(picture.name.partition("-")[2], []).append(picture)
+        return blocks(
+            "predictions.jinja", pictures=pictures, notes=found.notes, files=[*found.tables]
+        )
 
-    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+    def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the data of the figures."""
-        return {} if context.predicted is None else context.predicted.tables
+        return predicted(data).tables
 
 
-def predicted(rows: ReadRows, look: dict[str, Style]) -> Predicted:
+def predicted(data: ReportData) -> Predicted:
     """Return tables and figures of the tasks with classes."""
+    rows, look = data.predictions, data.styles
     tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
     pictures: list[Picture | None] = []
     notes = [

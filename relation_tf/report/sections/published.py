@@ -15,20 +15,9 @@ from relation_tf.config.published import Published
 from relation_tf.config.suite import Suite
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.registry import PROCEDURES, register_section
-from relation_tf.report.blocks import (
-    Block,
-    Cell,
-    Column,
-    Folded,
-    Heading,
-    Paper,
-    Paragraph,
-    Row,
-    Section,
-    Table,
-)
+from relation_tf.report.blocks import Block, Cell, Column, Paper, Row, Section, Table, blocks
 from relation_tf.report.comparisons import SCORE, rows_of
-from relation_tf.report.context import ReportContext
+from relation_tf.report.data import ReportData
 from relation_tf.report.provenance import notes
 from relation_tf.report.published import (
     MILLISECONDS,
@@ -41,10 +30,10 @@ from relation_tf.report.published import (
     printed_decimals,
     three_digits,
 )
-from relation_tf.report.sections.scores import of_a_family
+from relation_tf.report.text import render
 from relation_tf.stats import PublishedTable
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import capital, count, format_level, number, signed
+from relation_tf.words import number, signed
 
 _Names = tuple[str, ...]
 
@@ -55,32 +44,34 @@ class PublishedFigures(Section):
 
     heading = "Comparison with the paper"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the table, the reasons why figures may differ, and the claims."""
-        results, published = context.results, context.published
-        if results is None or published is None or not context.cells:
+        results, published = data.results, data.published
+        if results is None or published is None or not data.cells:
             return []
-        found = _compared(context, results, published)
+        found = _compared(data, results, published)
         shown = found[_of_suite(results, found, published)]
-        blocks: list[Block] = []
-        if len(shown):
-            layout = results.suite.layout
-            # A layout of times only has all these figures.
-            for_papers = layout is None or SCORE in layout.measures
-            blocks += _why(shown[shown["n"] > 0])
-            blocks += _tables(shown, published, context.scores.seeds, for_papers)
-        split = f"; its figures are from {published.split} sets" if len(found) else ""
-        note = f"{published.source}{split}. {published.missing}".strip()
-        blocks.append(Paragraph(note, "note"))
-        claims = context.published_claims
-        return blocks if claims is None else [*blocks, _claims(claims)]
+        layout, claims = results.suite.layout, data.published_claims
+        # A layout of times only has all these figures.
+        for_papers = layout is None or SCORE in layout.measures
+        return blocks(
+            "published.jinja",
+            reasons=_reasons(shown[shown["n"] > 0]),
+            tables=[*_tables(shown, published, data.scores.seeds, for_papers)],
+            published=published,
+            figures=len(found),
+            claims=claims,
+            counts={} if claims is None else dict(claims.claims()["significance"].value_counts()),
+            test="" if claims is None else PROCEDURES[claims.test].title,
+            uncertain=None if claims is None else _uncertain(claims),
+        )
 
-    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+    def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the table of published figures and our results, and the checked claims."""
-        if context.results is None or context.published is None or not context.cells:
+        if data.results is None or data.published is None or not data.cells:
             return {}
-        found = _compared(context, context.results, context.published)
-        claims = context.published_claims
+        found = _compared(data, data.results, data.published)
+        claims = data.published_claims
         return {
             **({} if found.empty else {"published": found}),
             **({} if claims is None else {"published-claims": claims.claims()}),
@@ -96,19 +87,18 @@ def _of_suite(results: Results, found: pd.DataFrame, published: Published) -> li
     return [figure.task in tasks and figure.units in widths for figure in published.figure]
 
 
-def _why(found: pd.DataFrame) -> Iterator[Block]:
-    """Yield a warning with the reasons why our results may differ, if any."""
-    rows: dict[str, list[int]] = {}
-    for place, reason in enumerate(found["reason"]):
+def _reasons(found: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the reasons why our results may differ, with their tasks unless all have them."""
+    rows: dict[str, dict[str, None]] = {}
+    places: dict[str, int] = {}
+    for task, reason in zip(found["task"], found["reason"], strict=True):
         for cause in reason.split("; ") if reason else ():
-            rows.setdefault(cause, []).append(place)
-    parts = []
-    for cause, places in rows.items():
-        tasks = [] if len(places) == len(found) else dict.fromkeys(found["task"].iloc[places])
-        every = not tasks or cause.startswith("times ")
-        parts.append(cause if every else f"{', '.join(tasks)}: {cause}")
-    if parts:
-        yield Paragraph(f"Figures may differ because: {'; '.join(parts)}.", "warning")
+            rows.setdefault(cause, {})[task] = None
+            places[cause] = places.get(cause, 0) + 1
+    return {
+        cause: [] if places[cause] == len(found) or cause.startswith("times ") else [*tasks]
+        for cause, tasks in rows.items()
+    }
 
 
 def _tables(
@@ -116,11 +106,13 @@ def _tables(
 ) -> Iterator[Table]:
     """Yield a table of our results on the published split, and one for each other split."""
     known = sorted({*found["split"][found["n"] > 0]}, key=published.split.__ne__) or [""]
-    splits = found["split"].where(found["n"] > 0, known[0])
+    known = known if len(found) else []
+    splits = found["split"].where(found["n"] > 0, next(iter(known), ""))
     for place, split in enumerate(known):
         on = f", ours on {split} sets" if split else ""
         name = f"published-{split or 'times'}" if place else "published"
-        paper = Paper(name, f"Published figures and ours{on}", f". Published: {published.source}.")
+        caption = render("published-caption.jinja", on=on, source=published.source)
+        paper = Paper(name, caption)
         title = f"Table: published figures{on}"
         yield _table(found[splits == split], seeds, title, paper if for_papers else None)
 
@@ -170,38 +162,27 @@ def _difference(difference: float, published_sd: float, digits: int, timed: bool
     return signed(difference, digits)
 
 
-def _claims(found: PublishedTable) -> Folded:
+def _uncertain(found: PublishedTable) -> Table | None:
     """Return the paper's claims that its means and SDs leave open or exclude."""
     claims = found.claims()
-    counts = ", ".join(
-        f"{count} {verdict}" for verdict, count in claims["significance"].value_counts().items()
-    )
-    note = (
-        "Pairs that the paper calls significantly different, checked from its means and SDs. "
-        "Certain: every sample with these figures is significant "
-        f"({found.n} seeds, {PROCEDURES[found.test].title}, asymptotic {format_level(found.alpha)}"
-        "). All claims: published-claims.csv."
-    )
     columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
     rows = [
         Row([row.task, f"{row.a}, {row.b}", row.significance])
         for row in rows_of(claims[claims["significance"] != "certain"])
     ]
-    table = [Table("Table: claims that are not certain", columns, rows)] if rows else []
-    summary = f"Claims of the paper: {len(claims)} ({counts})"
-    return Folded(summary, [Paragraph(note, "note"), *table])
+    return Table("Table: claims that are not certain", columns, rows) if rows else None
 
 
-def _compared(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
+def _compared(data: ReportData, results: Results, published: Published) -> pd.DataFrame:
     """Return published figures and our results, in points or units of time."""
-    summary = context.summary
-    summary = summary.assign(split=summary["task"].map(context.scores.splits).fillna(""))
+    summary = data.summary
+    summary = summary.assign(split=summary["task"].map(data.scores.splits).fillna(""))
     scored = results.test_metrics.groupby(["task", "method", "metric"], sort=False)["value"]
     on_test = scored.agg(n="size", mean="mean", sd="std").reset_index().assign(split="test")
     means = pd.concat([summary, on_test], ignore_index=True)
     points = means["metric"].map(lambda name: find_metric(name).points).astype(float)
     ours = means.assign(mean=points * means["mean"], sd=points * means["sd"])
-    times = [_times(each, context).assign(metric=each, split="") for each in TIMES]
+    times = [_times(each, data).assign(metric=each, split="") for each in TIMES]
     columns = ["task", "method", "metric", "n", "mean", "sd", "split"]
     everything = pd.concat([table[columns] for table in (ours, *times)], ignore_index=True)
     differing = {task: notes(results, task) for task in results.suite.tasks}
@@ -214,66 +195,53 @@ class Layout(Section):
 
     heading = "Results in the paper's layout"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return a table for each measure; nothing for several suites."""
-        results = context.results
+        results = data.results
         layout = None if results is None or results.parts else results.suite.layout
-        if results is None or layout is None or not context.cells:
+        if results is None or layout is None or not data.cells:
             return []
-        unit = f", {context.scores.unit}" if context.scores.unit else ""
-        blocks: list[Block] = []
+        shown: list[Block] = []
         for place, measure in enumerate(layout.measures, start=1):
-            title = f"score{unit}" if measure == SCORE else measure
-            columns, rows = _grid(measure, layout, context, results)
-            legend = "; ".join(_legend(rows, context))
-            paper = ""
-            if context.published:
-                paper = f"; in parentheses: the paper's value ({context.published.split} sets)"
-            table = Table(
-                f"Table: {title}, in the paper's layout",
-                columns,
-                rows,
-                "scores",
-                Paper(f"layout-{place}", title.capitalize(), f": {legend}{paper}."),
-            )
-            note = Paragraph(f"{capital(legend)}.", "note")
-            blocks += [Heading(title.capitalize()), table, note]
-        return blocks
-
-
-def _legend(rows: Sequence[Row], context: ReportContext) -> Iterator[str]:
-    """Yield what the marks of the cells mean."""
-    cells = [cell for row in rows for cell in row.cells if isinstance(cell, Cell)]
-    deviation = " ± standard deviation" if any(cell.deviation for cell in cells) else ""
-    seeds = context.scores.seeds
-    most = "at most " if (context.summary["n"] < seeds).any() else ""
-    yield f"mean{deviation} over {most}{count(seeds, 'seed')}"
-    if any(cell.bold for cell in cells):
-        yield "bold: best of a task"
-    if any(cell.letters for cell in cells):
-        yield (
-            f"methods{of_a_family(context)} that share a letter on a task do not differ "
-            f"significantly ({context.test}, {context.level})"
-        )
+            columns, rows = _grid(measure, layout, data, results)
+            cells = [cell for row in rows for cell in row.cells if isinstance(cell, Cell)]
+            part = next(iter(data.comparisons.values()))
+            values = {
+                "unit": data.scores.unit if measure == SCORE else "",
+                "measure": measure,
+                "deviations": any(cell.deviation for cell in cells),
+                "bold": any(cell.bold for cell in cells),
+                "letters": any(cell.letters for cell in cells),
+                "fewer": bool((data.summary["n"] < data.scores.seeds).any()),
+                "seeds": data.scores.seeds,
+                "families": data.scores.families,
+                "test": f"{part.test}, {part.level}",
+                "split": data.published.split if data.published else "",
+            }
+            paper = Paper(f"layout-{place}", render("layout-caption.jinja", **values))
+            label = f"Table: {measure}, in the paper's layout"
+            table = Table(label, columns, rows, "scores", paper)
+            shown += blocks("layout.jinja", table=table, **values)
+        return shown
 
 
 def _grid(
-    measure: str, layout: TableLayout, context: ReportContext, results: Results
+    measure: str, layout: TableLayout, data: ReportData, results: Results
 ) -> tuple[list[Column], list[Row]]:
     """Return the columns and the rows of a measure."""
-    suite, published = results.suite, context.published
-    figures = {} if published is None else _figures(_compared(context, results, published), suite)
+    suite, published = results.suite, data.published
+    figures = {} if published is None else _figures(_compared(data, results, published), suite)
     places = {
         (str(method.name), task): layout.place(method, task)
         for method in suite.methods()
-        for task in (context.scores.tasks if measure == SCORE else suite.tasks)
+        for task in (data.scores.tasks if measure == SCORE else suite.tasks)
     }
     rows, columns = (_nested(names) for names in zip(*places.values(), strict=True))
     cells = {
         places[row.method, row.task]: _cell(
             row, figures.get((row.method, row.task, measure)), measure in (SECONDS, PER_EPOCH)
         )
-        for row in rows_of(_means(measure, context))
+        for row in rows_of(_means(measure, data))
     }
     heads = [Column(name, "head") for name in layout.rows]
     heads += [Column(_heading(layout.columns, column), "number") for column in columns]
@@ -296,17 +264,17 @@ def _nested(names: Iterable[_Names]) -> list[_Names]:
     )
 
 
-def _means(measure: str, context: ReportContext) -> pd.DataFrame:
+def _means(measure: str, data: ReportData) -> pd.DataFrame:
     """Return columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
-    scores = context.scores
+    scores = data.scores
     if measure == SCORE:
-        own = context.summary[context.summary["metric"] == SCORE]
+        own = data.summary[data.summary["metric"] == SCORE]
         factor = own["task"].map(scores.factor)
         own = own.assign(mean=factor * own["mean"], sd=factor * own["sd"])
         digits: Any = own["task"].map(scores.digits)
         lower = own["task"].isin(scores.lower_is_better)
     else:
-        own = _times(measure, context).assign(letters="")
+        own = _times(measure, data).assign(letters="")
         digits = 1 if measure == MILLISECONDS else own["mean"].map(three_digits)
         lower = pd.Series(data=True, index=own.index)
     ranked = own["mean"].where(~lower, -own["mean"])
@@ -316,12 +284,12 @@ def _means(measure: str, context: ReportContext) -> pd.DataFrame:
     return own.assign(digits=digits, best=best)
 
 
-def _times(measure: str, context: ReportContext) -> pd.DataFrame:
+def _times(measure: str, data: ReportData) -> pd.DataFrame:
     """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
-    times = context.learning_times
+    times = data.learning_times
     if times is not None and measure != MILLISECONDS:
         return mean_times(times.means, measure)
-    done = context.runs[context.runs["status"] == "done"]
+    done = data.runs[data.runs["status"] == "done"]
     spent = {
         MILLISECONDS: 1000 * done["seconds_batch"],
         PER_EPOCH: done["seconds_epoch"],

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import pandas as pd
+from typing import Any
 
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
     Block,
-    Bullets,
     Cell,
     Column,
     Facts,
-    Folded,
-    Heading,
-    Paragraph,
     Row,
     Section,
     Show,
-    Span,
     Table,
-    Text,
-    file_links,
+    blocks,
     table_by_task,
 )
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.context import ReportContext
-from relation_tf.report.provenance import data, settings
-from relation_tf.report.runs import TIMED, computed, requested_methods, varied
+from relation_tf.report.data import ReportData
+from relation_tf.report.provenance import data as tasks_data
+from relation_tf.report.provenance import settings
+from relation_tf.report.runs import computed, requested_methods, varied
 from relation_tf.tasks.task import Timed
-from relation_tf.words import count, number
+from relation_tf.words import number
 
 _MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
@@ -78,18 +72,28 @@ class HowRun(Section):
 
     heading = "Methods and settings"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return two tables and the settings."""
-        if context.results is None:
+        results, costs = data.results, data.run_costs
+        if results is None:
             return []
-        return [
-            *_methods(context.results),
-            *([] if context.how.empty else _how(context.results, context.how)),
-            Facts(settings(context.results)),
-        ]
+        timed, known = results.suite.timed, not costs.empty
+        return blocks(
+            "methods.jinja",
+            methods=_methods(results),
+            computed=computed(results),
+            varied=varied(results),
+            costs=table_by_task("Table: costs of the runs", costs, _columns(timed))
+            if known
+            else None,
+            timed=timed,
+            of_process=bool(known and costs["of_process"].any()),
+            above_base=bool(known and costs["above_base"].all()),
+            settings=Facts(settings(results)),
+        )
 
 
-def _methods(results: Results) -> list[Block]:
+def _methods(results: Results) -> Table | None:
     columns = [
         Column("Method", "method"),
         Column("Mechanism"),
@@ -98,31 +102,7 @@ def _methods(results: Results) -> list[Block]:
         Column("Options"),
     ]
     rows = [Row([*row.values()], [row["method"]]) for row in requested_methods(results)]
-    return [Table("Table: methods", columns, rows)] if rows else []
-
-
-def _how(results: Results, how: pd.DataFrame) -> list[Block]:
-    timed = results.suite.timed
-    note = TIMED[timed].passed if timed else ""
-    if not timed:
-        others = (
-            ' "Of process" includes earlier runs in the same process.'
-            if how["of_process"].any()
-            else ""
-        )
-        base = ""
-        if how["above_base"].all():
-            base = ", minus the memory that the process used before its first run"
-        note = (
-            "Time: training, without evaluation and compilation. Tokens do not include padding. "
-            f"Padding: share of padding tokens in the training batches. Memory: peak of a "
-            f"run{base}.{others}"
-        )
-    return [
-        Paragraph(f"{computed(results)} {varied(results)}".strip()),
-        table_by_task("Table: costs of the runs", how, _columns(timed)),
-        Paragraph(f"Values are medians over seeds; memory is the maximum. {note}", "note"),
-    ]
+    return Table("Table: methods", columns, rows) if rows else None
 
 
 @register_section("made")
@@ -131,25 +111,21 @@ class Made(Section):
 
     heading = "Warnings and provenance"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return warnings, failures, environment and the data of each task."""
-        blocks: list[Block] = []
-        if context.warnings:
-            blocks.append(Bullets(context.warnings, "warning"))
-        if context.failures:
-            failed: list[Text] = [
-                [Span(name, "code"), f": {error}"] for name, error in context.failures
-            ]
-            blocks += [Heading("Failed runs"), Bullets(failed, "warning")]
-        if context.made:
-            blocks.append(Facts(context.made, long=True))
-        if context.results is not None:
-            blocks += _data(context.results)
-        links = file_links(context.tables)
-        return [*blocks, Paragraph(["Tables as CSV: ", *links], "note")]
+        rows = [] if data.results is None else [*rows_of(tasks_data(data.results))]
+        return blocks(
+            "made.jinja",
+            data=data,
+            facts=Facts(data.made, long=True) if data.made else None,
+            table=_data(rows) if rows else None,
+            skipped={row.task: row.skipped for row in rows if row.skipped},
+            most=_MOST_LINES,
+            files=[*data.tables],
+        )
 
 
-def _data(results: Results) -> list[Block]:
+def _data(own: Sequence[Any]) -> Table:
     columns = [
         Column("Task", "head"),
         Column("Source"),
@@ -159,18 +135,11 @@ def _data(results: Results) -> list[Block]:
         Column("Skipped lines", "number"),
         Column("Digest"),
     ]
-    rows, folded = [], []
-    for row in rows_of(data(results)):
-        digests = [
-            part for each in row.digests for part in (Span(each[:_DIGEST], "digest", each), " ")
-        ]
-        start, skipped = "; ".join(row.start), row.skipped
+    rows = []
+    for row in own:
         vocabulary = "; ".join(map(number, row.vocabulary)) or number(None)
-        texts = [row.task, row.source, row.rows, vocabulary, start, str(len(skipped))]
-        rows.append(Row([*texts, Cell(digests)], task=row.task))
-        if skipped:
-            more = len(skipped) - _MOST_LINES
-            lines = [*skipped[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])]
-            summary = f"{row.task}: {count(len(skipped), 'malformed line')} skipped in training"
-            folded.append(Folded(summary, [Bullets(lines)]))
-    return [Heading("Data"), Table("Table: data", columns, rows), *folded] if rows else []
+        digests = " ".join(digest[:_DIGEST] for digest in row.digests)
+        start = "; ".join(row.start)
+        texts = [row.task, row.source, row.rows, vocabulary, start, str(len(row.skipped)), digests]
+        rows.append(Row(texts, task=row.task))
+    return Table("Table: data", columns, rows)

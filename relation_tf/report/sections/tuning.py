@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,12 +13,12 @@ from relation_tf.bench.sweeping import described
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Cell, Column, Figure, Paragraph, Row, Section, Table
-from relation_tf.report.context import ReportContext
+from relation_tf.report.blocks import Block, Cell, Column, Row, Section, Table, blocks
+from relation_tf.report.data import ReportData
 from relation_tf.report.pictures.tuning import sweep_picture
 from relation_tf.report.tuned import sweep_of
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import listed, number
+from relation_tf.words import number
 
 
 @register_section("tuning")
@@ -27,46 +27,46 @@ class Tuning(Section):
 
     heading = "Tuning"
 
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
+    def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return a figure and a table of the validation scores of all settings."""
-        results = context.results
+        results = data.results
         if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
             return []
-        table = sweep_of(results)
-        if table is None or table.empty:
+        table, suite = sweep_of(results), results.suite
+        if table is None or table.empty or suite.sweep is None:
             return []
-        suite = results.suite
-        assert suite.sweep is not None
+        sweep = suite.sweep
         means = {
             (task, name): own
             for (task, name), own in means_of(suite, table).items()
-            if name in context.styles
+            if name in data.styles
         }
         methods = {
-            task: [name for name in context.styles if (task, name) in means]
+            task: [name for name in data.styles if (task, name) in means]
             for task in suite.tasks
             if any(key[0] == task for key in means)
         }
         rows = {
-            task: [row for name in own for row in _rows(suite, task, name, means)]
+            task: [row for name in own for row in _rows(suite, sweep, task, name, means)]
             for task, own in methods.items()
         }
-        key = _key_of_columns(suite.sweep)
+        key = _key_of_columns(sweep)
         curves = {
-            task: {name: _curve(suite, task, means[task, name]) for name in own}
+            task: {name: _curve(suite, sweep, task, means[task, name]) for name in own}
             for task, own in methods.items()
         }
-        picture = sweep_picture(key, suite.sweep.values[key], curves, context.styles)
-        return [
-            Paragraph(
-                f"Before the runs, a sweep tuned the settings: {described(suite.sweep)}. "
-                "The runs, which have other seeds, use the settings with the best mean validation "
-                "score when they began."
-            ),
-            *([] if picture is None else [Figure(picture, picture.legend)]),
-            Table("Table: sweep", _columns(suite.sweep), rows),
-            Paragraph([*_note(suite, means, drawn=picture is not None)], "note"),
-        ]
+        return blocks(
+            "tuning.jinja",
+            described=described(sweep),
+            picture=sweep_picture(key, sweep.values[key], curves, data.styles),
+            table=Table("Table: sweep", _columns(sweep), rows),
+            others=len(sweep.values) > 1,
+            at_end=[
+                f"{method} on {task}"
+                for (task, method), own in means.items()
+                if _is_at_end(sweep, suite.tuned_settings(task, method), own)
+            ],
+        )
 
 
 def _key_of_columns(sweep: Sweep) -> str:
@@ -74,18 +74,17 @@ def _key_of_columns(sweep: Sweep) -> str:
     return max(sweep.values, key=lambda key: len(sweep.values[key]))
 
 
-def _curve(suite: Suite, task: str, means: Sequence[float]) -> list[float]:
+def _curve(suite: Suite, sweep: Sweep, task: str, means: Sequence[float]) -> list[float]:
     """Return the best score of each value of the key with the most values, in display units."""
-    assert suite.sweep is not None
-    key, metric = _key_of_columns(suite.sweep), find_metric(suite.find_task(task).metrics[0])
+    key, metric = _key_of_columns(sweep), find_metric(suite.find_task(task).metrics[0])
     best = max if metric.higher_is_better else min
-    scored = [*zip(suite.sweep.combinations(), means, strict=True)]
+    scored = [*zip(sweep.combinations(), means, strict=True)]
     return [
         metric.points * best(
             (mean for settings, mean in scored if settings[key] == value and not pd.isna(mean)),
             default=math.nan,
         )
-        for value in suite.sweep.values[key]
+        for value in sweep.values[key]
     ]  # fmt: skip
 
 
@@ -97,40 +96,21 @@ def _columns(sweep: Sweep) -> list[Column]:
 
 
 def _rows(
-    suite: Suite, task: str, method: str, means: Mapping[tuple[str, str], Sequence[float]]
+    suite: Suite,
+    sweep: Sweep,
+    task: str,
+    method: str,
+    means: Mapping[tuple[str, str], Sequence[float]],
 ) -> list[Row]:
-    assert suite.sweep is not None
     metric = find_metric(suite.find_task(task).metrics[0])
     factor, digits = metric.points, 1 if metric.points == 100 else 3
-    chosen, across = suite.tuned_settings(task, method), _key_of_columns(suite.sweep)
+    chosen, across = suite.tuned_settings(task, method), _key_of_columns(sweep)
     rows: dict[tuple[str, ...], list[Cell | str]] = {}
-    for settings, mean in zip(suite.sweep.combinations(), means[task, method], strict=True):
+    for settings, mean in zip(sweep.combinations(), means[task, method], strict=True):
         others = tuple(str(value) for key, value in settings.items() if key != across)
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
     return [Row(cells, [method]) for cells in rows.values()]
-
-
-def _note(
-    suite: Suite, means: Mapping[tuple[str, str], Sequence[float]], *, drawn: bool
-) -> Iterator[str]:
-    assert suite.sweep is not None
-    yield (
-        "Mean score on the validation rows over the seeds of the sweep, at the epoch whose weights "
-        "are kept. Bold: chosen. A dash: a run failed or diverged."
-    )
-    if drawn and len(suite.sweep.values) > 1:
-        yield " Figure: the best of the other settings at each value."
-    at_end = [
-        f"{method} on {task}"
-        for (task, method), own in means.items()
-        if _is_at_end(suite.sweep, suite.tuned_settings(task, method), own)
-    ]
-    if at_end:
-        yield (
-            f" The chosen value is the smallest or largest one for {listed(at_end)}: values "
-            "outside the range can be better."
-        )
 
 
 def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:

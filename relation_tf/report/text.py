@@ -1,0 +1,209 @@
+r"""Words of a report: statements are data, and the templates in `templates/` put them into words.
+
+Text has a small part of Markdown: `**bold**`, `*italic*`, backticks, `[text](target)` and
+`^superscript^`. A backslash before a character takes its meaning away. Jinja inserts values with
+these backslashes, so names cannot change the layout.
+
+A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
+`### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
+opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
+from markupsafe import Markup
+
+from relation_tf import words
+
+_SPECIAL = re.compile(r"([\\*`\[\]^])")
+_PIECE = r"(?:\\.|[^\\])+?"
+_INLINE = re.compile(
+    rf"\\(?P<plain>.)|`(?P<code>(?:\\.|[^\\`])+)`|\*\*(?P<bold>{_PIECE})\*\*|\*(?P<italic>{_PIECE})\*"
+    rf"|\[(?P<link>{_PIECE})\]\((?P<target>[^)]+)\)|\^(?P<superscript>{_PIECE})\^"
+)
+
+
+# Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
+_BREAK, _KIND, _PLACED = "\x01", "\x02", "\x03"
+
+
+class _Marks(Extension):
+    """Mark the blank lines of a template, and the characters that give the kind of a block."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the source with marks."""
+        source = re.sub(r"(?m)^(###|[#>!-]|!-|\+\+\+)(?=\s)", rf"{_KIND}\1", source)
+        return re.sub(r"\n(?:[ \t]*\n)+", f"\n{_BREAK}\n", source)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a report, as data.
+
+    Attributes:
+        kind: Its kind: a macro of `templates/statements.jinja`.
+        values: The arguments of the macro.
+        family: The family of methods that it is about; empty if there is only one.
+    """
+
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
+
+    def __str__(self) -> str:
+        return plain(self.text)
+
+    @property
+    def text(self) -> str:
+        """The statement in words, with markup."""
+        macro: Callable[..., str] = getattr(_statements(), self.kind)
+        start = f"{escape_text(words.capital(self.family))}: " if self.family else ""
+        return start + _in_a_line(macro(**self.values))
+
+    def record(self) -> dict[str, Any]:
+        """Return kind, values and words, for JSON."""
+        family = {"family": self.family} if self.family else {}
+        return {"kind": self.kind, **family, **self.values, "text": str(self)}
+
+
+def state(kind: str, /, **values: Any) -> Statement:
+    """Return a statement.
+
+    Example:
+        >>> str(state("note", text="One run failed."))
+        'One run failed.'
+    """
+    return Statement(kind, values)
+
+
+def inline(text: str, escape: Callable[[str], str], patterns: Mapping[str, str]) -> str:
+    r"""Render text with markup.
+
+    Args:
+        text: The text.
+        escape: Function that escapes plain text.
+        patterns: Format by kind of markup, with its text `{0}` and the target of a link `{1}`;
+            other kinds are shown as plain text.
+
+    Example:
+        >>> inline(r"**a\\*b** of `x`", str.upper, {"bold": "<{0}>"})
+        '<A*B> OF X'
+    """
+    shown, end = [], 0
+    for found in _INLINE.finditer(text):
+        shown.append(_escape(text[end : found.start()], escape))
+        kind = str(found.lastgroup if found["link"] is None else "link")
+        own = re.sub(r"\\(.)", r"\1", found[kind])
+        pattern = patterns.get(kind, "{0}")
+        shown.append(pattern.format(escape(own), found["target"]))
+        end = found.end()
+    return "".join([*shown, _escape(text[end:], escape)])
+
+
+def _escape(text: str, escape: Callable[[str], str]) -> str:
+    """Escape a part of a text, but keep the spaces around it."""
+    own = escape(text.strip())
+    return f"{' ' * text[:1].isspace()}{own}{' ' * text[-1:].isspace()}" if own else text[:1]
+
+
+def plain(text: str) -> str:
+    """Return text without markup."""
+    return inline(text, str, {})
+
+
+def escape_text(value: Any) -> Markup:
+    """Escape the markup of a value; keep that of text with `Markup`."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(_SPECIAL.sub(r"\\\1", re.sub(r"[\s\x00-\x03]+", " ", str(value))))
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template, with markup.
+
+    Args:
+        template: Name of a file in `templates/`.
+        **values: Its variables.
+    """
+    text = environment().get_template(template).render(**values)
+    return _in_a_line(text.replace(_BREAK, " "))
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of the templates, with the functions of `relation_tf.words`."""
+    own = Environment(
+        loader=PackageLoader("relation_tf", "report/templates"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        extensions=[_Marks],
+        finalize=escape_text,
+        lstrip_blocks=True,
+    )
+    own.filters |= {
+        "listed": lambda names: Markup(words.listed([*map(escape_text, names)])),
+        "capital": lambda text: Markup(words.capital(escape_text(text))),
+        "marked": _marked,
+        "number": words.number,
+        "signed": words.signed,
+        "two_digits": words.two_digits,
+        "pvalue": words.format_pvalue,
+        "pvalue_only": words.pvalue_only,
+        "level": words.format_level,
+    }
+    own.globals |= {"count": words.count, "first_of": words.first_of}
+    return own
+
+
+def _in_a_line(text: str) -> str:
+    """Return rendered text on one line, without the spaces that lines of a template leave."""
+    return re.sub(r" (?=[,;.](?:\s|$)|\))", "", " ".join(text.split()))
+
+
+def _marked(text: str) -> Markup:
+    """Return a message whose commands are in backticks, as text with markup."""
+    pieces = [*enumerate(re.split(r"(?<![^\s(])`([^`\n]+)`(?![^\s).,:;])", text))]
+    return Markup("".join(f"`{escape_text(x)}`" if i % 2 else escape_text(x) for i, x in pieces))
+
+
+@cache
+def _statements() -> Any:
+    return environment().get_template("statements.jinja").module
+
+
+def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield kind and content of each block of a template, see above.
+
+    Args:
+        template: Name of a file in `templates/`, or the text of a template.
+        **values: Its variables.
+    """
+    placed: list[Any] = []
+
+    def place(*objects: Any) -> Markup:
+        placed.extend(objects)
+        numbers = range(len(placed) - len(objects), len(placed))
+        return Markup("".join(f"{_BREAK}{_PLACED}{number}{_BREAK}" for number in numbers))
+
+    env = environment()
+    own = env.get_template(template) if template.endswith(".jinja") else env.from_string(template)
+    for chunk in own.render(**values, place=place).split(_BREAK):
+        text = chunk.strip()
+        if text.startswith(_PLACED):
+            yield "placed", placed[int(text[1:])]
+        elif text.startswith((f"{_KIND}- ", f"{_KIND}!- ")):
+            items = re.split(rf"{_KIND}!?- ", text)[1:]
+            yield text[1:].partition(" ")[0], [_in_a_line(item) for item in items]
+        elif text.startswith(_KIND):
+            kind, _, rest = _in_a_line(text[1:]).partition(" ")
+            yield kind, rest
+        elif text:
+            yield "", _in_a_line(text)
