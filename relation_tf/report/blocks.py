@@ -74,6 +74,13 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Code:
+    """The text of a file, such as a suite."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Figure:
     """A picture.
 
@@ -252,7 +259,7 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Figure | Table | Folded
+Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Code | Figure | Table | Folded
 
 
 def blocks(template: str, **values: Any) -> list[Block]:

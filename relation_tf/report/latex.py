@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from relation_tf.report.blocks import Cell, Paper, Table, inline_cell, within
 from relation_tf.report.data import ReportData
 from relation_tf.report.text import inline
 
-# Space between columns and width of a line of LaTeX's article (345 points), in widths of a digit:
-# 5 points in normal size, 4.25 in small size.
-_NORMAL = 2.4, 68.0
-_SMALL = 1.4, 80.0
 _ROWS = 45  # of a page
-_WIDTHS = {  # of characters of Computer Modern, in digits; other capitals 1.5, others 1
-    **dict.fromkeys("fijl .,:;'|", 0.6),
-    **dict.fromkeys("rst-()", 0.8),
-    **dict.fromkeys("mw+±×−=<>∞", 1.6),
-}
-_BOLD = 1.15
+_NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
 _LATEX = {
     **{each: f"\\{each}" for each in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -55,12 +45,11 @@ _SPANS = {
 def latex(data: ReportData) -> str:
     """Return the tables that have a label and caption for papers.
 
-    A table wider than a line of LaTeX's article gets a smaller font, and is split into parts if
-    necessary, as is a table longer than a page.
+    A table wider than a line is shrunk to fit, and one longer than a page is split into parts.
     """
     lines = [
         f"% {escape_latex(data.title)}",
-        r"% Tables for a paper; they need \usepackage{booktabs}.",
+        r"% Tables for a paper; they need \usepackage{booktabs,graphicx}.",
         f"% {escape_latex(data.scores.stated_directions)}",
     ]
     for blocks in data.blocks.values():
@@ -81,60 +70,24 @@ def escape_latex(value: Any) -> str:
     return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda found: _LATEX[found[0]], text)
 
 
-def _fit(names: Sequence[float], columns: Mapping[int, float]) -> tuple[bool, list[list[int]]]:
-    """Distribute columns over parts that fit a line; each part begins with the names.
-
-    Args:
-        names: Widths of the columns with names.
-        columns: Widths of the other columns.
-
-    Returns:
-        True if the table needs a small font, and the columns of each part.
-    """
-    between, room = _NORMAL
-    if sum(width + between for width in (*names, *columns.values())) <= room:
-        return False, [[*columns]]
-    between, room = _SMALL
-    room -= sum(width + between for width in names)
-    parts: list[list[int]] = []
-    left = 0.0
-    for column, width in columns.items():
-        if not parts or width + between > left:
-            parts.append([])
-            left = room
-        parts[-1].append(column)
-        left -= width + between
-    return True, parts
-
-
 def _table(table: Table, paper: Paper) -> Iterator[str]:
     columns, rows = table.flat()
-    widths = [
-        max(_width(column.heading), *(_cell_width(row[number]) for row in rows))
-        for number, column in enumerate(columns)
-    ]
-    names = [number for number, column in enumerate(columns) if column.kind != "number"]
-    values = {number: widths[number] for number in range(len(columns)) if number not in names}
-    small, parts = _fit([widths[number] for number in names], values)
-    starts = range(0, max(len(rows), 1), _ROWS)
-    for place, (start, part) in enumerate(product(starts, parts or [[]])):
-        shown = [*names, *part]
+    kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
+    for start in range(0, max(len(rows), 1), _ROWS):
         yield from ("", r"\begin{table}", r"\centering")
-        if place:
+        if start:
             yield r"\addtocounter{table}{-1}"  # parts of a table share its number
         caption = inline(paper.caption, escape_latex, _SPANS)
-        yield rf"\caption{{{'Continued.' if place else caption}}}"
-        if not place:
+        yield rf"\caption{{{'Continued.' if start else caption}}}"
+        if not start:
             yield rf"\label{{tab:{paper.label}}}"
-        if small:
-            yield r"\footnotesize\setlength{\tabcolsep}{3pt}"
-        yield rf"\begin{{tabular}}{{{'l' * len(names)}{'r' * len(part)}}}"
+        yield rf"{_NO_WIDER}{{\begin{{tabular}}{{{kinds}}}"
         yield r"\toprule"
-        yield _line(escape_latex(columns[number].heading) for number in shown)
+        yield _line(escape_latex(column.heading) for column in columns)
         yield r"\midrule"
         for row in rows[start : start + _ROWS]:
-            yield _line(_cell(row[number]) for number in shown)
-        yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
+            yield _line(map(_cell, row))
+        yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -145,15 +98,3 @@ def _line(cells: Iterable[str]) -> str:
 
 def _cell(cell: Cell) -> str:
     return inline_cell(cell, escape_latex, _SPANS, [cell.paper_note] if cell.paper_note else [])
-
-
-def _cell_width(cell: Cell) -> float:
-    text = _width(cell.text)
-    deviation = f" ± {cell.deviation}" if cell.deviation else ""
-    note = f" ({cell.paper_note})" if cell.paper_note else ""
-    others = _width(f"{cell.mark and cell.mark + ' '}{cell.letters}{deviation}{note}")
-    return text * (_BOLD if cell.bold or cell.significant else 1) + others
-
-
-def _width(text: str) -> float:
-    return sum(_WIDTHS.get(each, 1.5 if each.isupper() else 1.0) for each in text)

@@ -25,13 +25,25 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
     What is left out is named in a note after the block.
     """
     shown: list[Block] = []
-    folded = 0
     for block in blocks:
-        folded += isinstance(block, Folded)
-        if not isinstance(block, Folded) or folded <= MOST_ITEMS:
-            shown += _limited(block)
-    if folded > MOST_ITEMS:
-        shown.append(_note(first_of(MOST_ITEMS, folded, "parts")))
+        if isinstance(block, Table):
+            shown += _limited_table(block)
+        elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
+            first = block.picture.panels[:MOST_PANELS]
+            shown.append(replace(block, picture=replace(block.picture, panels=first)))
+            shown.append(_note(first_of(MOST_PANELS, len(block.picture.panels), "panels")))
+        elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
+            more = f"{len(block.items) - MOST_ITEMS:,} more are not shown here."
+            shown.append(replace(block, items=[*block.items[:MOST_ITEMS], more]))
+        elif isinstance(block, Folded):
+            shown.append(replace(block, blocks=limited(block.blocks)))
+        else:
+            shown.append(block)
+    folded = [block for block in shown if isinstance(block, Folded)]
+    if len(folded) > MOST_ITEMS:
+        left_out = folded[MOST_ITEMS:]
+        shown = [block for block in shown if not any(block is each for each in left_out)]
+        shown.append(_note(first_of(MOST_ITEMS, len(folded), "parts")))
     return shown
 
 
@@ -56,24 +68,6 @@ def most_significant(pvalues: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     rows = pvalues.assign(place=place).dropna(subset="place").sort_values("place", kind="stable")
     said = f"the {MOST_ROWS} of {len(best):,} pairs with the smallest p"
     return rows.drop(columns="place"), said
-
-
-def _limited(block: Block) -> Iterator[Block]:
-    if isinstance(block, Table):
-        yield from _limited_table(block)
-    elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
-        total = len(block.picture.panels)
-        yield replace(
-            block, picture=replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
-        )
-        yield _note(first_of(MOST_PANELS, total, "panels"))
-    elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
-        more = f"{len(block.items) - MOST_ITEMS:,} more are not shown here."
-        yield replace(block, items=[*block.items[:MOST_ITEMS], more])
-    elif isinstance(block, Folded):
-        yield replace(block, blocks=limited(block.blocks))
-    else:
-        yield block
 
 
 def _limited_table(table: Table) -> Iterator[Block]:

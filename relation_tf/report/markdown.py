@@ -10,6 +10,7 @@ from relation_tf.report.blocks import (
     Block,
     Bullets,
     Cell,
+    Code,
     Facts,
     Figure,
     Folded,
@@ -68,6 +69,8 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
                 f"- {escape_markdown(name)}: {escape_markdown('; '.join(values))}"
                 for name, values in block.pairs()
             )
+        elif isinstance(block, Code):
+            yield f"````toml\n{block.text.strip()}\n````"
         elif isinstance(block, Figure):
             picture = block.picture
             yield f"![{escape_markdown(picture.alt)}](figures/{picture.name}.svg)"

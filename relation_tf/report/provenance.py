@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
-from relation_tf.registry import STOPPING_RULES
-from relation_tf.report.runs import counted, differing_settings, reads_one_token
+from relation_tf.config.training import Override
+from relation_tf.report.runs import counted
 from relation_tf.tasks.scoring import no_score
 from relation_tf.words import count
 
@@ -24,50 +23,6 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
              "sharing", "feature_projection", "encoder_weights", "pretrained_digest",
              "glove_digest")  # fmt: skip
-_UNLESS_SET = ("overrides", "positions", "segments", "short_convolution", "time_limit", "plugins",
-               "test", "test_over_tasks", "optimizer_options", "schedule_options",
-               "stopping_options", "callbacks")  # fmt: skip
-
-_MEANINGS = {
-    ("batching", "length"): " (a batch has rows of similar length)",
-    ("compute", "readout"): " (only the output of the first token)",
-}
-
-
-def settings(results: Results) -> dict[str, str]:
-    """Return the training settings of a suite, without those that have no effect.
-
-    For several suites, return only the settings they share.
-    """
-    if results.parts:
-        common, *others = map(settings, results.parts)
-        return dict(item for item in common.items() if all(item in o.items() for o in others))
-    suite = results.suite.model_dump(mode="json")
-    left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method",
-                "published", "layout", "control", "reference", "margin", "families",
-                "sweep", "tuned"}  # fmt: skip
-    left_out |= {key for each in results.suite.tuned for key in each.settings}
-    if {method.sharing for method in results.suite.method} <= {"shared", "shared-private"}:
-        left_out |= {"adversary_weight", "orthogonality_weight"}
-    if not any(method.feature_projection for method in results.suite.method):
-        left_out |= {"reversal_weight"}
-    rule = STOPPING_RULES.find(results.suite.stopping)
-    left_out |= {key for each in STOPPING_RULES.values() for key in each.keys} - {*rule.keys}
-    left_out |= {key for key in _UNLESS_SET if not suite[key]}
-    left_out |= {key for own in differing_settings(results).values() for key in own}
-    if results.suite.timed:
-        left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
-    if all(task.written for task in results.suite.learned()):
-        left_out |= {"network", "hidden_units", "hidden_activation", "embeddings"}
-    if results.suite.network == "plain":
-        left_out |= {"hidden_units", "hidden_activation"}
-    if not reads_one_token(results.suite):
-        left_out |= {"compute"}
-    return {
-        key: _shown(value) + _MEANINGS.get((key, str(value)), "")
-        for key, value in suite.items()
-        if key not in left_out
-    }
 
 
 def made(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -12,15 +12,12 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
-from relation_tf.config.sweep import OPTIONS
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, mixes_tokens
 from relation_tf.registry import METRICS, SOURCES
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks import GLUE
-from relation_tf.words import count
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
@@ -250,77 +247,6 @@ def has_scores(
     return lambda task, method, seed: any(
         (name, method, str(seed)) in known for name in (task, *scored.get(task, ()))
     )
-
-
-def requested_methods(results: Results) -> list[dict[str, str]]:
-    """Return mechanism, width and options of each method with runs, as requested by the suite."""
-    configs = {(config.method, config.group is not None): config for config in results.requested}
-    settings, tuned = differing_settings(results), _tuned(results)
-    methods = []
-    for method in results.begun.methods():
-        name, size = str(method.name), method.size
-        options = [f"{key} {value}" for key, value in method.options.items()]
-        chosen = tuned.get(name, {})
-        options += [f"{key} {value}" for key, value in chosen.items() if key != "units"]
-        options += [f"{key} {value}" for key, value in settings.get(name, {}).items()]
-        if config := configs.get((name, True)):
-            options.append(f"sharing {config.sharing}")
-        if method.feature_projection:
-            options.append("feature projection")
-        if (config := configs.get((name, False))) and config.pretrained is not None:
-            options.append(f"start {config.encoder_weights}")
-        shown = size is None or method.sized_by != "units"
-        methods.append(
-            {
-                "method": name,
-                "mechanism": method.mechanism,
-                "units": chosen.get("units", str(method.units)) if shown else "",
-                "size": "" if size is None else f"{size:,} by {method.sized_by}",
-                "options": ", ".join(options),
-            }
-        )
-    return methods
-
-
-def _tuned(results: Results) -> dict[str, dict[str, str]]:
-    """Return the tuned units and options of each method, as text for all tasks together."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
-    for each in results.suite.tuned:
-        for key, value in each.settings.items():
-            if _has_own_place(key):
-                texts = found.setdefault(each.method, {}).setdefault(key.removeprefix(OPTIONS), {})
-                texts[str(value)] = None
-    return {
-        name: {key: " or ".join(texts) for key, texts in own.items()} for name, own in found.items()
-    }
-
-
-def _has_own_place(key: str) -> bool:
-    """Return True for tuned settings that the table of methods shows for every method."""
-    return key == "units" or key.startswith(OPTIONS)
-
-
-def differing_settings(results: Results) -> dict[str, dict[str, str]]:
-    """Return the training settings in which methods differ, as text by method and key."""
-    found: dict[str, dict[str, str]] = {}
-    tuned = [key for each in results.suite.tuned for key in each.settings]
-    for key in (key for key in dict.fromkeys((*OF_METHODS, *tuned)) if not _has_own_place(key)):
-        values: dict[str, dict[str | None, None]] = {}
-        for config in results.requested:
-            value = getattr(config, key)
-            values.setdefault(config.method, {})[None if value is None else str(value)] = None
-        if len({(*sorted(map(str, own)),) for own in values.values()}) > 1:
-            for name, own in values.items():
-                if chosen := [value for value in own if value is not None]:
-                    found.setdefault(name, {})[key] = " or ".join(chosen)
-    return found
-
-
-def cost_conditions(suite: Suite) -> str:
-    """Return a sentence on computed tokens and CPU threads."""
-    tokens = computed_tokens(suite)
-    start = f"Runs compute {tokens}; an" if tokens else "An"
-    return f"{start} operation uses {count(suite.threads, 'CPU thread')}."
 
 
 def computed(results: Results) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
     Block,
     Cell,
+    Code,
     Column,
     Facts,
     Row,
@@ -22,8 +22,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.data import ReportData
 from relation_tf.report.provenance import data as tasks_data
-from relation_tf.report.provenance import settings
-from relation_tf.report.runs import computed, requested_methods, varied
+from relation_tf.report.runs import computed, varied
 from relation_tf.tasks.task import Timed
 from relation_tf.words import number
 
@@ -68,19 +67,18 @@ def _columns(timed: Timed) -> Mapping[Column, Show]:
 
 @register_section("run")
 class HowRun(Section):
-    """Methods, costs of their runs, and settings of the suite."""
+    """Costs of the runs, and the methods and settings of the suites."""
 
     heading = "Methods and settings"
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return two tables and the settings."""
+        """Return the table of costs and the suites."""
         results, costs = data.results, data.run_costs
         if results is None:
             return []
         timed, known = results.suite.timed, not costs.empty
         return blocks(
             "methods.jinja",
-            methods=_methods(results),
             computed=computed(results),
             varied=varied(results),
             costs=table_by_task("Table: costs of the runs", costs, _columns(timed))
@@ -89,20 +87,10 @@ class HowRun(Section):
             timed=timed,
             of_process=bool(known and costs["of_process"].any()),
             above_base=bool(known and costs["above_base"].all()),
-            settings=Facts(settings(results)),
+            suites={
+                each.suite.name: Code(each.suite.to_toml()) for each in results.parts or [results]
+            },
         )
-
-
-def _methods(results: Results) -> Table | None:
-    columns = [
-        Column("Method", "method"),
-        Column("Mechanism"),
-        Column("Units", "number"),
-        Column("Requested size"),
-        Column("Options"),
-    ]
-    rows = [Row([*row.values()], [row["method"]]) for row in requested_methods(results)]
-    return Table("Table: methods", columns, rows) if rows else None
 
 
 @register_section("made")
