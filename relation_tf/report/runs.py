@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,49 +27,8 @@ _LEAST_SHARE = 0.8  # of the time that a run without other load has the processo
 
 COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
 
-_SOURCES = {
-    "init": "initial weights",
-    "order": "batch order and dropout",
-    "split": "training and validation rows",
-}
 _UNKNOWN = {"batch": math.nan, "cpu": math.nan, "wall": math.nan}
 _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
-
-
-class TimedTexts(NamedTuple):
-    """Texts about a kind of timed task, see `Task.timed`.
-
-    Attributes:
-        computed: What is computed.
-        scored: What the scores measure.
-        passed: Sentences on a pass.
-        costs: Note of the figure of costs.
-    """
-
-    computed: str
-    scored: str
-    passed: str
-    costs: str
-
-
-TIMED: Mapping[str, TimedTexts] = {
-    "decoding": TimedTexts(
-        "one token of each row at a time",
-        "untrained networks that process one token of each row at a time",
-        "A pass decodes the whole text; a step decodes one token of each row in a batch.",
-        "Time per step (one token of each row in the batch; median over seeds) and memory for all "
-        "earlier tokens, against the text length. Attention reserves memory for all tokens at the "
-        "start and reads all of it at each step.",
-    ),
-    "training": TimedTexts(
-        "forward and backward passes of the mechanism alone, over all tokens",
-        "forward and backward passes of untrained mechanisms",
-        "A pass computes the outputs of all tokens, and the gradients for the weights and the "
-        "tokens, which are random vectors.",
-        "Time and additional peak memory of a forward and backward pass (medians over seeds), and "
-        "state size of the causal form, against the text length.",
-    ),
-}
 
 
 def all_runs(results: Results) -> pd.DataFrame:
@@ -249,18 +208,6 @@ def has_scores(
     )
 
 
-def computed(results: Results) -> str:
-    """Return a sentence on computed tokens, precision and XLA."""
-    suite = results.suite
-    if suite.timed:
-        return f"Computation: {TIMED[suite.timed].computed}, float32, without XLA."
-    parts = [tokens] if (tokens := computed_tokens(suite)) else []
-    if reads_one_token(suite):
-        parts = [f'{tokens} (compute = "{suite.compute}")']
-    parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
-    return f"Computation: {', '.join(parts)}."
-
-
 def reads_one_token(suite: Suite) -> bool:
     """Return True if `compute` has an effect: networks use only the first token's output."""
     heads = {find_mechanism(method.mechanism).head for method in suite.method}
@@ -274,12 +221,10 @@ def computed_tokens(suite: Suite) -> str:
     return {"readout": "only the output of the first token", "all": "all tokens"}[suite.compute]
 
 
-def varied(results: Results) -> str:
-    """Return a sentence on what differs between the seeds; empty if it differs between runs."""
+def varied(results: Results) -> Sequence[str]:
+    """Return what differs between the seeds, as in `vary`; nothing if it differs between runs."""
     kinds = {tuple(run["config"]["vary"]) for run in results.runs}
-    if results.suite.timed or len(kinds) != 1:
-        return ""
-    return f"A seed determines: {', '.join(_SOURCES[name] for name in kinds.pop())}."
+    return [] if results.suite.timed or len(kinds) != 1 else kinds.pop()
 
 
 def generated_data(suite: Suite) -> str:
@@ -289,14 +234,8 @@ def generated_data(suite: Suite) -> str:
     return f"The tasks are generated text ({suite.source}), not the data sets of these names."
 
 
-def scored_on(results: Results) -> str:
-    """Return sentences on the rows that give the scores and their limits."""
-    if results.suite.timed:
-        return (
-            "The networks are not trained: the scores are tokens per second of "
-            f"{TIMED[results.suite.timed].scored}. They depend on the processor named below and "
-            "its load."
-        )
+def scored_sets(results: Results) -> tuple[list[str], list[str]]:
+    """Return the tasks scored on the set that stops training, and those scored on another one."""
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.begun.tasks:
         own = results.suite.setting(name, "validation_split") is None
@@ -304,20 +243,7 @@ def scored_on(results: Results) -> str:
             stops = own and task.validation in task.scored.values()
             by_stopping[stops].append(task.name)
     dev, test = ([*dict.fromkeys(by_stopping[stops])] for stops in (True, False))
-    sentences = [made] if (made := generated_data(results.suite)) else []
-    if dev:
-        which = f" of {', '.join(dev)}" if test else ""
-        uses = "early stopping" if results.suite.sweep is None else "tuning, for early stopping"
-        sentences.append(
-            f"The dev sets{which} are used for {uses} and for the scores, which are therefore "
-            "biased estimates of test scores."
-        )
-    if test:
-        which = f" of {', '.join(test)}" if dev else ""
-        sentences.append(
-            f"The scores{which} are on rows that are not used in training or early stopping."
-        )
-    return " ".join(sentences)
+    return dev, test
 
 
 def counted(values: Any) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ from relation_tf.report.families import of_family
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.reliability import collapsed_note, rarely_seen
-from relation_tf.report.runs import scored_on
+from relation_tf.report.runs import scored_sets
 from relation_tf.report.text import render
 from relation_tf.report.verdicts import (
     FAVORABLE,
@@ -57,7 +57,7 @@ class Answer(Section):
             tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
             rows=any("variance" in part.rows for part in parts),
-            scored=scored_on(data.results) if data.results is not None else "",
+            scored=([], []) if data.results is None else scored_sets(data.results),
             by_task=[
                 block
                 for family, part in data.comparisons.items()

@@ -22,7 +22,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.data import ReportData
 from relation_tf.report.provenance import data as tasks_data
-from relation_tf.report.runs import computed, varied
+from relation_tf.report.runs import computed_tokens, reads_one_token, varied
 from relation_tf.tasks.task import Timed
 from relation_tf.words import number
 
@@ -79,7 +79,9 @@ class HowRun(Section):
         timed, known = results.suite.timed, not costs.empty
         return blocks(
             "methods.jinja",
-            computed=computed(results),
+            suite=results.suite,
+            tokens=computed_tokens(results.suite),
+            one_token=reads_one_token(results.suite),
             varied=varied(results),
             costs=table_by_task("Table: costs of the runs", costs, _columns(timed))
             if known
@@ -87,9 +89,9 @@ class HowRun(Section):
             timed=timed,
             of_process=bool(known and costs["of_process"].any()),
             above_base=bool(known and costs["above_base"].all()),
-            suites={
-                each.suite.name: Code(each.suite.to_toml()) for each in results.parts or [results]
-            },
+            suites=[
+                (own.suite.name, Code(own.suite.to_toml())) for own in results.parts or [results]
+            ],
         )
 
 
