@@ -185,10 +185,10 @@ def test_what_a_run_declared_is_read_without_its_plugin(tmp_path, monkeypatch):
     assert METRICS["faults"] == Metric(None, "faults made", high=None, higher_is_better=False,
                                        points=1.0)  # fmt: skip
     for report in (make_report(results), compare(tmp_path)):
-        scores = report.context.scores
+        scores = report.data.scores
         assert scores.lower_is_better == {"tones"}
         assert scores.factor("tones") == 1
-        (missing,) = (each for each in report.context.warnings if "--plugin foreign" in each)
+        (missing,) = (each for each in report.warnings if "--plugin foreign" in each)
         assert "assumed" not in missing
     # The plugin itself replaces the stand-ins.
     register_metric("faults", "other")(max)
@@ -207,7 +207,7 @@ def test_a_metric_that_no_run_declared_is_assumed_and_named(tmp_path):
     assert "metric faults (assumed: higher is better)" in missing
     (config, *_) = suite.runs()
     write_finished(RunFolder(tmp_path).start(config), config, lambda *_: 7.0)
-    stated = make_report(read_results(tmp_path)).context.scores.stated_directions
+    stated = make_report(read_results(tmp_path)).data.scores.stated_directions
     assert stated == "Higher is better on tones (assumed)."
 
 

@@ -201,20 +201,31 @@ class ReportData:
         }
 
     @property
+    def headlines(self) -> list[Statement]:
+        """The verdicts, or the best method and the tests, of each comparison."""
+        return self._statements(lambda part: [part.headline] if part.headline else [])
+
+    @property
+    def caveats(self) -> list[Statement]:
+        """What limits the headlines."""
+        return self._statements(lambda part: part.caveats)
+
+    @property
     def answer(self) -> list[Statement]:
         """The short answer: progress of the runs, and the answer of each comparison."""
-        return self._answer(lambda part: part.answer)
+        return [*self._progress(), *self._statements(lambda part: part.answer)]
 
     @property
     def brief_answer(self) -> list[Statement]:
         """The short answer, on single tasks only without a test over tasks."""
-        return self._answer(lambda part: part.brief_answer)
+        return [*self._progress(), *self._statements(lambda part: part.brief_answer)]
 
-    def _answer(self, of: Callable[[Comparison], Sequence[Statement]]) -> list[Statement]:
-        found = [] if self.results is None else [*progress(self.suite_runs)]
-        for family, part in self.comparisons.items():
-            found += [named(family, each) for each in of(part)]
-        return found
+    def _progress(self) -> list[Statement]:
+        return [] if self.results is None else [*progress(self.suite_runs)]
+
+    def _statements(self, of: Callable[[Comparison], Sequence[Statement]]) -> list[Statement]:
+        parts = self.comparisons.items()
+        return [named(family, each) for family, part in parts for each in of(part)]
 
     @cached_property
     def warnings(self) -> list[Statement]:
@@ -230,13 +241,11 @@ class ReportData:
             *(state("note", text=text) for text in own),
             *how_runs_went.load_warnings(self.runs),
             *collapse_warnings(self.collapsed, self.scores),
-            *(
-                named(family, each)
-                for family, part in self.comparisons.items()
-                for each in (
+            *self._statements(
+                lambda part: [
                     *spread_warnings(part.tests, self.scores.controls),
                     *(() if part.verdicts is None else part.verdicts.doubts),
-                )
+                ]
             ),
             *(state("note", text=text) for text in notes),
         ]

@@ -64,6 +64,16 @@ class Report:
         """All tables: `scores`, `table` (means and standard deviations), `pvalues` and others."""
         return self.data.tables
 
+    @property
+    def headline(self) -> str:
+        """The verdicts, or the best method and the tests, in one sentence for each family."""
+        return " ".join(map(str, self.data.headlines))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about differences between runs or scores, and about failures."""
+        return [*map(str, self.data.warnings)]
+
     def html(self) -> str:
         """Return a self-contained HTML page."""
         return html.page(self.data)
@@ -83,6 +93,12 @@ class Report:
         """Return the short answer and all tables as JSON; numbers that are not finite are null."""
         data = self.data
         scores = data.scores
+        statements = {
+            "headline": data.headlines,
+            "caveats": data.caveats,
+            "answer": data.answer,
+            "warnings": data.warnings,
+        }
         content = {
             "title": data.title,
             "question": data.question,
@@ -97,17 +113,11 @@ class Report:
             },
             "lower_is_better": sorted(scores.lower_is_better),
             "directions": {t: own._asdict() for t, own in scores.directions.items()},
-            "comparisons": [
-                {
-                    "family": family,
-                    "methods": [*part.scores.methods],
-                    "headline": part.headline and part.headline.record(),
-                    "caveats": [each.record() for each in part.caveats],
-                    "answer": [each.record() for each in part.answer],
-                }
-                for family, part in data.comparisons.items()
-            ],
-            "warnings": [each.record() for each in data.warnings],
+            "headline": " ".join(map(str, statements["headline"])),
+            **{name: [*map(str, own)] for name, own in statements.items() if name != "headline"},
+            "statements": {
+                name: [each.record() for each in own] for name, own in statements.items()
+            },
             "failures": [list(failure) for failure in data.failures],
             "figures": [picture.name for picture in data.pictures],
             "tables": {name: _records(table) for name, table in self._written.items()},

@@ -76,15 +76,15 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     assert len(results.runs) == 4
     assert [*results.failing_layers] == ["Leaky-8"]
     report = make_report(out)
-    assert report.context.scores.methods == ["Leaky-8 (fails checks)", "baseline-8"]
-    (warning,) = (each for each in report.context.warnings if "check-layer" in each)
+    assert report.data.scores.methods == ["Leaky-8 (fails checks)", "baseline-8"]
+    (warning,) = (each for each in report.warnings if "check-layer" in each)
     assert warning.startswith(
         "The layer of Leaky-8 fails `check-layer`, so its scores can be wrong:"
     )
     assert "padding: Outputs depend on the values of masked tokens" in warning
     for page in (report.html(), report.markdown(), str(report)):
         assert "Leaky-8 (fails checks)" in page
-    assert "Leaky-8 (fails checks)" in compare(out).context.scores.methods
+    assert "Leaky-8 (fails checks)" in compare(out).data.scores.methods
 
 
 def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
@@ -97,7 +97,7 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
             write_finished(folder.start(run), run)
     for failing, expected in ((first, 1), (second, 0)):
         folder.record_failing_layers([first, second], {failing: "It leaks."})
-        warnings = make_report(tmp_path).context.warnings
+        warnings = make_report(tmp_path).warnings
         assert sum("check-layer" in each for each in warnings) == expected
 
 

@@ -178,7 +178,7 @@ def test_seeds_sharing_an_encoder_give_a_warning(tmp_path, asked, small_glue):
     attention = {**FINE_TUNED, "name": "one", "options": {**OPTIONS, "mechanism": "attention"}}
     suite = asked(attention, FINE_TUNED, epochs=1)
     report = make_report(run_suite(suite, tmp_path, data=small_glue, quiet=True))
-    said = [line for line in report.context.warnings if "pre-trained encoder" in line]
+    said = [line for line in report.warnings if "pre-trained encoder" in line]
     assert [line.startswith("All 2 seeds of one start") for line in said] == [True]
 
 

@@ -253,7 +253,7 @@ def test_a_folder_without_scores_says_how_to_resume(tmp_path):
 
 @pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
 def test_a_comparison_says_how_they_were_made(made, name):
-    facts = compare(made.folder / name).context.made
+    facts = compare(made.folder / name).data.made
     assert "objective masked; num_layers 2; units 8; embedding_dim 6;" in facts["pre-training"][0]
     run = made.folder / "runs" / "relation" / "seed-1" / "manifest.json"
     assert facts["processor"] == [json.loads(run.read_text())["processor"]]
@@ -269,15 +269,15 @@ def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
     (other / "pretraining.json").write_text(json.dumps(asked | {"steps": 900}))
     manifest = other / "runs" / "relation" / "seed-1" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"processor": "Abacus"}))
-    warned = compare(made.folder, other).context.warnings
+    warned = compare(made.folder, other).warnings
     differ = "The pre-training folders differ in steps: 6; 900."
     assert differ in warned
     assert any(each.endswith("(7 runs); Abacus (1 run).") for each in warned)
     shutil.rmtree(other / "runs")  # as results/ keeps it
-    found = compare(made.folder, other).context
+    found = compare(made.folder, other).data
     assert differ in found.warnings
     assert "steps 900" in found.made["pre-training"][1]
-    assert "commands" not in compare(other).context.made
+    assert "commands" not in compare(other).data.made
 
 
 @pytest.mark.parametrize(

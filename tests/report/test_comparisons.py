@@ -91,7 +91,7 @@ def test_the_exact_p_decides(suite_of, fabricate):
     assert set(pvalues["ahead"]) == {"relation"}
     assert np.isinf(pvalues[LIMITS[1:]]).all(axis=None)
     assert set(report.tables["table"]["letters"]) == {""}
-    assert report.context.wins == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2,
+    assert report.data.comparisons[""].wins.to_dict("records") == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2,
                                     "losses": 0}]  # fmt: skip
     # There is no figure of intervals that are all infinite.
     assert "differences" not in json.loads(report.json())["figures"]
@@ -109,7 +109,7 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     # The test over tasks replaces that of the mean.
     assert letters["mean of these tasks"].tolist() == [""]
     first = {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
-    assert report.context.wins[0] == first
+    assert report.data.comparisons[""].wins.to_dict("records")[0] == first
 
 
 def test_more_groups_than_letters_have_none(table_of):
@@ -137,13 +137,12 @@ def test_mnli_counts_as_one_task(suite_of, fabricate):
         return noisy(config, task, metric) + (task == "MNLI-m") * 10 * LEVEL[config.method]
 
     suite = suite_of(tasks=["CoLA", "MNLI", "RTE"])
-    context = make_report(fabricate(suite, score)).context
-    counted = pd.DataFrame(context.wins)
+    counted = make_report(fabricate(suite, score)).data.comparisons[""].wins
     # Wins use the test of the matched set, where all methods differ.
     assert (counted[["wins", "ties", "losses"]].sum(axis=1) == 3).all()
     assert (counted[["wins", "losses"]].sum(axis=1) >= 1).all()
     alone = make_report(fabricate(suite_of(tasks=["MNLI"]), score, name="alone"))
-    assert not alone.context.wins
+    assert alone.data.comparisons[""].wins is None
 
 
 @pytest.mark.parametrize("test", ["steel-dwass", "welch"])

@@ -162,7 +162,7 @@ def test_two_networks_of_mnli_count_once(suite_of, fabricate, tmp_path):
     for made in (report, compare(tmp_path / "report")):
         networks = json.loads(made.json())["networks"]
         assert networks["MNLI-m"] != networks["MNLI-mm"]
-        scores = made.context.scores
+        scores = made.data.scores
         assert len(trained_networks(scores.table, scores)) == 3 * 2 * 2
         assert "2 tasks together" in " ".join(json.loads(made.json())["answer"])
     expected = {

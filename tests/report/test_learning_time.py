@@ -46,7 +46,7 @@ def test_one_row_per_run(folder):
     assert row["seconds"] == pytest.approx(23.0)
     assert row["seconds_epoch"] == pytest.approx(23.0 / row["epochs"])
     assert row["seconds_input"] == pytest.approx(0.1)
-    written = report.write(report.context.results.folder / "report").parent / "times.csv"
+    written = report.write(report.data.results.folder / "report").parent / "times.csv"
     pd.testing.assert_frame_equal(pd.read_csv(written), times, check_dtype=False)
 
 

@@ -56,6 +56,6 @@ def test_a_report_states_its_number_of_permutations(table_of, monkeypatch):
     rng = np.random.default_rng(0)
     samples = {f"m{i}": [*rng.normal(size=6)] for i in range(8)}
     report = compare(table_of({"x": samples, "y": samples}))
-    (number,) = {test.null.permutations for test in report.context.comparisons.values()}
+    (number,) = {test.null.permutations for test in report.data.comparisons[""].tests.values()}
     assert 2_000 < number < null_distribution.PERMUTATIONS
     assert f"{number:,} random ones" in report.markdown()

@@ -32,11 +32,11 @@ def long_table(tasks=("A",), methods=("a", "b"), seeds=3, columns=("task", "meth
 
 def test_lowest_perplexity_is_best_without_an_option():
     report = compare(long_table(["WikiText perplexity", "SST-2"]))
-    scores = report.context.scores
+    scores = report.data.scores
     assert scores.lower_is_better == {"WikiText perplexity"}
-    assert report.context.cells["a", "WikiText perplexity"].bold
-    assert not report.context.cells["b", "WikiText perplexity"].bold
-    (warning,) = report.context.warnings
+    assert report.data.cells["a", "WikiText perplexity"].bold
+    assert not report.data.cells["b", "WikiText perplexity"].bold
+    (warning,) = report.warnings
     assert warning.startswith("Lower is better on WikiText perplexity, higher on the other tasks")
 
 
@@ -68,10 +68,10 @@ def test_directions_are_data_that_a_second_report_reads(tmp_path):
     }
     again = compare(report.write(tmp_path).parent)
     for each in (report, again):
-        assert each.context.scores.directions == expected
+        assert each.data.scores.directions == expected
         content = json.loads(each.json())["directions"]
         assert {task: (*own.values(),) for task, own in content.items()} == expected
-        assert each.context.scores.stated_directions == (
+        assert each.data.scores.stated_directions == (
             "Lower is better: latency (declared), WikiText perplexity (from its name). "
             "Higher is better: RTE (from its column of metrics), MR (assumed)."
         )
@@ -80,10 +80,10 @@ def test_directions_are_data_that_a_second_report_reads(tmp_path):
 def test_a_registered_metric_precedes_the_name_in_a_table(suite_of, fabricate):
     folder = fabricate(suite_of(tasks=["RTE"]), lambda *_: 0.5)
     table = long_table(["RTE"], ["x", "y"]).assign(metric="error")
-    scores = compare(folder, table, merge=True).context.scores
+    scores = compare(folder, table, merge=True).data.scores
     assert scores.directions == {"RTE": (True, "registered")}
     assert scores.stated_directions == "Higher is better on RTE."
-    low = compare(folder, table, merge=True, lower_is_better="RTE").context.scores
+    low = compare(folder, table, merge=True, lower_is_better="RTE").data.scores
     assert low.directions == {"RTE": (False, "declared")}
 
 
@@ -103,7 +103,7 @@ def test_a_registered_metric_precedes_the_name_in_a_table(suite_of, fabricate):
 def test_unknown_metrics_outside_of_fractions_and_percentages(task, level, options, warned):
     table = long_table([task])
     table["score"] += level - table["score"].min()
-    warnings = compare(table, **options).context.warnings
+    warnings = compare(table, **options).warnings
     assert ["--lower-is-better mystery" in each for each in warnings] == [True] * warned
 
 
@@ -119,17 +119,17 @@ def test_unknown_metrics_outside_of_fractions_and_percentages(task, level, optio
 )
 def test_an_assumed_direction_of_a_metric_with_two_is_a_warning(task, metric, warned):
     table = long_table([task]).assign(metric=metric)
-    warnings = compare(table).context.warnings
+    warnings = compare(table).warnings
     assert ["--lower-is-better" in each for each in warnings] == [True] * warned
 
 
 def test_directions_can_be_given():
     table = long_table(["val_loss", "SST-2"])
     report = compare(table, higher_is_better="val_loss")
-    assert report.context.scores.lower_is_better == frozenset()
-    assert report.context.warnings == []
+    assert report.data.scores.lower_is_better == frozenset()
+    assert report.warnings == []
     both = {"lower_is_better": "val_loss", "higher_is_better": "SST-2"}
-    assert compare(table, **both).context.warnings == []
+    assert compare(table, **both).warnings == []
     with pytest.raises(SuiteError, match="lower_is_better: must not name the task 'SST-2'"):
         compare(table, lower_is_better="SST-2", higher_is_better="SST-2")
     with pytest.raises(
@@ -145,19 +145,19 @@ def test_directions_can_be_given():
 def test_the_name_of_the_score_column_gives_the_direction(name):
     """Method b has the higher scores, so it is the worse one."""
     table = long_table(["SST-2", "CoLA"]).rename(columns={"score": name})
-    scores = compare(table, columns={"score": name}).context.scores
+    scores = compare(table, columns={"score": name}).data.scores
     assert scores.lower_is_better == {"SST-2", "CoLA"}
-    turned = compare(table, columns={"score": name}, higher_is_better=name).context
-    assert turned.scores.lower_is_better == frozenset()
+    turned = compare(table, columns={"score": name}, higher_is_better=name)
+    assert turned.data.scores.lower_is_better == frozenset()
     assert turned.warnings == []
-    assert compare(table, columns={"score": name}, lower_is_better=name).context.warnings == []
+    assert compare(table, columns={"score": name}, lower_is_better=name).warnings == []
 
 
 def test_a_report_keeps_its_directions(tmp_path):
     folder = compare(long_table(["val_loss"]), higher_is_better="val_loss").write(tmp_path).parent
     again = compare(folder)
-    assert again.context.scores.lower_is_better == frozenset()
-    assert again.context.warnings == []
+    assert again.data.scores.lower_is_better == frozenset()
+    assert again.warnings == []
 
 
 def test_heads_and_plots_have_arrows():
@@ -166,7 +166,7 @@ def test_heads_and_plots_have_arrows():
     assert "loss ↓" in html
     assert "SST-2 ↑" in html
     assert r"loss $\downarrow$ & SST-2 $\uparrow$" in latex
-    (picture,) = (each for each in report.context.pictures if each.name == "scores")
+    (picture,) = (each for each in report.data.pictures if each.name == "scores")
     assert [panel.title for panel in picture.panels] == ["loss ↓", "SST-2 ↑"]
     assert '<div data-task="loss">' in html  # the filter hides the panel of this task
     assert "loss, lower is better" in picture.panels[0].alt
@@ -183,40 +183,39 @@ def incomplete():
 
 
 def test_a_method_without_whole_tasks_is_named(incomplete):
-    (warning,) = (
-        each for each in compare(incomplete).context.warnings if each.startswith("Methods")
-    )
+    (warning,) = (each for each in compare(incomplete).warnings if each.startswith("Methods"))
     assert warning == (
         "Methods without scores on whole tasks: c on B and C. Tests over tasks are not possible. "
         "To compare a and b on all tasks: relation-tf compare SOURCE... --complete-methods."
     )
     some = incomplete[(incomplete["task"] != "C") | (incomplete["method"] == "a")]
     some = pd.concat([some, long_table(["D"], ["a", "b", "c"], seeds=4)])
-    assert "Tests over tasks use only A and D." in " ".join(compare(some).context.warnings)
+    assert "Tests over tasks use only A and D." in " ".join(compare(some).warnings)
 
 
 def test_tests_over_tasks_of_a_family_without_whole_tasks_are_not_possible(incomplete):
     others = long_table(["A", "B", "C"], ["d"], seeds=4)
-    context = compare(pd.concat([incomplete, others]), families=[["a", "b"], ["c", "d"]]).context
-    assert [part.several is None for part in context.parts.values()] == [False, True]
-    (warning,) = (each for each in context.warnings if each.startswith("Methods"))
+    report = compare(pd.concat([incomplete, others]), families=[["a", "b"], ["c", "d"]])
+    parts = report.data.comparisons.values()
+    assert [part.over_tasks is None for part in parts] == [False, True]
+    (warning,) = (each for each in report.warnings if each.startswith("Methods"))
     assert "c on B and C. Tests over tasks of family 2 are not possible." in warning
     assert "family 1" not in warning
 
 
 def test_tasks_of_one_network_are_no_test_over_tasks():
     table = long_table(["MNLI-m", "MNLI-mm", "RTE"], ["a", "b"], seeds=4)
-    context = compare(table[(table["method"] == "a") | (table["task"] != "RTE")]).context
-    assert context.several is None
-    assert "Tests over tasks are not possible." in context.warnings[-1]
+    report = compare(table[(table["method"] == "a") | (table["task"] != "RTE")])
+    assert report.data.comparisons[""].over_tasks is None
+    assert "Tests over tasks are not possible." in report.warnings[-1]
 
 
 def test_complete_methods_are_compared_on_all_tasks(incomplete):
-    assert compare(incomplete).context.several is None
+    assert compare(incomplete).data.comparisons[""].over_tasks is None
     report = compare(incomplete, complete_methods=True)
-    assert report.context.scores.methods == ["a", "b"]
-    assert report.context.several.tasks == ["A", "B", "C"]
-    assert report.context.warnings == [
+    assert report.data.scores.methods == ["a", "b"]
+    assert report.data.comparisons[""].over_tasks.tasks == ["A", "B", "C"]
+    assert report.warnings == [
         "Left out by --complete-methods: c (no scores on B and C). Tests and verdicts are "
         "corrected for the 2 other methods only, so p is smaller than with all 3."
     ]
@@ -227,20 +226,20 @@ def test_complete_methods_are_compared_on_all_tasks(incomplete):
 
 
 def test_complete_methods_without_an_incomplete_one():
-    assert compare(long_table(methods=["a"]), complete_methods=True).context.scores.methods == ["a"]
+    assert compare(long_table(methods=["a"]), complete_methods=True).data.scores.methods == ["a"]
 
 
 def test_a_diagnostic_set_of_incomplete_methods_only():
     table = pd.concat([long_table(["CoLA"], seeds=4), long_table(["AX"], ["c", "d"], seeds=4)])
     report = compare(table, complete_methods=True)
-    assert report.context.scores.methods == ["a", "b"]
+    assert report.data.scores.methods == ["a", "b"]
     assert "| Method | CoLA | AX |" in report.markdown()
 
 
 def test_complete_methods_are_advised_only_where_this_is_possible(incomplete):
-    assert "--complete-methods" in compare(incomplete, reference="a").context.warnings[0]
+    assert "--complete-methods" in compare(incomplete, reference="a").warnings[0]
     for options in ({"reference": "c"}, {"control": "c"}):
-        warning = compare(incomplete, **options).context.warnings[0]
+        warning = compare(incomplete, **options).warnings[0]
         assert "c on B and C" in warning
         assert "--complete-methods" not in warning
 
@@ -301,7 +300,9 @@ def test_dropped_runs_of_a_task_with_the_name_of_a_trained_one():
     lost = table[table["method"] == "b"].iloc[:1].assign(score=float("nan"), seed=99)
     table = pd.concat([table, lost], ignore_index=True).assign(task="MNLI")
     report = compare(table, reference="a", drop_failed=True)
-    assert report.context.verdicts.tasks["MNLI"]["verdict"].tolist() == ["inconclusive"]
+    assert report.data.comparisons[""].verdicts.tasks["MNLI"]["verdict"].tolist() == [
+        "inconclusive"
+    ]
 
 
 @pytest.mark.parametrize("name", ["None", "NA", "nan"])
@@ -312,19 +313,19 @@ def test_a_method_with_the_name_of_a_missing_value_keeps_its_failed_runs(name, t
     first = compare(table, reference="a", drop_failed=True)
     first.write(tmp_path / "first")
     again = compare(tmp_path / "first", reference="a")
-    assert again.context.verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
+    assert again.data.comparisons[""].verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
 
 
 def test_a_method_with_dropped_runs_is_never_better():
     table = long_table(methods=["a", "b"], seeds=6)
     table.loc[table["method"] == "b", "score"] += 0.3
-    assert "b is better" in compare(table, reference="a").context.headline
+    assert "b is better" in compare(table, reference="a").headline
     table.loc[11, "score"] = float("nan")
     report = compare(table, reference="a", drop_failed=True)
-    assert report.context.verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
+    assert report.data.comparisons[""].verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
     whole = table.assign(task="B", score=table["score"].fillna(0.9))
     both = compare(pd.concat([table, whole], ignore_index=True), reference="a", drop_failed=True)
-    verdicts = both.context.verdicts.tasks
+    verdicts = both.data.comparisons[""].verdicts.tasks
     assert {task: [*own["verdict"]] for task, own in verdicts.items()} == {
         "A": ["inconclusive"],
         "B": ["better"],
@@ -440,5 +441,5 @@ def test_incomplete_methods_leave_no_trace():
     more = pd.DataFrame({"task": task, "method": "c", "seed": range(12), "score": 0.5})
     more.loc[0, "score"] = float("nan")
     report = compare(pd.concat([table, more]), complete_methods=True, drop_failed=True)
-    assert report.context.scores.seeds == table.groupby(["task", "method"]).size().max()
+    assert report.data.scores.seeds == table.groupby(["task", "method"]).size().max()
     assert "runs" not in report.tables

@@ -148,7 +148,7 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
     assert [*table] == ["index", "prediction"]
     assert {len(row.split()) for row in table["prediction"]} == {64}
     report = make_report(results)
-    assert report.context.scores.diagnostics == ["parity-2x", "parity-4x", "parity-8x"]
+    assert report.data.scores.diagnostics == ["parity-2x", "parity-4x", "parity-8x"]
     assert "all tokens" in str(report.markdown())
 
 
@@ -206,8 +206,8 @@ def test_a_layer_that_cannot_read_longer_texts_keeps_its_own_score(
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count(f"parity: {said}") == 1  # not for each seed
     report = make_report(results)
-    assert [line for line in report.context.warnings if line.startswith(f"In 2 runs, {said}")]
-    assert not [line for line in report.context.warnings if "no labels" in line]
+    assert [line for line in report.warnings if line.startswith(f"In 2 runs, {said}")]
+    assert not [line for line in report.warnings if "no labels" in line]
     assert not (Path(short[0]["folder"]) / "predictions" / "parity-2x.test.tsv").exists()
     assert "parity-2x" in report.markdown()
 

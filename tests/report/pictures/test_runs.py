@@ -65,7 +65,7 @@ def test_intervals_end_at_the_limits_of_the_metric(suite_of, fabricate):
 
     for task, low in (("SST-2", 0), ("CoLA", -100)):
         report = make_report(fabricate(suite_of(tasks=[task]), score, name=task))
-        (picture,) = (each for each in report.context.pictures if each.name == "scores")
+        (picture,) = (each for each in report.data.pictures if each.name == "scores")
         ax = Figure().add_subplot()
         picture.panels[0].draw(ax)
         intervals = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 1.2]
@@ -76,7 +76,7 @@ def test_intervals_end_at_the_limits_of_the_metric(suite_of, fabricate):
 
 def test_learning_curves_show_mean_and_band(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["CoLA"]), lambda *_: 0.5))
-    (picture,) = (each for each in report.context.pictures if each.name == "learning")
+    (picture,) = (each for each in report.data.pictures if each.name == "learning")
     axes = [Figure().add_subplot() for _ in range(2)]
     picture.panels[0].draw(*axes)
     means = [line for line in axes[0].lines if line.get_linewidth() == 1.6]
