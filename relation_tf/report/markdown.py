@@ -70,7 +70,8 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
                 for name, values in block.pairs()
             )
         elif isinstance(block, Code):
-            yield f"````toml\n{block.text.strip()}\n````"
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+            yield f"{fence}toml\n{block.text.strip()}\n{fence}"
         elif isinstance(block, Figure):
             picture = block.picture
             yield f"![{escape_markdown(picture.alt)}](figures/{picture.name}.svg)"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import Procedure
-from relation_tf.report.comparisons import procedure_label
+from relation_tf.report.comparisons import procedure_label, winners
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, state
@@ -86,7 +86,7 @@ def _test(
     scores: Scores,
 ) -> dict[str, Any]:
     """Return the numbers of pairs, and of methods that the only best one is better than."""
-    beaten = None
+    beaten, worse_than = None, []
     if outcome is None:
         own = [test.pairs() for task, test in tests.items() if task in scores.main_tasks]
         pairs = pd.concat(own) if own else pd.DataFrame({"better": []})
@@ -96,6 +96,7 @@ def _test(
         pairs, how, few = outcome.pairs, outcome.how, outcome.lacking
         if scores.control is None and len(best) == 1:
             beaten = int((pairs["better"] == best[0]).sum())
+            worse_than = [better for better, worse in winners(pairs) if worse == best[0]]
     return {
         "of": "tasks" if outcome is None else "methods",
         "how": how,
@@ -105,6 +106,8 @@ def _test(
         "control": scores.control,
         "beaten": beaten,
         "others": len({*pairs["a"], *pairs["b"]}) - 1 if len(pairs) else 0,
+        "only": winners(pairs)[0] if len(pairs) == 1 and len(winners(pairs)) else None,
+        "worse_than": worse_than,
     }
 
 

@@ -262,14 +262,14 @@ def cheaper_and_no_worse(
     Returns:
         The methods; None if the cost of the reference was not measured.
     """
-    good, rows = _favorable(table), [*rows_of(costs)]
+    good, rows = favorable(table), [*rows_of(costs)]
     of = next((row for row in rows if row.method == reference), None)
     if of is None:
         return None
     return [row.method for row in rows if row.method in good and _gain(row, of) > 0]
 
 
-def _favorable(table: pd.DataFrame) -> list[str]:
+def favorable(table: pd.DataFrame) -> list[str]:
     """Return the methods with a favorable verdict, from a table of verdicts by method."""
     return [str(name) for name in table.index[table["verdict"].isin(FAVORABLE)]]
 

@@ -174,8 +174,8 @@ def test_a_diagnosis_describes_the_layer(tmp_path):
     small |= {"methods": ["relation", "attention"]}
     results = diagnose("relation", tmp_path / "runs", **small, quiet=True)
     assert len(results.runs) == 4
-    context = make_report(results).data
-    words = describe(context.scores, context.verdicts, "relation")
+    data = make_report(results).data
+    words = describe(data.scores, data.comparisons[""].verdicts, "relation")
     assert "memorize-small" in words
     again = diagnose("relation", tmp_path / "runs", **small, quiet=True)
     assert again.scores["score"].tolist() == results.scores["score"].tolist()
@@ -187,8 +187,8 @@ def test_a_trained_layer_with_one_vector_does_not_recall(tmp_path):
     small = {"tasks": ["majority-n17", "mqar-32-2-v32"], "seeds": [1], "settings": {"epochs": 5}}
     small |= {"methods": ["OneVector"]}
     results = diagnose(OneVector, tmp_path / "runs", **small, quiet=True)
-    context = make_report(results).data
-    words = describe(context.scores, context.verdicts, "OneVector")
+    data = make_report(results).data
+    words = describe(data.scores, data.comparisons[""].verdicts, "OneVector")
     assert words == "Solves majority-n17. Is no better than a simple rule on mqar-32-2-v32."
     for task, runs in (("majority-n17", 2), ("memorize-small", 3), ("needle-6", 4)):
         again = diagnose(OneVector, tmp_path / "runs", **small | {"tasks": task}, quiet=True)

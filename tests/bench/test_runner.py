@@ -22,7 +22,6 @@ from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import compare, make_report
-from relation_tf.report.runs import requested_methods
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
@@ -682,12 +681,6 @@ def test_methods_with_their_own_tokens(tmp_path, small_glue, saved_model, suite)
     digests = {name: run["config"]["glove_digest"] for name, run in runs.items()}
     assert digests["pieces"] is digests["saved"] is None is not digests["words"]
     report = make_report(results)
-    options = {row["method"]: row["options"] for row in requested_methods(report.data.results)}
-    assert options == {
-        "pieces": "num_layers 1, tokens wordpiece, vocabulary_size 90, embeddings random",
-        "words": "tokens word, embeddings glove",
-        "saved": "tokens text, embeddings random",
-    }
     report.write(tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "runs differ in" not in page
@@ -809,8 +802,6 @@ def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite
     for sources in (["alone", "two"], ["two", "alone"]):
         report = compare(*(tmp_path / name for name in sources))
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
-        methods = requested_methods(report.data.results)
-        assert sorted("sharing" in method["options"] for method in methods) == [False, True]
     with pytest.raises(SuiteError, match="group two: must have the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")
 

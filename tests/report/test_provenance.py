@@ -81,25 +81,3 @@ def test_comparable_runs_give_no_warning(report_with, change, suite):
     assert content(report)["warnings"] == []
     assert facts(report)["commands"] == "relation-tf run made-up"
     assert facts(report)["versions"] == "relation_tf 0.1.0, tensorflow 2.21.0"
-
-
-@pytest.mark.parametrize(
-    ("suite", "shown", "left_out"),
-    [
-        ({"weight_decay": 0.01}, {"weight_decay": "0.01", "vocabulary_size": "none"},
-         {"tasks", "method", "title", "test", "test_over_tasks"}),
-        ({"tasks": ["CoLA", "RTE"], "test_over_tasks": "friedman-nemenyi"},
-         {"test_over_tasks": "friedman-nemenyi"}, {"test"}),
-        ({"network": "plain", "method": [{"mechanism": "fcsr"}]}, {},
-         {"hidden_units", "hidden_activation", "compute", "reversal_weight"}),
-        ({"tasks": ["majority"]}, {}, {"compute"}),
-        ({"method": [{"mechanism": "fcsr", "feature_projection": True}]},
-         {"reversal_weight": "1.0"}, set()),
-        ({"method": [{"mechanism": "relation"}, {"mechanism": "dan", "tokens": "wordpiece"}]},
-         {"embeddings": "random", "vocabulary_size": "none"}, {"tokens"}),
-    ],
-)  # fmt: skip
-def test_settings_of_single_methods_or_effect_are_left_out(report_with, suite, shown, left_out):
-    found = facts(report_with(**suite))
-    assert shown.items() <= found.items()
-    assert not left_out & found.keys()

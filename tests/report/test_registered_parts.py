@@ -196,9 +196,6 @@ def test_custom_section_in_all_formats(table):
                 Table("Seeds", columns, rows, paper=Paper("used", "Seeds used")),
             ]
 
-        def answer(self, context):
-            return ["Five seeds each."]
-
         def tables(self, context):
             return {"used": pd.DataFrame({"seeds": [5]})}
 
@@ -218,5 +215,4 @@ def test_custom_section_in_all_formats(table):
     assert "Five & more." in report.markdown()
     assert "a | 5" in report.markdown()
     assert r"\label{tab:used}" in report.latex()
-    assert content(report)["answer"][0] == "Five seeds each."
     assert [*report.tables][-1] == "used"

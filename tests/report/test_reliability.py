@@ -96,7 +96,7 @@ def test_the_report_marks_collapsed_runs(report):
 
 def test_a_mean_with_a_collapsed_run_has_no_interval(report):
     """The lines of two points at one height are the intervals of the four methods."""
-    (scores,) = (each for each in report.context.pictures if each.name == "scores")
+    (scores,) = (each for each in report.data.pictures if each.name == "scores")
     drawn = [Figure().add_subplot() for _ in scores.panels]
     for ax, panel in zip(drawn, scores.panels, strict=True):
         panel.draw(ax)

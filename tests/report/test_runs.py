@@ -79,7 +79,7 @@ def test_runs_next_to_other_load_are_named(suite_of, fabricate, monkeypatch, cpu
     report = make_report(fabricate(suite, separated, change))
     found = [each for each in content(report)["warnings"] if "processor" in each]
     assert len(found) == warned
-    assert all(part in each for each in found for part in ("2 of 12", "lowest: 40%"))
+    assert all(part in each for each in found for part in ("2 of 12", "lowest: 40 %"))
     monkeypatch.setenv("COLUMNS", "200")  # wide enough for the costs
     assert ("(per epoch, baseline" in str(report)) == (cpu is not None and not warned)
 
@@ -91,7 +91,7 @@ def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabrica
         files["result"]["parameters"] = {"total": 90 + more, "embedding": 50, "mechanism": 9}
 
     report = make_report(fabricate(suite_of(method=TWO, seeds=3), noisy, change))
-    pictures = {picture.name: picture for picture in report.context.pictures}
+    pictures = {picture.name: picture for picture in report.data.pictures}
     assert [panel.title for panel in pictures["parameters"].panels] == ["CoLA"]
     assert "4 (2 to 6)" in pictures["time"].panels[0].alt
 

@@ -98,8 +98,6 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
     assert len(report.tables["runs"]) == 2 * 2 * 2 * 5
     for name in ("commit", "dropout"):
         assert any(f"differ in {name}:" in each for each in content(report)["warnings"])
-    assert "dropout" not in facts(report)
-    assert "batch_size" in facts(report)
     # Both have the same tasks, so their averages are comparable.
     assert "mean of these tasks" in {*report.tables["table"]["task"]}
 
@@ -437,7 +435,7 @@ def test_declared_test_of_a_suite_is_used(suite_of, fabricate):
     report, own = compare(folder), make_report(folder)
     for name in ("answer", "warnings"):
         assert content(report)[name] == content(own)[name]
-    assert facts(report)["alpha"] == facts(own)["alpha"] == "0.04"
+    assert report.data.scores.alpha == own.data.scores.alpha == 0.04
     pd.testing.assert_frame_equal(report.tables["pvalues"], own.tables["pvalues"])
     assert {*report.tables["pvalues"]["a"]} == {"relation"}
     merged = [
@@ -445,7 +443,7 @@ def test_declared_test_of_a_suite_is_used(suite_of, fabricate):
         for name, seeds in (("low", [1, 2]), ("high", [3, 4]))
     ]
     found = compare(*merged, merge=True)
-    assert facts(found)["alpha"] == "0.04"
+    assert found.data.scores.alpha == 0.04
     assert {*found.tables["pvalues"]["a"]} == {"relation"}
 
 
@@ -457,7 +455,7 @@ def test_unused_declared_test_is_named(suite_of, fabricate):
     # It is not declared which of the two "relation" methods is the control.
     both, strict = compare(*folders), compare(folders[0], alpha=0.01)
     for found, alpha, pairs in ((both, "0.05", 6), (strict, "0.01", 1)):
-        assert facts(found)["alpha"] == alpha
+        assert found.data.scores.alpha == float(alpha)
         assert len(found.tables["pvalues"].query("task == 'CoLA'")) == pairs
         (warning,) = (x for x in content(found)["warnings"] if x.startswith("before declares"))
         assert f"p < {alpha[1:]}" in warning

@@ -97,28 +97,6 @@ def test_renamed_methods_keep_their_sweep(tuned, table_of):
     assert rows_of(report, "CoLA", "mine (before)", "0.0") == [["0.0", "10.0", "20.0"]]
 
 
-@pytest.mark.parametrize(
-    ("key", "chosen", "shown"),
-    [
-        ("dropout", (0.0, 0.5), ("0.0", "0.5")),
-        ("initializer", ("zeros", {"class_name": "GlorotNormal", "config": {}}),
-         ("zeros", "GlorotNormal")),
-    ],
-)  # fmt: skip
-def test_all_tuned_settings_of_the_methods_are_listed(fabricate, suite_of, key, chosen, shown):
-    names = ("relation", "baseline")
-    suite = suite_of(
-        tasks=["CoLA"], seeds=[1], method=[{"name": name, "mechanism": name} for name in names],
-        tuned=[
-            {"task": "CoLA", "method": name, "settings": {key: value}}
-            for name, value in zip(names, chosen, strict=True)
-        ],
-    )  # fmt: skip
-    report = make_report(fabricate(suite, lambda *_: 0.5))
-    for name, text in zip(names, shown, strict=True):
-        assert text in " ".join(rows_of(report, name, name)[0])
-
-
 def test_doubtful_sweeps_are_on_the_first_screen(suite_of, fabricate):
     """A sentence on the reference, and one on the other methods."""
     rates = [0.001, 0.01, 0.1]

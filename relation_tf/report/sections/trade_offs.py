@@ -18,6 +18,7 @@ from relation_tf.report.trade_offs import (
     RANGE,
     MeanScore,
     cheaper_and_no_worse,
+    favorable,
     left_out,
     mean_scores,
 )
@@ -101,11 +102,15 @@ def _cheaper(part: Comparison, costs: pd.DataFrame) -> dict[str, Any] | None:
     verdicts = part.verdicts
     if verdicts is None or verdicts.mean is None:
         return None
+    good = [name for name in favorable(verdicts.mean) if name in {*costs["method"]}]
     return {
         str(own["label"].iloc[0]): None
         if _is_disturbed(own)
         else {
-            tokens: cheaper_and_no_worse(at_length, verdicts.mean, verdicts.reference)
+            tokens: {
+                "methods": cheaper_and_no_worse(at_length, verdicts.mean, verdicts.reference),
+                "lacking": [name for name in good if name not in {*at_length["method"]}],
+            }
             for tokens, at_length in own.groupby("tokens")
         }
         for _, own in costs.groupby("measure", sort=False)
