@@ -764,12 +764,10 @@ def test_check_layer(tmp_path, monkeypatch, call):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("checked_layer:Mine with units=3, width=6, scale=0.5 (")
-    assert any(line.split() == ["ok", "construction", "Mine", "is", "created."] for line in lines)
-    # Padding does no harm to a layer that works by token; NaN in it reaches the gradients.
-    assert [line.split()[1] for line in lines if line.startswith("warning")] == ["NaN"]
+    assert lines[-1].startswith("passed")
     code, out, _ = call(*command, "--option", "scale=nan")
     assert code == 1
-    assert "failed (fix " in out.splitlines()[-1]
+    assert out.splitlines()[-1].startswith("failed: ")
 
 
 @pytest.mark.tensorflow

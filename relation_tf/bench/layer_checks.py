@@ -24,7 +24,7 @@ from relation_tf.config.plugins import load_plugins, plugins_digest
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.interrupts import check_interrupts, interrupts_delayed
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.layer_check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
@@ -61,20 +61,21 @@ def check_layers(
         SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
             unknown.
     """
-    checked = find_faults(configs, folder.path / LOG, options)
-    failing = {name: found for name, found in checked.items() if found}
-    shown = {(names or {}).get(name, name): found for name, found in failing.items()}
-    for name, found in shown.items():
-        if not options.allow_failing_checks:
-            marked = "" if is_untrainable(found) else " and mark it in reports"
-            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}{marked}")
-    if checked:
-        folder.record_failing_layers(
-            checked, {name: _in_words(found) for name, found in failing.items()}
-        )
+    found = find_faults(configs, folder.path / LOG, options)
+    failing = {name: faults for name, faults in found.items() if faults}
+    shown = {(names or {}).get(name, name): faults for name, faults in failing.items()}
+    if shown and not options.allow_failing_checks:
+        name, faults = next(iter(shown.items()))
+        raise SuiteError(f"method {name}: {refusal(faults)}")
+    if found:
+        words = {
+            name: " ".join(f"{fault.check}: {fault.message}" for fault in faults)
+            for name, faults in failing.items()
+        }
+        folder.record_failing_layers(found, words)
     return [
-        f"method {name}: {sentence(found)} It is trained and marked in reports."
-        for name, found in shown.items()
+        f"method {name}: {sentence(faults)} It is trained and marked in reports."
+        for name, faults in shown.items()
     ]
 
 
@@ -94,24 +95,21 @@ def find_faults(
     methods = {config.method: config for config in configs if _is_checked(config)}
     # Widths of one layer are checked once.
     layers = {_layer(config): config for config in reversed(methods.values())}
-    deterministic = options.deterministic
-    known = {layer: _cached(config, deterministic) for layer, config in layers.items()}
-    faults = {layer: found for layer, found in known.items() if found is not None}
+    files = {layer: _cache_file(each, options.deterministic) for layer, each in layers.items()}
+    faults = {layer: known for layer, file in files.items() if (known := _cached(file)) is not None}
     new = [layer for layer in layers if layer not in faults]
     if new:
         check = _in_a_process if options.in_processes else _in_this_process
         checked = check([layers[layer] for layer in new], log, options)
         for layer, found in zip(new, checked, strict=True):
             faults[layer] = found
-            if all(fault.check != _ENDED for fault in found):
-                _cache(layers[layer], found, deterministic)
-    classifies = {config.method for config in configs if not find_task(config.entry).generated}
+            # The end of a process can have another reason, such as too little memory.
+            if (file := files[layer]) and all(fault.check != _ENDED for fault in found):
+                with contextlib.suppress(OSError):  # such as a full disk
+                    write_json(file, {"faults": found})
+    read = {config.method for config in configs if not find_task(config.entry).generated}
     return {
-        name: [
-            fault
-            for fault in faults[_layer(config)]
-            if name in classifies or fault.check != TOKEN_READ
-        ]
+        name: [each for each in faults[_layer(config)] if name in read or each.check != TOKEN_READ]
         for name, config in methods.items()
     }
 
@@ -126,11 +124,9 @@ def _layer(config: RunConfig) -> str:
 
 
 def sentence(found: Sequence[Fault]) -> str:
-    """Return a sentence that names the first failed check and counts the others."""
+    """Return a sentence that names the first failed check."""
     layer, name, message = found[0]
-    count = len(found) - 1
-    more = f" ({count} more {'check fails' if count == 1 else 'checks fail'}.)" if count else ""
-    return f"{layer} fails the layer check {name!r}: {message}{more}"
+    return f"{layer} fails the layer check {name!r}: {message}"
 
 
 def is_untrainable(found: Sequence[Fault]) -> bool:
@@ -138,15 +134,12 @@ def is_untrainable(found: Sequence[Fault]) -> bool:
     return any(fault.check in _UNTRAINABLE for fault in found)
 
 
-def advice(found: Sequence[Fault]) -> str:
-    """Return what to do about failed checks."""
+def refusal(found: Sequence[Fault]) -> str:
+    """Return the failed check of a layer that is not trained, and what to do."""
+    advice = "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
     if is_untrainable(found):
-        return "Fix the layer: a network with it cannot be trained"
-    return "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
-
-
-def _in_words(found: Sequence[Fault]) -> str:
-    return " ".join(f"{fault.check}: {fault.message}" for fault in found)
+        advice = "Fix the layer: a network with it cannot be trained"
+    return f"{sentence(found)} {advice}"
 
 
 def _cache_file(config: RunConfig, deterministic: bool) -> Path | None:
@@ -162,20 +155,11 @@ def _cache_file(config: RunConfig, deterministic: bool) -> Path | None:
     return cache_folder() / f"layer-faults-{digest[:24]}.json"
 
 
-def _cached(config: RunConfig, deterministic: bool) -> list[Fault] | None:
-    path = _cache_file(config, deterministic)
+def _cached(file: Path | None) -> list[Fault] | None:
     try:
-        if path is None or not path.is_file():
-            return None
-        return [Fault(*each) for each in read_json(path)["faults"]]
-    except (OSError, SuiteError, KeyError, TypeError):  # a broken cache: check again
+        return None if file is None else [Fault(*each) for each in read_json(file)["faults"]]
+    except (OSError, SuiteError, KeyError, TypeError):  # no cache, or a broken one
         return None
-
-
-def _cache(config: RunConfig, found: Sequence[Fault], deterministic: bool) -> None:
-    if path := _cache_file(config, deterministic):
-        with contextlib.suppress(OSError):  # such as a full disk: the next command checks again
-            write_json(path, {"faults": found})
 
 
 def _in_this_process(
@@ -191,13 +175,9 @@ def _faults(configs: Sequence[RunConfig], log: Path) -> list[list[Fault]]:
     from relation_tf.training.building import layer_faults
 
     try:
-        faults = []
         # Otherwise Ctrl-C can become an exception of the layer, and so a fault.
         with stderr_to(log), interrupts_delayed():
-            for config in configs:
-                check_interrupts()
-                faults.append(layer_faults(config))
-        return faults
+            return [layer_faults(config) for config in configs]
     finally:
         keras.backend.clear_session()
 
@@ -251,11 +231,6 @@ def _serve(request: Mapping[str, Any]) -> None:
     write_json(Path(request["answer"]), answer)
 
 
-if __name__ == "__main__":
-    with contextlib.redirect_stdout(sys.stderr):  # layers may print
-        _serve(json.load(sys.stdin))
-
-
 def refused_methods(
     pending: Sequence[RunConfig], options: RunOptions, names: Mapping[str, str]
 ) -> Iterator[str]:
@@ -269,6 +244,11 @@ def refused_methods(
     for variant, found in faults.items():
         name = names.get(variant, variant)
         if found and is_untrainable(found):
-            raise SuiteError(f"method {name}: {sentence(found)} {advice(found)}")
+            raise SuiteError(f"method {name}: {refusal(found)}")
         if found:
-            yield f"`run` refuses method {name}: {sentence(found)} {advice(found)}"
+            yield f"`run` refuses method {name}: {refusal(found)}"
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):  # layers may print
+        _serve(json.load(sys.stdin))

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench.groups import run_each, train_run
-from relation_tf.bench.layer_checks import advice, sentence
+from relation_tf.bench.layer_checks import refusal, sentence
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.config.layer_source import custom_digest
@@ -281,7 +281,7 @@ def _check(
                 found = faults_of(name, units, units, options, "float32", where, all_read=True)
         keras.backend.clear_session()
         if found and not allow_failing_checks:
-            raise SuiteError(f"{sentence(found)} {advice(found)}")
+            raise SuiteError(refusal(found))
         notes += [f"{sentence(found)} It is trained."] if found else []
     return notes
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from keras import ops
 
-from relation_tf.errors import join_names
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.networks.layer_check.subject import Subject, differentiated, tensor
-from relation_tf.networks.mixing import entry_of, mix_all, refuse_options
+from relation_tf.networks.layer_check.subject import Subject
+from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
 
@@ -26,10 +22,7 @@ _TEXTS = 4
 _EQUAL_TEXTS = 16  # of equal tokens: a choice of the largest sees a changed token in half of them
 _LARGE = 10  # size of a token that wins such a choice
 _STEP = 0.03  # of finite differences, for tokens of size 1
-_SMALL_STEP = 0.003  # of those that are compared with gradients
-_ZOOMS, _PARTS = 4, 16  # of the search for jumps; without them, 1/16^3 of the change is left
-_JUMP = 0.004
-_WRONG = 0.1  # relative error of a gradient
+_HARD_STEP = 1.0  # of layers with rounding or a hard choice, which no small step changes
 _SEEN = 1e-5  # smallest share of the largest change in a text
 _IRREGULAR = 0.05  # share of the pairs of tokens
 _NOTICED = 1e-4  # smallest share of the largest influence
@@ -39,7 +32,6 @@ _SAME_EFFECT = 1e-2  # the same of small changes, which have rounding errors
 _RANK = 1e-3  # smallest singular value relative to the largest
 _LONG_REACH = TOKENS // 4
 _EVEN = 0.2  # smallest influence in a window relative to the median
-_NEARLY = 0.9  # share of the values of a vector
 _FADED = 0.05  # influence of the most distant tokens relative to the nearest
 
 
@@ -57,11 +49,7 @@ class LayerProbe:
         passed: Number of values that pass from one half of a text of `TOKENS` tokens to the other:
             the largest rank of the derivative in several texts, in both directions; at most
             `TOKENS // 2 * units`.
-        padding: Largest relative change of the outputs if the content of the padding changes.
         pairs: A token and another output that it changes, for each such pair of positions.
-        jumps: If True, outputs jump if other tokens change by very little.
-        gradient_error: Relative difference of the gradient with respect to other tokens from finite
-            differences; 1 if the gradient is zero, infinite if only the differences are.
     """
 
     units: int
@@ -70,10 +58,7 @@ class LayerProbe:
     selective: bool
     fixed: bool
     passed: int
-    padding: float
     pairs: frozenset[tuple[int, int]]
-    jumps: bool
-    gradient_error: float
 
     @property
     def noticed(self) -> list[int]:
@@ -104,34 +89,11 @@ class LayerProbe:
         slope = np.polyfit(distances, np.log2(np.maximum(strength, 1e-12)), 1)[0]
         return float(-1 / slope) if slope < 0 else None
 
-    @cached_property
-    def _missing(self) -> set[tuple[int, int]]:
-        """Pairs without effect, at distances at which other pairs have one."""
-        offsets, places = {*self.noticed}, range(TOKENS)
-        return {(i, j) for i in places for j in places if i - j in offsets} - self.pairs
-
-    @cached_property
-    def unread(self) -> list[int]:
-        """Positions of the tokens that change no other output, because of their position."""
-        return sorted({i for i, _ in self._missing} - {i for i, _ in self.pairs})
-
-    @cached_property
-    def isolated(self) -> list[int]:
-        """Positions of the outputs that no other token changes, because of their position."""
-        return sorted({j for _, j in self._missing} - {j for _, j in self.pairs})
-
     @property
     def _irregular(self) -> bool:
         """If True, the distances of the tokens that change an output differ between outputs."""
-        left = [(i, j) for i, j in self._missing if not (i in self.unread or j in self.isolated)]
-        return len(left) > _IRREGULAR * len(self.pairs)
-
-    @property
-    def _few_places(self) -> bool:
-        """If True, tokens between those that change an output do not change it."""
-        offsets = self.noticed
-        between = {*range(min(offsets), max(offsets))} - {0} - {i - j for i, j in self.pairs}
-        return not self._irregular and (len(offsets) == 1 or bool(between))
+        possible = sum(TOKENS - abs(offset) for offset in self.noticed)
+        return possible - len(self.pairs) > _IRREGULAR * possible
 
     @property
     def _ends(self) -> bool:
@@ -143,7 +105,7 @@ class LayerProbe:
         """Return the influence at a distance, on the side where it is larger."""
         return max(self.influence.get(distance, 0.0), self.influence.get(-distance, 0.0))
 
-    @cached_property
+    @property
     def weaknesses(self) -> dict[str, str]:
         """A sentence for each property that limits the layer, by its name."""
         return dict(self._weaknesses())
@@ -152,8 +114,17 @@ class LayerProbe:
         if not self.mixes:
             yield "no mixing", "Other tokens have hardly any influence."
             return
-        yield from self._positions()
-        half_life = None if self._few_places or self._irregular else self.half_life
+        offsets = self.noticed
+        before, after = min(*offsets, 0), max(*offsets, 0)
+        if self._irregular:
+            yield "pairs", "Which tokens an output depends on, depends on its position."
+        elif self.reach <= _LONG_REACH or self._ends:
+            window = f"a window of {after - before + 1}"
+            yield "window", f"A token receives only tokens at most {self.reach} away: {window}."
+        if before * after == 0:
+            side = "earlier" if before else "later"
+            yield side, f"A token receives only {side} tokens."
+        half_life = None if self._irregular else self.half_life
         if half_life is not None:
             yield (
                 "fading",
@@ -163,48 +134,11 @@ class LayerProbe:
             yield "order", "The order of the other tokens has no effect (without positions)."
         if not self.selective:
             yield "mean", "Each other token has the same effect in every text: a mean."
-        elif self.fixed and self.reach > _LONG_REACH and not self._few_places:
+        elif self.fixed and self.reach > _LONG_REACH:
             yield "fixed", "The effect of a token depends on its place, but not on the text."
         if self.reach > _LONG_REACH and self.passed <= self.units:
-            vector = " (one vector)" if self.passed > _NEARLY * self.units else ""
-            few = {0: "Nothing passes", 1: "Only 1 value passes"}
-            passing = few.get(self.passed, f"Only {self.passed} values{vector} pass")
-            yield "bottleneck", f"{passing} from one half of a text to the other."
-        if self.jumps:
-            why = "as after rounding or a hard choice: gradients do not show it"
-            yield "jumps", f"Outputs jump where other tokens change by very little, {why}."
-        if self.gradient_error > _WRONG:
-            found = "is zero" if self.gradient_error == 1 else "differs from finite differences"
-            yield "gradient", f"The gradient with respect to other tokens {found}."
-        if self.padding > _SAME:
-            yield "padding", f"Padding changes the outputs, by up to {100 * self.padding:.2g} %."
-
-    def _positions(self) -> Iterator[tuple[str, str]]:
-        """Yield the limits of distances and positions."""
-        offsets = self.noticed
-        before, after = min(*offsets, 0), max(*offsets, 0)
-        if self._irregular:
-            counts = {*Counter(place for _, place in self.pairs).values()}
-            number = " to ".join(map(str, sorted({min(counts), max(counts)})))
-            far = max(abs(i - j) for i, j in self.pairs)
-            seen = f"{number} of the {TOKENS - 1} other tokens, at most {far} away"
-            yield "pairs", f"An output depends on {seen}; which ones depends on its position."
-        elif self._few_places:
-            where = join_names([*map(_place, offsets)], " and " if len(offsets) == 2 else ", ")
-            kind, tokens = ("places", "tokens") if len(offsets) > 1 else ("shift", "token")
-            yield kind, f"A token receives only the {tokens} {where}."
-        elif self.reach <= _LONG_REACH or self._ends:
-            window = f"a window of {after - before + 1}"
-            yield "window", f"A token receives only tokens at most {self.reach} away: {window}."
-        if before * after == 0 and not self._few_places:
-            yield (
-                ("earlier" if before else "later"),
-                (f"A token receives only {'earlier' if before else 'later'} tokens."),
-            )
-        if self.unread:
-            yield "unread", f"No other output depends on {_tokens(self.unread)}."
-        if self.isolated:
-            yield "isolated", f"The output of {_tokens(self.isolated)} depends on no other token."
+            passed = f"At most {self.passed} values pass" if self.passed else "Nothing passes"
+            yield "bottleneck", f"{passed} from one half of a text to the other."
 
     def __str__(self) -> str:
         return "\n".join(self.weaknesses.values()) or "No limits were found."
@@ -223,10 +157,7 @@ def probe_layer(
     - shuffle the tokens before and after each token, and exchange both sides;
     - add the same vector to each token in turn, in different texts;
     - compute the finite differences of the outputs of one half of the text with respect to the
-      other half, and their rank; the larger one of both directions counts;
-    - compare the gradient with respect to other tokens with finite differences, and search for
-      jumps on the way from some tokens to others;
-    - change the content of the padding.
+      other half, and their rank; the larger one of both directions counts.
 
     Args:
         layer_or_name: As in `check_layer`. It must return a vector for each token.
@@ -264,8 +195,6 @@ class _Probe:
         self.subject = subject
         self.random = np.random.default_rng(0)
         self.x = self._draw(_TEXTS, TOKENS)
-        half = self.random.random((_TEXTS // 2, TOKENS, 1)) < 0.5
-        self.moved = np.concatenate([half, ~half])  # the tokens whose effect on others is measured
 
     def result(self) -> LayerProbe:
         output = self.subject.mixed(self.x, np.ones(self.x.shape[:2], bool))
@@ -281,15 +210,15 @@ class _Probe:
         equal = np.repeat(self._draw(_EQUAL_TEXTS, 1), TOKENS, axis=1)
         seen = _seen(np.concatenate([changes, self._changes(equal, _LARGE)]))
         effects = self._effects(output)
-        jumps = self._jumps()
         return LayerProbe(
-            self.subject.units, _influence(changes), self._ordered(output, seen),
+            self.subject.units,
+            _influence(changes),
+            self._ordered(output, seen),
             selective=not _same(effects, effects.mean(axis=(0, 1)), _SAME_EFFECT),
             fixed=_same(effects, effects.mean(axis=0), _SAME_EFFECT),
-            passed=self._passed(1.0 if jumps else _STEP), padding=self._padding(),
+            passed=self._passed(_STEP) or self._passed(_HARD_STEP),
             pairs=frozenset((i, j) for i, j in np.argwhere(seen).tolist()),
-            jumps=jumps, gradient_error=self._gradient_error(),
-        )  # fmt: skip
+        )
 
     def _draw(self, *shape: int) -> np.ndarray:
         return self.random.normal(size=(*shape, self.subject.width)).astype("float32")
@@ -335,35 +264,6 @@ class _Probe:
         changes = self._each_changed(self.x, lambda x: x + added) - output[:, None]
         return changes[:, ~np.eye(TOKENS, dtype=bool)]
 
-    def _jumps(self) -> bool:
-        """Return True if outputs change at once on the way of other tokens to new values."""
-        low, high = self.x, np.where(self.moved, self._draw(_TEXTS, TOKENS), self.x)
-        way = np.linspace(0, 1, _PARTS + 1, dtype=np.float32)[:, None, None]
-        sizes = []
-        for _ in range(_ZOOMS):
-            path = low[:, None] + way * (high - low)[:, None]
-            outputs = np.where(self.moved[:, None], 0, self._mix(path))
-            lengths = np.linalg.norm(np.diff(outputs, axis=1), axis=(2, 3))
-            largest = np.arange(_TEXTS), lengths.argmax(axis=1)
-            low, high = path[largest], path[:, 1:][largest]
-            sizes.append(lengths[largest])
-        rounding = _SEEN * np.linalg.norm(outputs[:, 0], axis=(1, 2))
-        return bool(np.any(sizes[-1] > np.maximum(_JUMP * sizes[0], rounding)))
-
-    def _gradient_error(self) -> float:
-        step = np.where(self.moved, self._draw(_TEXTS, TOKENS), 0)
-        weights = np.where(self.moved, 0, self._draw(_TEXTS, TOKENS))
-        kept = tensor(np.ones(self.x.shape[:2], bool))
-        gradient, *_ = differentiated(
-            lambda x: ops.sum(mix_all(self.subject.mixer, x, kept) * tensor(weights)), self.x
-        )
-        slopes = np.sum(gradient * step, axis=(1, 2))
-        change = self._mix(self.x + _SMALL_STEP * step) - self._mix(self.x - _SMALL_STEP * step)
-        changes = np.sum(change * weights, axis=(1, 2)) / (2 * _SMALL_STEP)
-        with np.errstate(all="ignore"):  # A text in which nothing changes has the error NaN.
-            errors = np.abs(slopes - changes) / np.abs(changes)
-        return float(np.nanmedian(errors)) if slopes.any() else 1.0
-
     def _passed(self, step: float) -> int:
         width, first, second = self.subject.width, slice(TOKENS // 2), slice(TOKENS // 2, None)
         ranks = [0]
@@ -379,12 +279,6 @@ class _Probe:
             if max(ranks) > self.subject.units:
                 break
         return max(ranks)
-
-    def _padding(self) -> float:
-        kept = np.broadcast_to(np.arange(TOKENS) < TOKENS // 2, (_TEXTS, TOKENS))
-        other = np.where(kept[..., None], self.x, self._draw(_TEXTS, TOKENS))
-        one, two = (self._mix(x, kept)[kept] for x in (self.x, other))
-        return float(np.abs(one - two).max() / (np.abs(one).max() or 1.0))
 
 
 def _influence(changes: np.ndarray) -> dict[int, float]:
@@ -404,17 +298,6 @@ def _seen(changes: np.ndarray) -> np.ndarray:
 def _rank(change: np.ndarray) -> int:
     values = np.linalg.svd(change.reshape(len(change), -1), compute_uv=False)
     return int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
-
-
-def _place(offset: int) -> str:
-    distance = f"{abs(offset)} places" if abs(offset) > 1 else "directly"
-    return f"{distance} {'after' if offset > 0 else 'before'} it"
-
-
-def _tokens(places: Sequence[int]) -> str:
-    """Return positions for people, from 1."""
-    names = [str(place + 1) for place in places]
-    return f"token{'s' * (len(names) > 1)} {join_names(names)} (of {TOKENS})"
 
 
 def _same(one: np.ndarray, other: np.ndarray, tolerance: float = _SAME) -> bool:

@@ -85,8 +85,8 @@ def layer_faults(config: RunConfig) -> list[Fault]:
     """Return the failed checks of a run's custom layers.
 
     In an encoder-decoder of the package, the layers are checked that mix its tokens, in the decoder
-    with `causal=True`. An encoder-decoder of a plugin is checked as a whole. The check of the token
-    that networks read is included for any task, because faults of a layer are cached for all tasks.
+    with `causal=True`; an encoder-decoder of a plugin is not checked. The check of the token that
+    networks read is included for any task, because faults of a layer are cached for all tasks.
 
     Raises:
         SuiteError: If an option of a layer is unknown.
@@ -94,12 +94,14 @@ def layer_faults(config: RunConfig) -> list[Fault]:
     mechanism, options, units = config.mechanism, config.options, config.units
     where, precision = f"method {config.method}", config.precision
     built_in = is_built_in(mechanism, {})
-    if networks.find_mechanism(mechanism).output_type != "sequence" or not built_in:
+    if networks.find_mechanism(mechanism).output_type != "sequence":
         small = _small_settings(config)
         faults = faults_of(
             mechanism, small["units"], config.embedding_dim, small["options"], precision, where
         )
         return [fault._replace(layer=config.mixer) for fault in faults] if built_in else faults
+    if not built_in:
+        return []
     encoder, own = config.block_mechanism, options.get("options") or {}
     decoder = options.get("decoder_mechanism")
     causal = options.get("decoder_options") or ({} if decoder is not None else own)
@@ -125,7 +127,7 @@ def faults_of(
     """Return the failed checks of a layer.
 
     Args:
-        mechanism: Name of the layer, or of an encoder-decoder.
+        mechanism: Name of the layer.
         units: Width of the output.
         width: Width of the input.
         options: Further arguments of the layer; causal layers get those of their equations.

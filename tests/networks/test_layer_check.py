@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -17,12 +17,11 @@ from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
-from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
-from relation_tf.networks.layer_check import check, checks
-from relation_tf.networks.layer_check.definition import Check, percent
+from relation_tf.networks.layer_check import check
+from relation_tf.networks.layer_check.check import Check, percent
 from relation_tf.networks.layer_check.subject import KEPT, Subject, vary_constants
 from relation_tf.networks.mixing import entry_of
-from relation_tf.registry import MECHANISMS, Mechanism
+from relation_tf.registry import MECHANISMS
 from tests.backends import BACKEND
 
 tensorflow = pytest.mark.tensorflow
@@ -131,49 +130,14 @@ class MaximumWithPadding(Mean):
         return y + ops.max(y, axis=1, keepdims=True)
 
 
-class NaNTimesZero(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        kept = ops.cast(mask, x.dtype)[..., None]
-        return self.dense(x * kept * self.mean(x * kept, ops.sum(kept, axis=1, keepdims=True)))
-
-
-class GradientOfNaN(Mean):
-    """Outputs are correct, gradients are NaN."""
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return zero_masked(self.dense(x), mask)
-
-
 class EmptyRow(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return ops.sum(x, axis=1, keepdims=True) / count
 
 
-class NameIsTaken(Mean):
-    """Two classes registered with the same name."""
-
-
-keras.saving.register_keras_serializable(package="tests", name="NameIsTaken")(
-    type("Other", (Mean,), {"__module__": __name__}, registered=False)
-)
-
-
 class MixesTheBatch(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return ops.mean(super().mean(x, count), axis=0, keepdims=True)
-
-
-class BatchNorm(Mean):
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
-        self.norm = keras.layers.BatchNormalization()
-
-    def build(self, x_shape: Any) -> None:
-        super().build(x_shape)
-        self.norm.build((*x_shape[:-1], self.units))
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return self.norm(super().call(x, mask))
 
 
 class OtherValue(Mean):
@@ -440,23 +404,20 @@ FAULTS = [
         r"raises RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. ",
     ),
     (WrongProduct, "output shape", r" at test_layer_check\.py:\d+, in call: [^{]*$"),
-    (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* need \(4, 6, 8\) or \(4, 8\)"),
-    (DeclaresAnotherShape, "output shape", r"\(None, 6, 9\) .* outputs \(None, 6, 8\)"),
+    (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* \[\(4, 6, 8\), \(4, 8\)\]"),
+    (DeclaresAnotherShape, "output shape", r"\(None, None, 9\) .* \(None, None, 8\)"),
     (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
     (NoMask, "padding", "takes no mask"),
     (LeaksThroughSoftmax, "padding", "values of masked tokens"),
     (CountsPadding, "padding", "number of padded tokens"),
-    (NaNTimesZero, "NaN padding", r"NaN \* 0 is NaN"),
-    (GradientOfNaN, "NaN padding", "gradients of the input are NaN"),
     (EmptyRow, "empty row", r"NaN or infinite \(48 of 48"),
     (MixesTheBatch, "batch order", ""),
-    (BatchNorm, "batch in training", ""),
     (OtherValue, "read-out", ""),
     (DeadWeight, "gradients", r"2 of 4 .*: .*/dead, .*/unused\. To fix"),
     (InfiniteGradient, "gradients", "kernel are NaN or infinite"),
     (CutsTheInput, "gradients", "The input has no gradient"),
     (NotDeclared, "token read", r"set `self\.causal = True` in __init__"),
-    (OwnSeed, "determinism", "different weights"),
+    (OwnSeed, "determinism", "different outputs"),
     (OwnNoise, "determinism", "different outputs with training=True"),
     (SeesLaterTokens, "causality", ""),
     (OtherSteps, "steps", ""),
@@ -464,8 +425,7 @@ FAULTS = [
     (GrowingState, "steps", r"float32 \(1, 0, 6\) before, float32 \(1, 1, 6\) after a step\."),
     (ForgetsAnArgument, "saving", r"omits .*: scale\. .*'scale': self\.scale"),
     (ChangesWhenLoaded, "saving", "A loaded model gives other outputs"),
-    (NameIsTaken, "saving", r"'tests>NameIsTaken' belongs to a class of"),
-    (Float32Constant, "mixed precision", "have dtype float32 instead of bfloat16"),
+    (Float32Constant, "mixed precision", "have dtype float32"),
     (RoughInHalfPrecision, "mixed precision", ""),
     # JAX itself refuses noise without a seed; only TensorFlow traces with unknown lengths.
     *(
@@ -473,8 +433,8 @@ FAULTS = [
         for fault in (
             (NoisyInInference, "inference", ""),
             (FailsInHalfPrecision, "training in mixed precision", "RuntimeError.*: half precision"),
-            (AssociativeScan, "output shape", r" at test_layer_check\.py:\d+, in mean: "),
-            (FixedLength, "lengths", "the shapes of weights must not"),
+            (AssociativeScan, "output shape", r"\.py:\d+, in mean: .* To fix: use cumsum"),
+            (FixedLength, "output shape", "the shapes of weights must not"),
             (NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc"),
         )
     ),
@@ -550,64 +510,23 @@ class InputTimesBoolean(Mean):
         return super().call(ops.cast(x * mask[..., None], self.compute_dtype), mask)
 
 
-class WithoutKeywords(keras.layers.Layer):
-    def __init__(self, units: int) -> None:
-        super().__init__()
-
-
-class WithoutSuper(keras.layers.Layer):
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        self.units = units
-
-
-class RequiredArgument(keras.layers.Layer):
-    def __init__(self, units: int, heads: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-
-
-class RequiredInCall(Mean):
-    def call(self, x: Any, context: Any, mask: Any = None) -> Any:
-        return super().call(x, mask)
-
-
-class Misspelled(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return x.view(4, 6, -1)
-
-
-class SetInConfig(Mean):
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "own": {1, 2}}
-
-
 CAUSES = [
-    (ScanOfTwo, "lengths", "concatenate the inputs of keras.ops.scan"),
-    (AssociativeScan, "output shape", "cumsum or scan of keras.ops instead of associative_scan"),
-    (LoopOverTokens, "lengths", "use scan or cumsum, not a Python loop"),
+    (ScanOfTwo, "output shape", "concatenate the inputs of keras.ops.scan"),
+    (LoopOverTokens, "output shape", "use scan or cumsum, not a Python loop"),
     (NumPy, "output shape", "use keras.ops instead of NumPy"),
     (IfOnValues, "output shape", "use ops.where instead of"),
     (StoresTensor, "inference", "untrained weights, not in attributes"),
     (Assigns, "output shape", "tensors cannot be changed in place"),
     (SliceUpdate, "gradients", "slice_update has no gradient"),
     (WeightOfBatch, "output shape", "the shapes of weights must not"),
-    (CreatesInCall, "output shape", "create weights and layers in __init__"),
+    (CreatesInCall, "output shape", "create and build weights and layers in build"),
     (AddsBoolean, "output shape", "cast the boolean mask"),
     (InputTimesBoolean, "gradients", "a boolean mask as factor"),
-    (WithoutKeywords, "construction", "accept **kwargs"),
-    (WithoutSuper, "output shape", "call super().__init__(**kwargs) first"),
-    (RequiredArgument, "construction", "give the rest defaults"),
-    (RequiredInCall, "output shape", "arguments of `call` after the first a default"),
-    (Misspelled, "output shape", "use keras.ops for tensors"),
-    (SetInConfig, "saving", "return only numbers, texts, lists and dictionaries"),
-    (Raises, "output shape", "or choose `units` that the layer accepts"),
-    (GrowingState, "steps", "allocate"),
-    (NoisyInInference, "inference", "add noise and change state only"),
     (Unregistered, "saving", "register_keras_serializable() before the class"),
 ]
 
 ADVICE = {
-    "NaN padding", "batch in training", "determinism", "steps", "saving", "mixed precision", "XLA",
-    "training in mixed precision",
+    "determinism", "steps", "saving", "mixed precision", "XLA", "training in mixed precision",
 }  # fmt: skip
 
 
@@ -616,6 +535,17 @@ def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the checks that train networks, which take most of the time."""
     kept = [one for one in check.CHECKS if not one.name.startswith("training")]
     monkeypatch.setattr(check, "CHECKS", kept)
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Run only some checks after the first ones, to save time."""
+
+    def keep(*names: str) -> None:
+        kept = [one for one in check.CHECKS if one.name in {*check._FIRST, *names}]
+        monkeypatch.setattr(check, "CHECKS", kept)
+
+    return keep
 
 
 def statuses(report: LayerReport) -> Mapping[str, str]:
@@ -645,28 +575,25 @@ def test_a_fault_is_found_by_its_check(
 
 
 @tensorflow
-@pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize(("layer", "name", "fix"), CAUSES)
-def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str) -> None:
-    found = faults(check_layer(layer, required_only=name not in ADVICE))
-    assert fix in found[name].partition(" To fix: ")[2]
+def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str, only: Any) -> None:
+    only(name)
+    assert fix in faults(check_layer(layer))[name].partition(" To fix: ")[2]
 
 
-@pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize(("layer", "name"), HIDDEN)
-def test_constants_at_initialization_hide_no_fault(layer: type, name: str) -> None:
-    found = faults(check_layer(layer, required_only=True))
-    assert name in found
-    message = found[name]
-    assert message.endswith("when training changes weights that start constant, such as biases.")
+def test_constants_at_initialization_hide_no_fault(layer: type, name: str, only: Any) -> None:
+    only(name)
+    message = faults(check_layer(layer))[name]
+    assert "only when training changes" in message
     # Networks see no difference in the first step, so only these values show the fault.
     subject = Subject(layer, entry_of(layer), 8, 6, {})
     (checked,) = (one for one in check.CHECKS if one.name == name)
     assert checked.run(subject)
 
 
-@pytest.mark.usefixtures("without_training")
-def test_a_fault_of_the_initial_weights_is_not_put_down_to_training() -> None:
+def test_a_fault_of_the_initial_weights_is_not_put_down_to_training(only: Any) -> None:
+    only("padding")
     assert "training changes" not in faults(check_layer(LeaksThroughSoftmax))["padding"]
 
 
@@ -701,20 +628,14 @@ def test_constants_are_varied_and_other_weights_are_not() -> None:
     assert (layer.weights[1].numpy() == bias).all()
 
 
-NOT_ON_TORCH = {"XLA"} if BACKEND == "torch" else set()
+ONLY_ON_TENSORFLOW = set() if BACKEND == "tensorflow" else {"XLA"}
 
 
 def test_correct_layer_passes() -> None:
     report = check_layer(Mean)
     assert report.passed
     others = {check.name for check in report.checks if check.status != "ok"}
-    assert others == {"causality", "steps", "read-out"} | NOT_ON_TORCH
-
-
-@pytest.mark.usefixtures("without_training")
-@pytest.mark.parametrize(("layer", "status"), [("baseline", "not applicable"), ("relation", "ok")])
-def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str) -> None:
-    assert statuses(check_layer(layer))["mixing"] == status
+    assert others == {"causality", "steps", "read-out"} | ONLY_ON_TENSORFLOW
 
 
 @pytest.mark.usefixtures("without_training")
@@ -723,24 +644,27 @@ def test_a_layer_that_mixes_no_tokens_is_named(layer: str, status: str) -> None:
     [
         (OnlyLater, "ok"),
         (WrongSide, "failed"),
+        ("baseline", "not applicable"),
         ("bilstm-attention", "not applicable"),
         ("dan", "not applicable"),
     ],
 )
-def test_networks_must_read_a_token_that_sees_others(layer: Any, status: str) -> None:
+def test_networks_must_read_a_token_that_sees_others(layer: Any, status: str, only: Any) -> None:
+    only("token read")
     assert statuses(check_layer(layer))["token read"] == status
 
 
-@pytest.mark.usefixtures("without_training")
-@pytest.mark.parametrize("layer", [NotDeclared, RunningMean])
-def test_an_encoder_is_read_where_the_layer_inside_declares(layer: type) -> None:
+@pytest.mark.parametrize(("layer", "status"), [(NotDeclared, "failed"), (RunningMean, "ok")])
+def test_an_encoder_is_read_where_the_layer_inside_declares(
+    layer: type, status: str, only: Any
+) -> None:
+    only("token read")
     options = {"mechanism": f"{__name__}:{layer.__name__}", "num_layers": 2}
-    found = faults(check_layer("encoder", options=options, required_only=True))
-    assert {*found} == ({"token read"} if layer is NotDeclared else set())
+    assert statuses(check_layer("encoder", options=options))["token read"] == status
 
 
-@pytest.mark.usefixtures("without_training")
-def test_steps_of_a_causal_layer_are_checked() -> None:
+def test_steps_of_a_causal_layer_are_checked(only: Any) -> None:
+    only("causality", "steps")
     causal = {"variant": "equations", "causal": True}
     for layer, options, steps in (
         (RunningMean, None, "ok"),
@@ -750,8 +674,8 @@ def test_steps_of_a_causal_layer_are_checked() -> None:
         assert statuses(check_layer(layer, options=options))["steps"] == steps
 
 
-@pytest.mark.usefixtures("without_training")
-def test_a_causal_layer_is_not_read_with_one_query() -> None:
+def test_a_causal_layer_is_not_read_with_one_query(only: Any) -> None:
+    only("read-out")
     assert statuses(check_layer(CausalWithValue))["read-out"] == "not applicable"
 
 
@@ -773,13 +697,10 @@ class SoftmaxPool(Mean):
         return self.dense(ops.sum(ops.softmax(scores, axis=1) * x, axis=1))
 
 
-@pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize("width", [6, 100])
-def test_a_bias_without_effect_is_no_fault(width: int) -> None:
-    report = check_layer(SoftmaxPool, width=width)
-    assert faults(report) == {}
-    (message,) = (one.message for one in report.checks if one.name == "gradients")
-    assert "for all 4 trainable weights" in message
+def test_a_bias_without_effect_is_no_fault(width: int, only: Any) -> None:
+    only("gradients")
+    assert statuses(check_layer(SoftmaxPool, width=width))["gradients"] == "ok"
 
 
 QUICK = ("attention", "relation", "fcsr", "cnn")
@@ -840,7 +761,7 @@ class WithoutUnits(keras.layers.Layer):
         return x
 
 
-NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \(4, 6, 8\)\. To fix: return `units`"
+NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \[\(4, 6, 8\)\]\."
 
 
 @pytest.mark.usefixtures("without_training")
@@ -850,7 +771,7 @@ NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \(4, 6, 8\)\. To fix: 
         (Pooled, "output shape", rf"^The output has shape \(4, 8\) {NEEDED}"),
         (Wider, "output shape", rf"^The output has shape \(4, 6, 16\) {NEEDED}"),
         (WithoutUnits, "construction", "WithoutUnits.*To fix: __init__ must accept `units`"),
-        (WrongProduct, "output shape", "To fix: change `call`"),
+        (WrongProduct, "output shape", "To fix: `call` must accept"),
     ],
 )
 @pytest.mark.parametrize("around", ["encoder", "two encoders"])
@@ -865,11 +786,9 @@ def test_a_fault_of_a_layer_in_an_encoder_is_that_of_the_layer(
     assert re.search(message, faults(report)[name])
 
 
-def test_vector_layer_with_mask_support_trains_in_both_networks() -> None:
-    report = check_layer(Pooled)
-    by_name = {one.name: one.status for one in report.checks}
-    assert by_name["training"] == by_name["training in mixed precision"] == "ok"
-    assert report.passed
+def test_vector_layer_with_mask_support_trains_in_both_networks(only: Any) -> None:
+    only("training", "training in mixed precision")
+    assert {*statuses(check_layer(Pooled)).values()} == {"ok"}
 
 
 @pytest.mark.parametrize("added", [1e-7, np.nan])
@@ -885,7 +804,7 @@ def test_rounding_and_nan_are_no_noise(added: float) -> None:
         def model(self) -> Any:
             return lambda *_, **__: outputs.pop()
 
-    message = checks._inference.run(Fixed())
+    message = check._inference(Fixed())
     assert message == "two calls give the same outputs."
 
 
@@ -904,20 +823,19 @@ def test_layer_without_mask_passes_if_padding_has_no_effect() -> None:
 
 
 @pytest.mark.tensorflow
-def test_half_precision_is_required_with_this_precision() -> None:
+def test_half_precision_is_required_with_this_precision(only: Any) -> None:
+    only("training in mixed precision")
     report = check_layer(FailsInHalfPrecision, precision="bfloat16", required_only=True)
-    assert [one.name for one in report.checks if one.status == "failed"] == [
-        "training in mixed precision"
-    ]
+    assert statuses(report)["training in mixed precision"] == "failed"
 
 
-@pytest.mark.usefixtures("without_training")
 def test_object_that_is_not_a_layer() -> None:
-    assert "not a Keras layer but dict" in faults(check_layer("builtins:dict", 4))["construction"]
+    found = faults(check_layer("builtins:dict", 4))["construction"]
+    assert "dict is not a subclass" in found
 
 
-@pytest.mark.usefixtures("without_training")
-def test_dtype_policy_is_restored() -> None:
+def test_dtype_policy_is_restored(only: Any) -> None:
+    only()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
         assert check_layer(Mean).passed
@@ -929,8 +847,8 @@ def test_dtype_policy_is_restored() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("math:pi",), "must be a Keras layer class. Received: 3.14"),
-        (("saved-model:here",), "must read tokens, not text. Received: saved-model:here"),
+        (("saved-model:here",), "must map tokens to vectors. Received: saved-model:here"),
+        (("gru-encoder-decoder",), "must map tokens to vectors"),
         ((3,), "`mechanism` must be a name"),
         ((Mean, 0), "`units` must be a positive integer. Received: units=0"),
         ((Mean, 8, -1), "`width` must be a positive integer. Received: width=-1"),
@@ -958,87 +876,18 @@ def test_large_differences_have_no_exponent(share: float, said: str) -> None:
 def test_the_table_has_one_line_for_all_checks_that_wait_for_a_fault() -> None:
     checks = (
         LayerCheck("padding", "failed", "No."),
-        LayerCheck("NaN padding", "not applicable", "Fix 'padding' first."),
-        LayerCheck("read-out", "not applicable", "No."),
-        LayerCheck("mixing", "ok", "Yes."),
-        LayerCheck("saving", "not applicable", "Fix 'padding' first."),
-        LayerCheck("training", "failed", "No."),
-        LayerCheck("steps", "warning", "No."),
-        LayerCheck("XLA", "not applicable", "Fix 'training' first."),
+        LayerCheck("causality", "not applicable", "Fix 'padding' first."),
+        LayerCheck("steps", "not applicable", "Fix 'padding' first."),
+        LayerCheck("saving", "ok", "Yes."),
+        LayerCheck("XLA", "warning", "No."),
     )
     name, *rows, counts = str(LayerReport("mine", checks)).splitlines()
     assert (name, counts.split()[:2], counts.split()[-2:]) == (
-        "mine", ["2", "checks"], ["1", "warning"]
+        "mine", ["failed:", "1"], ["warnings:", "1"]
     )  # fmt: skip
-    assert [row.split("  ")[0] + ": " + row[16:26].strip() for row in rows] == [
-        "failed: padding", "not applicable: 2 checks", "not applicable: read-out", "ok: mixing",
-        "failed: training", "warning: steps", "not applicable: XLA",
+    assert [row[:14].strip() + ": " + row[16:33].strip() for row in rows] == [
+        "failed: padding", "not applicable: causality … steps", "ok: saving", "warning: XLA",
     ]  # fmt: skip
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Writer(EncoderDecoder):
-    """Smallest encoder-decoder: the next logits come from the source's mean and the token."""
-
-    def build_parts(self) -> None:
-        pass
-
-    def encode(self, source_ids: Any, training: bool) -> Any:
-        kept = ops.not_equal(source_ids, 0)
-        embedded = zero_masked(self.source_embedding(source_ids), kept)
-        count = ops.sum(ops.cast(kept, embedded.dtype), axis=1)[:, None, None]
-        return ops.sum(embedded, axis=1, keepdims=True) / ops.maximum(count, 1)
-
-    def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        return source + self.target_embedding(target_ids)
-
-    def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
-        return DecoderState(source, ())
-
-    def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
-        return self.decode(state.source, token_ids, kept, training=False), state, kept
-
-
-class CountsPadding(Writer):
-    def encode(self, source_ids: Any, training: bool) -> Any:
-        return ops.mean(self.source_embedding(source_ids), axis=1, keepdims=True)
-
-
-class SeesTheNextToken(Writer):
-    def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        embedded = zero_masked(self.target_embedding(target_ids), kept)
-        return source + ops.pad(embedded[:, 1:], ((0, 0), (0, 1), (0, 0)))
-
-
-class StepsDiffer(Writer):
-    def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
-        return -super().advance(token_ids, kept, state)[0], state, kept
-
-
-class NoSteps(Writer):
-    step = None
-
-
-@pytest.mark.parametrize(
-    ("network", "faults"),
-    [
-        (Writer, []),
-        (CountsPadding, ["padding"]),
-        (SeesTheNextToken, ["later tokens", "steps"]),
-        (StepsDiffer, ["steps"]),
-        (NoSteps, ["construction"]),
-    ],
-)
-def test_encoder_decoders_of_plugins_are_checked(monkeypatch, isolated, network, faults):
-    isolated(MECHANISMS)
-    MECHANISMS._entries["own"] = Mechanism(network, output_type="sequence")
-    if faults:  # to save time
-        fast = [each for each in check.SEQUENCE_CHECKS if each.name != "training"]
-        monkeypatch.setattr(check, "SEQUENCE_CHECKS", fast)
-    report = check_layer("own", required_only=True)
-    failed = [check.name for check in report.checks if check.status == "failed"]
-    assert failed == faults, str(report)
-    assert report.passed is not bool(faults)
 
 
 def test_warnings_of_tensorflow_are_hidden(monkeypatch, caplog):

@@ -2,27 +2,554 @@
 
 from __future__ import annotations
 
+import inspect
+import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import UnknownNameError
+import keras
+import numpy as np
+from keras import ops
+
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
-from relation_tf.networks.layer_check.checks import CHECKS_IN_BLOCKS, LAYER_CHECKS
-from relation_tf.networks.layer_check.definition import PRECISIONS, Check
-from relation_tf.networks.layer_check.encoder_decoder import SEQUENCE_CHECKS, WholeNetwork
-from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
-from relation_tf.networks.layer_check.subject import Subject, described
-from relation_tf.networks.layer_check.training import TRAINING_CHECKS
-from relation_tf.networks.mechanisms import innermost, load
-from relation_tf.networks.mixing import entry_of, refuse_options
+from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
+from relation_tf.networks.encoder_stack import declares_causal
+from relation_tf.networks.layer_check.exceptions import described, fix_of
+from relation_tf.networks.layer_check.report import TOKEN_READ, LayerCheck, LayerReport, Status
+from relation_tf.networks.layer_check.subject import (
+    BATCH,
+    DROPOUT,
+    EVERYTHING,
+    KEPT,
+    TOKENS,
+    Subject,
+    array,
+    kept_of,
+    tensor,
+)
+from relation_tf.networks.mechanisms import accepts, innermost, load
+from relation_tf.networks.mixing import (
+    entry_of,
+    is_custom,
+    is_layer,
+    mix_all,
+    mix_for_first,
+    refuse_options,
+)
+from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
 
-CHECKS: Sequence[Check] = (*LAYER_CHECKS, *TRAINING_CHECKS)
+# Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
+TOLERANCE = 1e-3
+PRECISIONS = ("float32", "bfloat16")
+_FIRST = ("construction", "output shape", "inference", "lengths")  # the others wait for these
+_LENGTHS = (1, 2, 7)
+_PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
+_ROUNDING = 1e-5  # A GPU adds in any order.
+_UNCHANGED = 1e-6  # Rounding, such as that of a Fourier transform over all tokens.
+_HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
+_VOCABULARY, _CLASSES = 12, 2
+
+_UNDEFINED = "look for a division, or a root, norm or logarithm of zero or of a negative value."
+_OF_VECTORS = "The output is one vector per text, not per token."
+_OF_POLICIES = "An instance keeps its dtype policy."
+
+
+class FaultError(Exception):
+    """Fault of the layer, and how to fix it."""
+
+    def __init__(self, found: str, fix: str) -> None:
+        super().__init__(f"{found} To fix: {fix}")
+
+
+class NotApplicableError(Exception):
+    """Reason why a check does not apply."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check of a layer.
+
+    Attributes:
+        name: Name of the check.
+        run: Function that returns the result or raises a fault.
+        fix: Advice if the layer raises an exception.
+        required: Precisions with which a fault is a failure; with others it is a warning.
+        after: Checks without which this one says nothing, in addition to the first ones.
+    """
+
+    name: str
+    run: Callable[[Any], str]
+    fix: str
+    required: Collection[str] = PRECISIONS
+    after: Sequence[str] = ()
+
+    def outcome(self, subject: Any, faulty: Collection[str], precision: str) -> LayerCheck:
+        """Run the check, unless it waits for a faulty one."""
+        for name in (*_FIRST, *self.after):
+            if name in faulty:
+                return LayerCheck(self.name, "not applicable", f"Fix {name!r} first.")
+        bad: Status = "failed" if precision in self.required else "warning"
+        try:
+            return LayerCheck(self.name, "ok", self.run(subject))
+        except NotApplicableError as reason:
+            return LayerCheck(self.name, "not applicable", str(reason))
+        except FaultError as fault:
+            return LayerCheck(self.name, bad, f"{fault}{self._hint(subject)}")
+        # The layer may raise any exception.
+        except Exception as error:
+            found = f"The layer raises {described(error)}"
+            return LayerCheck(self.name, bad, f"{found} To fix: {fix_of(error, self.fix)}")
+
+    def _hint(self, subject: Any) -> str:
+        """Return a sentence if the layer has no fault with its initial weights."""
+        try:
+            self.run(replace(subject, varied=False))
+        except Exception:
+            return ""
+        return " It appears only when training changes weights that start constant, such as biases."
+
+
+CHECKS: list[Check] = []
+"""The checks in the order in which they run."""
+
+
+def add_check(name: str, fix: str, **declaration: Any) -> Callable[..., Any]:
+    """Return a decorator that adds a function to the checks."""
+
+    def add(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
+        CHECKS.append(Check(name, run, fix, **declaration))
+        return run
+
+    return add
+
+
+@add_check("construction", "__init__ must accept `units`, the options and **kwargs.")
+def _construction(subject: Subject) -> str:
+    return f"{type(subject.layer()).__name__} is created."
+
+
+@add_check(
+    "output shape",
+    "`call` must accept arrays of shape (batch, tokens, width), and in networks tensors of shape "
+    "(None, None, width): use keras.ops.shape(x). Some layers need `units` that are a multiple of "
+    "their number of heads.",
+)
+def _output_shape(subject: Subject) -> str:
+    shape = subject.mixed(subject.x, KEPT).shape
+    last = subject.units if is_custom(subject.entry, subject.mechanism) else shape[-1]
+    allowed = [(BATCH, TOKENS, last), (BATCH, last)]
+    allowed = allowed[:1] if subject.in_blocks else allowed
+    if shape not in allowed:
+        raise FaultError(
+            f"The output has shape {shape} for an input of shape {subject.x.shape}; "
+            f"{'blocks' if subject.in_blocks else 'networks'} need {allowed}.",
+            "return `units` values for each token, or outside of blocks for each row.",
+        )
+    symbolic = tuple(subject.model().output.shape)
+    expected = (*[None] * (len(shape) - 1), shape[-1])
+    if symbolic != expected:
+        raise FaultError(
+            f"In networks the output has shape {symbolic} but must have {expected}: later layers "
+            "would have wrong shapes.",
+            "correct `compute_output_shape` or remove it; use keras.ops.shape(x).",
+        )
+    return f"input {subject.x.shape}, output {shape}."
+
+
+@add_check("inference", "`call` must accept training=False.")
+def _inference(subject: Subject) -> str:
+    model = subject.model()
+    first, again = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
+    expect_finite(kept_of(first), "Outputs", _UNDEFINED)
+    first, again = map(np.nan_to_num, (first, again))  # of masked tokens
+    what = "Two calls in inference (training=False) give different outputs"
+    fix = "add noise and change state only if training=True; create layers in __init__ or build."
+    expect_same(again, first, what, fix, tolerance=_ROUNDING)
+    return "two calls give the same outputs."
+
+
+@add_check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.")
+def _lengths(subject: Subject) -> str:
+    model = subject.model()
+    for length in _LENGTHS:
+        output = array(model([subject.tokens(length), np.ones((BATCH, length), bool)]))
+        fix = "avoid division by (tokens - 1) and the variance of one token."
+        expect_finite(output, f"Outputs for length {length}", fix)
+    return f"works for lengths {', '.join(map(str, _LENGTHS))}."
+
+
+@add_check("padding", "`call` must accept a boolean mask of shape (batch, tokens).")
+def _padding(subject: Subject) -> str:
+    taken = " and ".join(f"`{name}`" for name in subject.masks) or "the layer takes no mask"
+    fix = (
+        "leave tokens where the mask is False out wherever tokens are mixed: zero them after the "
+        "last bias with ops.where; set scores to -1e9 before a softmax; keep the state of a "
+        "recurrence; divide by the number of real tokens."
+    )
+    if not subject.masks:
+        fix = "add mask=None to `call`, or with `value` query_mask=None and value_mask=None."
+    for cause, output, expected in _with_other_padding(subject):
+        expect_same(output, expected, f"Outputs depend on the {cause} ({taken})", fix)
+    return f"{taken}: padding does not change outputs."
+
+
+def _with_other_padding(subject: Subject) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield what changed, the outputs, and those that they must equal."""
+    expected = kept_of(subject.mixed(subject.x, KEPT))
+    other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
+    yield "values of masked tokens", kept_of(subject.mixed(other, KEPT)), expected
+    yield "number of padded tokens", kept_of(_padded(subject, other, KEPT)), expected
+    for length in _LENGTHS:
+        x, mask = subject.tokens(length), np.ones((BATCH, length), bool)
+        yield "number of padded tokens", _padded(subject, x, mask), subject.mixed(x, mask)
+
+
+def _padded(subject: Subject, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return the outputs of texts with three more masked tokens, without those of the latter."""
+    longer = np.pad(x, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
+    output = subject.mixed(longer, np.pad(mask, ((0, 0), (0, 3))))
+    return output[:, : x.shape[1]] if output.ndim == 3 else output
+
+
+@add_check("gradients", "use operations with gradients, also with training=True.")
+def _gradients(subject: Subject) -> str:
+    before = keras.layers.Dense(subject.width, name="embeddings")
+    model = subject.model(before)
+    weights = model.trainable_weights[len(before.weights) :]
+    starts = {weight.path: array(weight) for weight in model.trainable_weights}
+    # With this epsilon, every gradient that is not zero changes its weight.
+    adam = keras.optimizers.Adam(0.1, epsilon=1e-30)
+    eagerly = keras.backend.backend() != "jax"  # where this is slow
+    model.compile(adam, _weighted_sum, jit_compile=False, run_eagerly=eagerly)
+    shape = subject.mixed(subject.x, KEPT).shape
+    weighting = np.random.default_rng(0).normal(size=shape).astype("float32")
+    # Networks read only unmasked tokens.
+    weighting = np.where(KEPT[..., None], weighting, 0) if weighting.ndim == 3 else weighting
+    model.train_on_batch([subject.x, KEPT], weighting)
+    for weight in model.trainable_weights:
+        expect_finite(array(weight), f"Gradients of {weight.path}", _UNDEFINED)
+    same = [np.array_equal(array(weight), starts[weight.path]) for weight in weights]
+    dead = [w.path for i, w in enumerate(weights) if same[i] and _is_dead(subject, i)]
+    fix = "use it in `call` without rounding, stop_gradient or a boolean mask as factor"
+    if dead:
+        raise FaultError(
+            f"{len(dead)} of {len(weights)} trainable weights have no gradient and are never "
+            f"trained: {', '.join(dead)}.",
+            f"{fix}, or set trainable=False.",
+        )
+    if np.array_equal(array(before.kernel), starts[before.kernel.path]):
+        raise FaultError("The input has no gradient: embeddings are never trained.", f"{fix}.")
+    return f"finite for all {len(weights)} trainable weights."
+
+
+def _weighted_sum(weighting: Any, y: Any) -> Any:
+    y = ops.cast(y, "float32")
+    return ops.sum(ops.where(weighting == 0, ops.zeros_like(y), y) * weighting)
+
+
+def _is_dead(subject: Subject, index: int) -> bool:
+    """Return True if a trainable weight without gradient is a fault.
+
+    A weight that is used without effect is none, such as a bias before a softmax.
+    """
+    model = subject.model()
+    weight = model.trainable_weights[index]
+    start = array(weight)
+    values = start, np.random.default_rng(0).normal(size=start.shape), np.full_like(start, np.nan)
+    outputs = []
+    for value in values:
+        weight.assign(value)
+        outputs.append(kept_of(array(model([subject.x, KEPT]))))
+    first, other, undefined = outputs
+    return difference_of(other, first) > TOLERANCE or bool(np.isfinite(undefined).all())
+
+
+@add_check("empty row", "return finite values for a sequence that is all padding.")
+def _empty_row(subject: Subject) -> str:
+    mask = KEPT.copy()
+    mask[1] = False
+    fix = "divide by ops.maximum(count, 1); mask softmax with -1e9, not -inf."
+    what = "For a sequence that is all padding, outputs"
+    expect_finite(subject.mixed(subject.x, mask)[1], what, fix)
+    return "outputs are finite for a sequence that is all padding."
+
+
+@add_check("batch order", "accept any number of rows.")
+def _batch_order(subject: Subject) -> str:
+    expected = subject.mixed(subject.x, KEPT)
+    fix = "do not sum, average or normalize over axis 0, the batch."
+    for rows in ([2, 0, 3, 1], [1]):
+        what = f"Outputs of a row depend on other rows (in a batch of the rows {rows})"
+        expect_same(subject.mixed(subject.x[rows], KEPT[rows]), expected[rows], what, fix)
+    return "outputs do not depend on other rows or their order."
+
+
+@add_check("determinism", "`call` must work with training=True.", required=())
+def _determinism(subject: Subject) -> str:
+    one, other = (array(subject.model()([subject.x, KEPT], training=True)) for _ in range(2))
+    what = "Equal seeds give different outputs with training=True"
+    fix = (
+        "create weights with Keras initializers; use keras.random with a keras.random."
+        "SeedGenerator created in __init__."
+    )
+    expect_same(kept_of(other), kept_of(one), what, fix)
+    return "equal seeds give equal outputs in training."
+
+
+@add_check("read-out", "`call` must accept x[:, :1] and value=x.")
+def _read_out(subject: Subject) -> str:
+    if not accepts(subject.mixer, "value"):
+        raise NotApplicableError("`call` has no argument `value`: networks compute all tokens.")
+    whole = any(getattr(subject.mixer, each, False) for each in ("reads_later_queries", "causal"))
+    if subject.entry.head != "first" or whole:
+        raise NotApplicableError("Networks read all tokens of this layer.")
+    first = array(mix_for_first(subject.mixer, tensor(subject.x), tensor(KEPT)))
+    expected = subject.mixed(subject.x, KEPT)
+    expected = expected[:, :1] if expected.ndim == 3 else expected
+    fix = "use `value` as the tokens to mix, or rename this argument."
+    what = "layer(x[:, :1], value=x) differs from the first token of layer(x)"
+    expect_same(first, expected, what, fix)
+    return "layer(x[:, :1], value=x) equals the first token of layer(x)."
+
+
+@add_check(TOKEN_READ, "accept any tokens.")
+def _token_read(subject: Subject) -> str:
+    if subject.mixed(subject.x, EVERYTHING).ndim != 3:
+        raise NotApplicableError(_OF_VECTORS)
+    if subject.entry.head != "first":
+        raise NotApplicableError("Networks read all tokens of this layer.")
+    if not _mixes(subject):
+        raise NotApplicableError("Each output depends only on its own token: tokens are not mixed.")
+    causal = declares_causal(subject.mixer)
+    place, name = (TOKENS - 1, "last") if causal else (0, "first")
+    other = subject.x[::-1].copy()
+    other[:, place] = subject.x[:, place]
+    changed, output = (subject.mixed(x, EVERYTHING)[:, place] for x in (other, subject.x))
+    if difference_of(changed, output) <= _UNCHANGED:
+        setting = "remove `causal`" if causal else "set `self.causal = True` in __init__"
+        raise FaultError(
+            f"Networks read the output of the {name} token, which depends on no other token, so "
+            "they cannot learn from the text.",
+            f"if each token sees only {'later' if causal else 'earlier'} tokens, {setting}. "
+            "Otherwise return (batch, units), such as the mean over unmasked tokens.",
+        )
+    return f"the output that networks read, of the {name} token, depends on other tokens."
+
+
+def _mixes(subject: Subject) -> bool:
+    """Return True if a token changes the output of another one."""
+    other = subject.x.copy()
+    other[:, TOKENS // 2] = subject.x[::-1, TOKENS // 2]
+    changed, expected = (
+        np.delete(subject.mixed(x, EVERYTHING), TOKENS // 2, axis=1) for x in (other, subject.x)
+    )
+    return difference_of(changed, expected) > TOLERANCE
+
+
+@add_check("causality", "a causal layer must accept any tokens.")
+def _causality(subject: Subject) -> str:
+    if not declares_causal(subject.mixer):
+        raise NotApplicableError("The layer is not `causal`.")
+    seen = TOKENS // 2
+    other = np.concatenate([subject.x[:, :seen], subject.x[::-1, seen:]], axis=1)
+    changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
+    if expected.ndim != 3:
+        raise NotApplicableError(_OF_VECTORS)
+    what = "Outputs depend on later tokens although causal=True"
+    fix = "compute output i from x[:, : i + 1] only, or set causal=False."
+    expect_same(changed[:, :seen], expected[:, :seen], what, fix)
+    return "outputs do not depend on later tokens."
+
+
+@add_check(
+    "steps",
+    "implement `initial_state(batch_size, max_length)` and `step(x, state, mask=None)` as in "
+    "Relation.",
+    # Required only by suites with `decode` tasks. Layers that see later tokens have no steps.
+    required=(),
+    after=("causality",),
+)
+def _steps(subject: Subject) -> str:
+    layer = subject.mixer
+    if not (hasattr(layer, "initial_state") and hasattr(layer, "step")):
+        raise NotApplicableError("The layer has no `initial_state` and `step`.")
+    if not getattr(layer, "causal", True):
+        raise NotApplicableError("The layer is not `causal`.")
+    if changed := state_change(layer, subject.width):
+        raise FaultError(f"{changed}.", "allocate the full state in `initial_state`.")
+    fix = "`step` must map (batch, 1, width) to (batch, 1, units) and the next state."
+    _expect_same_steps(subject, EVERYTHING, "Steps of one token give other outputs", fix)
+    if subject.masks:  # Blocks pass a mask to each step.
+        mask = KEPT & (np.arange(TOKENS) != 1)
+        what = "Steps of one token give other outputs if tokens are masked"
+        fix = "`step` must leave out tokens whose mask is False."
+        _expect_same_steps(subject, mask, what, fix)
+    return "steps of one token give the same outputs as the whole text."
+
+
+def _expect_same_steps(subject: Subject, mask: np.ndarray, what: str, fix: str) -> None:
+    """Raise a fault if steps give other outputs than a call with the whole text."""
+    layer, steps = subject.mixer, []
+    state = layer.initial_state(BATCH, TOKENS)
+    for i in range(TOKENS):
+        masks = [tensor(mask[:, i : i + 1])] if subject.masks else []
+        output, state = layer.step(tensor(subject.x[:, i : i + 1]), state, *masks)
+        steps.append(array(output))
+    expect_same(
+        np.concatenate(steps, axis=1)[mask], subject.mixed(subject.x, mask)[mask], what, fix
+    )
+
+
+@add_check(
+    "saving",
+    "put @keras.saving.register_keras_serializable() before the class; get_config() must return "
+    "what __init__ accepts: numbers, texts, lists and dictionaries.",
+    required=(),
+)
+def _saving(subject: Subject) -> str:
+    layer = subject.layer()
+    config = layer.get_config()
+    if missing := [argument for argument in _arguments(type(layer)) if argument not in config]:
+        raise FaultError(
+            f"get_config() omits arguments, so a saved model loses them: {', '.join(missing)}.",
+            f"return {{**super().get_config(), {missing[0]!r}: self.{missing[0]}, ...}}.",
+        )
+    model = subject.model()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.keras"
+        model.save(path)
+        loaded: Any = keras.saving.load_model(path)
+    again, expected = (array(one([subject.x, KEPT])) for one in (loaded, model))
+    fix = "store everything that outputs depend on in weights or get_config()."
+    expect_same(
+        kept_of(again), kept_of(expected), "A loaded model gives other outputs than the saved", fix
+    )
+    return "a saved model loads and gives the same outputs."
+
+
+def _arguments(cls: Any) -> list[str]:
+    """Return the constructor's arguments; none without a get_config, where Keras stores them."""
+    if cls.get_config is keras.layers.Layer.get_config:
+        return []
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
+    return [parameter.name for parameter in parameters if parameter.kind in named]
+
+
+_CAST = "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers."
+
+
+@add_check("mixed precision", _CAST, required=())
+def _mixed_precision(subject: Subject) -> str:
+    if is_layer(subject.mechanism):
+        raise NotApplicableError(_OF_POLICIES)
+    exact = kept_of(subject.mixed(subject.x, KEPT))
+    with dtype_policy("mixed_bfloat16"):
+        layer = subject.layer()
+        mix_all(layer, tensor(subject.x), tensor(KEPT))  # creates the weights
+        layer.set_weights(subject.mixer.get_weights())
+        output = mix_all(layer, tensor(subject.x), tensor(KEPT))
+    dtype = keras.backend.standardize_dtype(output.dtype)
+    if dtype != "bfloat16":
+        raise FaultError(f"Under mixed_bfloat16, outputs have dtype {dtype}.", _CAST)
+    half = kept_of(array(output))
+    fix = "compute exponentials and sums over tokens in float32."
+    expect_same(half, exact, "mixed_bfloat16 changes outputs", fix, tolerance=_HALF_TOLERANCE)
+    return f"mixed_bfloat16 differs from float32 by at most {percent(difference_of(half, exact))}."
+
+
+@add_check("XLA", "use keras.ops and static shapes.", required=())
+def _xla(subject: Subject) -> str:
+    if keras.backend.backend() != "tensorflow":
+        raise NotApplicableError("Only networks on TensorFlow can be trained with and without XLA.")
+    import tensorflow as tf
+
+    call = tf.function(lambda x, mask: mix_all(subject.mixer, x, mask), jit_compile=True)
+    output = kept_of(array(call(tensor(subject.x), tensor(KEPT))))
+    fix = "look for dependence on Python state or a masked division by zero."
+    expected = kept_of(subject.mixed(subject.x, KEPT))
+    expect_same(output, expected, "XLA compilation changes outputs", fix)
+    return "compiles and gives the same outputs."
+
+
+_OPERATION = "run the layer in `keras.Sequential` with these shapes to find the operation."
+
+
+@add_check("training", _OPERATION)
+def _training(subject: Subject) -> str:
+    keras.utils.set_random_seed(0)
+    rng = np.random.default_rng(0)
+    ids = np.where(KEPT, rng.integers(1, _VOCABULARY, KEPT.shape), 0)
+    # The texts of a pair have different lengths.
+    for build, inputs in ((sequence_classifier, ids), (pair_classifier, [ids, ids[:, :-1]])):
+        network = build(
+            subject.mechanism,
+            _VOCABULARY,
+            _CLASSES,
+            units=subject.units,
+            embedding_dim=subject.width,
+            dropout=DROPOUT,
+            options=subject.options or None,
+        )
+        network.layers[-1].dtype_policy = "float32"  # as in suites
+        compiled = keras.backend.backend() == "jax"  # where a step without compilation is slow
+        network.compile("adam", "sparse_categorical_crossentropy", jit_compile=compiled)
+        network.train_on_batch(inputs, np.arange(BATCH) % _CLASSES)
+        weights = np.concatenate([array(weight).ravel() for weight in network.weights])
+        expect_finite(weights, f"After one step of a {build.__name__}, weights", _UNDEFINED)
+    return "one training step each of networks for one and for two texts."
+
+
+@add_check("training in mixed precision", _OPERATION, required=("bfloat16",), after=("training",))
+def _training_in_mixed_precision(subject: Subject) -> str:
+    if is_layer(subject.mechanism):
+        raise NotApplicableError(_OF_POLICIES)
+    with dtype_policy("mixed_bfloat16"):
+        return f"mixed_bfloat16: {_training(subject)}"
+
+
+def expect_same(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    fault: str,
+    fix: str,
+    tolerance: float = TOLERANCE,
+) -> None:
+    """Raise a fault if two outputs differ by more than the tolerance."""
+    changed = difference_of(actual, expected)
+    if changed > tolerance:
+        difference = f"a difference of {percent(changed)}"
+        if np.isinf(changed):
+            difference = "NaN, infinity or another shape"
+        raise FaultError(f"{fault}: {difference}.", fix)
+
+
+def expect_finite(x: np.ndarray, what: str, fix: str) -> None:
+    """Raise a fault if an entry is NaN or infinite."""
+    if not np.isfinite(x).all():
+        count = f"{np.count_nonzero(~np.isfinite(x))} of {x.size} values"
+        raise FaultError(f"{what} are NaN or infinite ({count}).", fix)
+
+
+def difference_of(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Return the largest difference relative to the largest entry; infinite if undefined."""
+    finite = np.isfinite(actual).all() and np.isfinite(expected).all()
+    if not finite or actual.shape != expected.shape:
+        return float("inf")
+    scale = np.abs(expected).max(initial=0.0)
+    return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{float(f'{100 * share:.2g}'):g} %" if share < 10 else "over 1,000 %"
 
 
 @interrupts_delayed()
@@ -37,8 +564,7 @@ def check_layer(
 ) -> LayerReport:
     """Check that a token-mixing layer works in networks and suites.
 
-    A registered encoder-decoder gets checks of its own: padding, later tokens, steps, training. A
-    layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
+    A layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
     Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
     `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
     outputs. Weights that start as constants, such as biases, get other values, as after training;
@@ -72,90 +598,73 @@ def check_layer(
         >>> report.checks[0].name
         'construction'
     """
-    subject, checks = _subject(layer_or_name, units, width, dict(options or {}))
-    one_of("precision", precision, PRECISIONS)
-    outcomes: dict[str, LayerCheck] = {}
-    # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
-    ignored = warnings.catch_warnings(action="ignore")
-    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
-        _refuse_wrong_options(subject)
-        for check in checks:
-            check_interrupts()
-            if precision in check.needed or not required_only:
-                outcomes[check.name] = check.outcome(subject, outcomes, precision)
-        shape = outcomes.get("output shape")
-        if isinstance(subject, Subject) and shape is not None and shape.status == "failed":
-            outcomes |= _faults_inside(subject, precision)
-    return LayerReport(str(subject), tuple(outcomes.values()))
-
-
-def _faults_inside(subject: Subject, precision: str) -> dict[str, LayerCheck]:
-    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
-    if not isinstance(subject.mechanism, str):
-        return {}
-    name, options = innermost(subject.mechanism, subject.options)
-    if name == subject.mechanism:
-        return {}
-    layer = Subject(name, _entry(name), subject.units, subject.units, dict(options), varied=True)
-    _refuse_wrong_options(layer)
-    outcomes: dict[str, LayerCheck] = {}
-    for check in CHECKS_IN_BLOCKS:
-        outcomes[check.name] = check.outcome(layer, outcomes, precision)
-    return {} if all(each.status == "ok" for each in outcomes.values()) else outcomes
-
-
-def _subject(
-    layer_or_name: Any, units: int, width: int, options: dict[str, Any]
-) -> tuple[Subject | WholeNetwork, Sequence[Check]]:
-    """Return what is checked, and its checks."""
     entry = _entry(layer_or_name)
     positive_integer("units", units)
     positive_integer("width", width)
-    refuse_options(layer_or_name, options)
-    if entry.output_type == "sequence":
-        return WholeNetwork(str(layer_or_name), entry, units, options, varied=True), SEQUENCE_CHECKS
-    return Subject(layer_or_name, entry, units, width, options, varied=True), CHECKS
+    one_of("precision", precision, PRECISIONS)
+    given = dict(options or {})
+    refuse_options(layer_or_name, given)
+    subject = Subject(layer_or_name, entry, units, width, given, varied=True)
+    asked = [each for each in CHECKS if precision in each.required or not required_only]
+    # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
+        outcomes = _outcomes(asked, subject, precision)
+        if any(each.status == "failed" for each in outcomes[:2]):
+            inside = _faults_inside(subject, precision)
+            outcomes[: len(inside)] = inside
+    return LayerReport(str(subject), tuple(outcomes))
 
 
-def _refuse_wrong_options(subject: Subject | WholeNetwork) -> None:
-    """Raise an error if the layer refuses only the options: this is no fault of the layer."""
+def _outcomes(checks: Sequence[Check], subject: Subject, precision: str) -> list[LayerCheck]:
+    """Run checks in order."""
+    _refuse_wrong_options(subject)
+    outcomes: list[LayerCheck] = []
+    for check in checks:
+        check_interrupts()
+        faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
+        outcomes.append(check.outcome(subject, faulty, precision))
+    return outcomes
+
+
+def _faults_inside(subject: Subject, precision: str) -> list[LayerCheck]:
+    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
+    if not isinstance(subject.mechanism, str):
+        return []
+    name, options = innermost(subject.mechanism, subject.options)
+    if name == subject.mechanism:
+        return []
+    units = subject.units
+    layer = Subject(name, _entry(name), units, units, dict(options), varied=True, in_blocks=True)
+    outcomes = _outcomes(CHECKS[:2], layer, precision)
+    return [] if all(each.status == "ok" for each in outcomes) else outcomes
+
+
+def _refuse_wrong_options(subject: Subject) -> None:
+    """Raise an error if the layer refuses its options: this is no fault of the layer."""
     try:
         subject.layer()
-    except UnknownNameError:
-        raise
     except ValueError:
-        if _is_made(replace(subject, options={})):
+        if subject.options:
             raise
     # The check of the construction reports other exceptions.
     except Exception:
         return
 
 
-def _is_made(subject: Subject | WholeNetwork) -> bool:
-    """Return True if the layer can be created."""
-    try:
-        subject.layer()
-    except Exception:
-        return False
-    return True
-
-
 def _entry(layer_or_name: Any) -> Mechanism:
     """Return the registry entry of the layer and import its class."""
     entry = entry_of(layer_or_name)
-    if entry.input_type == "text":
-        raise ValueError(f"the layer must read tokens, not text. Received: {layer_or_name}")
+    if entry.input_type == "text" or entry.output_type == "sequence":
+        raise ValueError(f"the layer must map tokens to vectors. Received: {layer_or_name}")
     if not isinstance(entry.factory, str):
         return entry
     try:
-        factory = load(entry.factory)
+        load(entry.factory)
     except ValueError:
         raise
     # Importing a user's module may raise any exception.
     except Exception as error:
-        raise ValueError(
-            f"cannot import mechanism {layer_or_name!r}: {described(error)}"
-        ) from error
-    if not callable(factory):
-        raise ValueError(f"{layer_or_name!r} must be a Keras layer class. Received: {factory!r}")
+        message = f"cannot import mechanism {layer_or_name!r}: {described(error)}"
+        raise ValueError(message) from error
     return entry

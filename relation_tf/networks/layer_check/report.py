@@ -1,10 +1,9 @@
-"""Report of a layer check."""
+"""Report of a layer check. Imports no Keras."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 TOKEN_READ = "token read"  # Concerns only networks that read one token.
@@ -42,11 +41,6 @@ class Fault(NamedTuple):
     message: str
 
 
-def fix_first(name: str) -> str:
-    """Return the message of a check that needs another one."""
-    return f"Fix {name!r} first."
-
-
 @dataclass(frozen=True)
 class LayerReport:
     """Report of `check_layer`.
@@ -60,7 +54,7 @@ class LayerReport:
         >>> print(LayerReport("my_layer:Mine", checks))
         my_layer:Mine
         warning         saving  A saved model cannot be loaded.
-        passed: a suite can run it, 1 warning
+        passed: a suite can run it, warnings: 1
     """
 
     layer: str
@@ -74,28 +68,17 @@ class LayerReport:
     def _count(self, status: Status) -> int:
         return sum(check.status == status for check in self.checks)
 
-    @property
-    def _rows(self) -> Iterator[LayerCheck]:
-        """The checks, with one row for all checks that wait for the same fault."""
-        waiting = [fix_first(check.name) for check in self.checks]
-        count = Counter(check.message for check in self.checks if check.message in waiting)
-        for check in self.checks:
-            number = count.get(check.message, 1)
-            if number == 1:
-                yield check
-            elif number > 1:
-                yield replace(check, name=f"{number} checks")
-                count[check.message] = 0
-
     def __str__(self) -> str:
-        rows = [*self._rows]
-        width = max(len(row.name) for row in rows)
-        lines = [f"{row.status:14}  {row.name:{width}}  {row.message}" for row in rows]
-        failed, warned = self._count("failed"), self._count("warning")
+        rows = []
+        # Checks that wait for the same fault share a row.
+        for (status, message), same in groupby(self.checks, lambda c: (c.status, c.message)):
+            names = [check.name for check in same]
+            rows.append((status, " … ".join(dict.fromkeys([names[0], names[-1]])), message))
+        width = max(len(name) for _, name, _ in rows)
         verdict = "passed: a suite can run it"
-        if failed:
-            checks, them = ("1 check", "it") if failed == 1 else (f"{failed} checks", "them")
-            verdict = f"{checks} failed (fix {them} before you use the layer in a suite)"
-        if warned:
-            verdict += f", {warned} warning{'s' if warned > 1 else ''}"
+        if failed := self._count("failed"):
+            verdict = f"failed: {failed} (fix before you use the layer in a suite)"
+        if warnings := self._count("warning"):
+            verdict += f", warnings: {warnings}"
+        lines = [f"{status:14}  {name:{width}}  {message}" for status, name, message in rows]
         return "\n".join([self.layer, *lines, verdict])
