@@ -401,7 +401,7 @@ FAULTS = [
     (
         Raises,
         "output shape",
-        r"raises RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. ",
+        r"^RuntimeError at test_layer_check\.py:\d+, in call: out of ideas and of lines\. ",
     ),
     (WrongProduct, "output shape", r" at test_layer_check\.py:\d+, in call: [^{]*$"),
     (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* \[\(4, 6, 8\), \(4, 8\)\]"),

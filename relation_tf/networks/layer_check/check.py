@@ -104,8 +104,8 @@ class Check:
             return LayerCheck(self.name, bad, f"{fault}{self._hint(subject)}")
         # The layer may raise any exception.
         except Exception as error:
-            found = f"The layer raises {described(error)}"
-            return LayerCheck(self.name, bad, f"{found} To fix: {fix_of(error, self.fix)}")
+            fix = fix_of(error, self.fix)
+            return LayerCheck(self.name, bad, f"{described(error)} To fix: {fix}")
 
     def _hint(self, subject: Any) -> str:
         """Return a sentence if the layer has no fault with its initial weights."""
@@ -166,9 +166,8 @@ def _output_shape(subject: Subject) -> str:
 @add_check("inference", "`call` must accept training=False.")
 def _inference(subject: Subject) -> str:
     model = subject.model()
-    first, again = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
-    expect_finite(kept_of(first), "Outputs", _UNDEFINED)
-    first, again = map(np.nan_to_num, (first, again))  # of masked tokens
+    first, again = (kept_of(array(model([subject.x, KEPT], training=False))) for _ in range(2))
+    expect_finite(first, "Outputs", _UNDEFINED)
     what = "Two calls in inference (training=False) give different outputs"
     fix = "add noise and change state only if training=True; create layers in __init__ or build."
     expect_same(again, first, what, fix, tolerance=_ROUNDING)
@@ -262,13 +261,13 @@ def _is_dead(subject: Subject, index: int) -> bool:
     model = subject.model()
     weight = model.trainable_weights[index]
     start = array(weight)
-    values = start, np.random.default_rng(0).normal(size=start.shape), np.full_like(start, np.nan)
+    other = np.random.default_rng(0).normal(size=start.shape) - 2 * start
     outputs = []
-    for value in values:
+    for value in (start, other, np.full_like(start, np.nan)):
         weight.assign(value)
         outputs.append(kept_of(array(model([subject.x, KEPT]))))
-    first, other, undefined = outputs
-    return difference_of(other, first) > TOLERANCE or bool(np.isfinite(undefined).all())
+    first, changed, undefined = outputs
+    return difference_of(changed, first) > TOLERANCE or bool(np.isfinite(undefined).all())
 
 
 @add_check("empty row", "return finite values for a sequence that is all padding.")
