@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,31 @@ def label_diagnostic():
 
 
 @pytest.fixture
+def call(monkeypatch, capsys):
+    """Return a function that runs a command: its exit code, what it printed, and its errors."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(*arguments):
+        from relation_tf import cli
+
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def ctrl_c():
+    """Handle Ctrl-C as Python does; a background shell may ignore it. It must stay so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    after = signal.signal(signal.SIGINT, before)
+    assert after is signal.default_int_handler
+
+
+@pytest.fixture
 def isolated(monkeypatch):
     """Return a function that restores a registry after the test."""
 
@@ -177,14 +203,10 @@ def network(small_glue, suite):
 @pytest.fixture
 def scored_folder(suite, tmp_path):
     """Return a folder with a table of scores, scores.csv, and the runs of a suite, runs."""
-    from relation_tf.bench.run_folder import RunFolder
-    from tests.bench.finished_runs import write_finished
+    from tests.bench.finished_runs import finish_suite
 
     scores = [f"MR,{name},{seed},.{seed}" for name in ("CNN", "GRU") for seed in (1, 2, 3)]
     table = "\n".join(["task,method,seed,score", *scores, ""])
     (tmp_path / "scores.csv").write_text(table, encoding="utf-8")
-    runs = RunFolder(tmp_path / "runs")
-    runs.open(suite(tasks=["CoLA"]))
-    for config in suite(tasks=["CoLA"]).runs():
-        write_finished(runs.start(config), config)
+    finish_suite(tmp_path / "runs", suite(tasks=["CoLA"]))
     return tmp_path

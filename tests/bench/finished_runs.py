@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from glue_submit import TASKS as LEADERBOARD
+from relation_tf.bench.checksums import write_result
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.config import Suite
 from relation_tf.config.run import RunConfig
-from relation_tf.files import write_json, write_table
+from relation_tf.files import read_json, write_json, write_table
 from relation_tf.tasks.catalogue import find_task
 
 RESULT = {
@@ -42,13 +45,17 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def write_finished(
-    path: Path,
-    config: RunConfig,
-    value: Callable[[str, str, int], float] = lambda task, method, seed: 0.5,
-) -> None:
+Value: TypeAlias = Callable[[str, str, int], float]
+
+
+def half(task: str, method: str, seed: int) -> float:
+    """Return the same score for all runs."""
+    return 0.5
+
+
+def write_finished(path: Path, config: RunConfig, value: Value = half) -> None:
     """Write the history, manifest and result of a run whose metrics all have one value."""
-    task = find_task(config.task)
+    task = find_task(config.entry)
     metrics = {
         name: {metric: value(*config.key) for metric in task.of(name).metrics}
         for name in task.scored
@@ -59,6 +66,27 @@ def write_finished(
     write_json(path / "manifest.json", MANIFEST)
     identity = {"task": config.task, "method": config.method, "seed": config.seed}
     write_json(path / "result.json", {**identity, **RESULT, "metrics": metrics})
+
+
+def finish_suite(
+    path: Path,
+    suite: Suite,
+    value: Value = half,
+    *,
+    predictions: bool = False,
+    checksums: bool = False,
+) -> RunFolder:
+    """Write the folder of a suite with all runs done."""
+    folder = RunFolder(path)
+    folder.open(suite)
+    for config in suite.runs():
+        run = folder.start(config)
+        write_finished(run, config, value)
+        if predictions:
+            write_predictions(run, config.task)
+        if checksums:
+            write_result(run, read_json(run / "result.json"))
+    return folder
 
 
 def write_predictions(path: Path, task: str) -> None:
