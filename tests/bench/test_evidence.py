@@ -34,8 +34,7 @@ def test_the_smallest_possible_p_decides(changes, smallest):
     if smallest is None:
         assert said is None
     else:
-        assert said.startswith("No difference can be significant (p < .0")
-        assert said.endswith(f"): the smallest possible p is {smallest}.")
+        assert said.endswith(f" p is {smallest}.")
 
 
 def test_families_are_compared_separately():
