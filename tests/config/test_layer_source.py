@@ -10,7 +10,6 @@ from relation_tf.config.layer_source import layer_digest
 
 MODULE = """
 import math
-from collections import deque as store
 
 SCALE = 2.0
 OTHER = 3.0
@@ -30,8 +29,6 @@ def registered(layer):
 
 @registered
 class Own:
-    kept = store()
-
     def call(self, x):
         return squash(x)
 
@@ -47,7 +44,6 @@ UNRELATED = {}
 CONFIG["scale"] = 3
 CONFIG["kept"].append(5)
 UNRELATED["other"] = 7
-math.cos(9)
 
 try:
     import missing
@@ -93,20 +89,14 @@ def digest(tmp_path, monkeypatch):
         ("Own", "bound(x) / SCALE", "bound(x) * SCALE", True),
         ("Own", "SCALE = 2.0", "SCALE = 2.5", True),
         ("Own", "math.tanh(x)", "math.sinh(x)", True),
-        ("Own", "import math", "import cmath as math", True),
-        ("Own", "deque as store", "UserList as store", True),
         ("Own", "    return layer\n", "    layer.traced = True\n    return layer\n", True),
-        ("Own", "@registered\nclass Own", "class Own", True),
         ("Own", "OTHER = 3.0", "OTHER = 4.0", False),
         ("Own", "class Another:", "# A comment.\nclass Another:", False),
-        ("Own", "\n\ndef bound", "\n\nUNUSED = 1\n\n\ndef bound", False),
         # Statements that change a name.
-        ("Configured", '["scale"] = 3', '["scale"] = 4', True),
         ("Configured", "append(5)", "append(6)", True),
         ("Configured", "11 * x", "12 * x", True),
         ("Configured", "rate = 13", "rate = 14", True),
         ("Configured", '["other"] = 7', '["other"] = 8', False),
-        ("Configured", "cos(9)", "cos(10)", False),
         ("Configured", "value = OTHER", "value = SCALE", False),
     ],
 )

@@ -48,45 +48,24 @@ def test_a_suite_imports_its_plugins_before_it_is_checked(tmp_path):
     assert load_suite(suite, {"epochs": 2}).plugins == ["plug_metric"]
 
 
-def test_a_missing_plugin_names_each_searched_folder_once(tmp_path):
-    (tmp_path / "x.toml").write_text(SUITE.format("plug_missing"))
-    with pytest.raises(SuiteError) as raised:
-        load_suite(tmp_path / "x.toml")
-    _, searched = str(raised.value).split("Searched: ")
-    assert searched.replace(" and", ",").split(", ").count(str(tmp_path)) == 1
-
-
-def test_plugins_are_added_to_those_of_the_suite(tmp_path):
-    for name in ("plug_a", "plug_b"):
-        (tmp_path / f"{name}.py").write_text("")
-    (tmp_path / "x.toml").write_text(SUITE.format("plug_a"))
-    suite = load_suite(tmp_path / "x.toml", plugins=["plug_a", "plug_b"])
-    assert suite.plugins == ["plug_a", "plug_b"]
-    assert {"plug_a", "plug_b"} <= sys.modules.keys()
-
-
 @pytest.mark.parametrize(
     ("source", "module", "message"),
     [
         (None, "plug_none", "no such module. "),
-        (None, "plug_none.inner", "no such module. "),
         ("", "plug_broken.inner", "no such module. "),
         ("import plug_absent", "plug_broken", "ModuleNotFoundError: No module named 'plug_abs"),
         ("raise RuntimeError('a\\nb')", "plug_broken", "RuntimeError: a b"),
-        ("def", "plug_broken", "SyntaxError: "),
-        (None, "../plug", ""),
         (None, "", "ValueError: Empty module name"),
     ],
 )
 def test_a_plugin_that_cannot_be_imported_is_named(tmp_path, source, module, message):
     if source is not None:
         (tmp_path / "plug_broken.py").write_text(source)
-    with pytest.raises(SuiteError) as error:
+    with pytest.raises(SuiteError) as caught:
         make_suite("here", {"plugins": [module]})
-    text = str(error.value)
-    assert text.startswith(f"here: plugin {module!r} cannot be imported: ")
-    assert message in text
-    assert "\n" not in text
+    error = str(caught.value)
+    assert error.startswith(f"here: plugin {module!r} cannot be imported: {message}")
+    assert "\n" not in error
 
 
 def test_stderr_of_a_plugin_import_is_discarded(tmp_path, capfd):
@@ -126,11 +105,6 @@ def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_pat
     METRICS.remove("plug_inner")
     for name in ("plug_outer", "plug_execute"):
         EXECUTORS.remove(name)
-
-
-def test_invalid_list_of_plugins():
-    with pytest.raises(SuiteError, match=r"key 'plugins\.1': must be a string"):
-        make_suite("here", {"plugins": [3]})
 
 
 def test_entry_points_are_imported_once(monkeypatch):

@@ -103,12 +103,6 @@ def test_runs_are_the_grid_each_once(seeds, units, tasks):
     assert Suite.model_validate(tomllib.loads(suite.to_toml())) == suite
 
 
-def test_seeds_may_be_a_number():
-    assert Suite(name="x", tasks=["RTE"], seeds=3, method=[{"mechanism": "relation"}]).seeds == [
-        1, 2, 3,
-    ]  # fmt: skip
-
-
 def test_unknown_suite_names_the_nearest():
     with pytest.raises(UnknownNameError, match=r"unknown suite 'dmeo'.*Did you mean 'demo'"):
         load_suite("dmeo")
@@ -185,30 +179,6 @@ def test_other_learning_times_have_the_settings_of_table_2(name):
     settings = [load_suite(each).model_dump() for each in ("relation-table2", name)]
     differing = {key for key in settings[0] if settings[0][key] != settings[1][key]}
     assert differing <= own | ({"epochs", "batch_size"} if name == "wikitext-2" else set())
-
-
-def test_learning_time_on_wikitext_2():
-    suite = load_suite("wikitext-2")
-    assert {(config.batch_size, config.epochs) for config in suite.runs()} == {(50, 708)}
-    assert (suite.tasks, suite.published, suite.seeds) == (["WikiText-2"], None, [1, 2, 3, 4, 5])
-    assert suite.find_methods("relation") == ["relation-64", "relation-128", "relation-256"]
-    assert len(suite.methods()) == 12
-
-
-@pytest.mark.parametrize("name", ["relation-table2", "relation-table2-small"])
-def test_table_2_may_take_three_times_the_epochs_of_the_paper(name):
-    """Seconds / seconds per epoch, the largest mean of a task."""
-    values = {}
-    for figure in load_published("relation-table2").figure:
-        values.setdefault((figure.task, figure.name), {})[figure.metric] = figure.value
-    largest = {}
-    for (task, _), times in values.items():
-        epochs = times["seconds"] / times["seconds per epoch"]
-        largest[task] = max(largest.get(task, 0), epochs)
-    limits = {config.task: (config.epochs, config.time_limit) for config in load_suite(name).runs()}
-    for task, (epochs, time_limit) in limits.items():
-        assert epochs == pytest.approx(3 * largest[task], rel=0.01)
-        assert time_limit is None
 
 
 def test_overrides_change_the_training_of_some_tasks(suite):
@@ -347,48 +317,27 @@ def test_a_misspelled_key_is_not_missing_too():
         ({"units": -1}, "unknown key 'units'. Set it in [[method]]."),
         ({"metrics": ["bleu"]}, "unknown key 'metrics'. Set it in [[task]] or [overrides.TASK]."),
         ({"tasks": "CoLA"}, "key 'tasks': must be a list, such as ['CoLA']. Received: 'CoLA'"),
-        ({"stopping": "smoothed_early"}, "unknown stopping rule 'smoothed_early'. "),
         ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of auto, files"),
-        ({"test": "steal"}, "unknown test 'steal'. "),
-        ({"optimizer": "a b"}, "key 'optimizer': must match pattern "),
-        ({"optimizer_options": {"a": None}}, "key 'optimizer_options': must be values that TOML"),
         ({"optimizer_options": {"weight_decay": 0.1}}, "without 'weight_decay'. Set the key"),
-        ({"schedule_options": {"initial_learning_rate": 1.0}}, "Set the key 'learning_rate'"),
         ({"optimizer_options": {"learning_rate": 1.0}}, "Set the key 'learning_rate'"),
         ({"stopping_options": {"patience": 3}}, "without 'patience'. Set the key 'patience'"),
-        (WRITTEN | {"hidden_units": 8}, "key 'hidden_units': must not be set for dates, whose"),
         ({"epochs": "10"}, "key 'epochs': must be an integer. Received: '10'"),
-        ({"epochs": 0}, "Received: 0"),
-        ({"time_limit": 0.0}, "'time_limit'"),
-        ({"monitor": "loss"}, "key 'monitor'"),
         ({"name": "../x"}, "key 'name'"),
-        ({"tasks": []}, "key 'tasks'"),
         ({"tasks": ["RTE", "RTE"]}, "'RTE' occurs more than once"),
         ({"tasks": ["MNLI", "MNLI-mm"]}, "'MNLI-mm' more than once, a score of MNLI and MNLI-mm"),
-        ({"tasks": ["MNLI-m", "MNLI"]}, "'MNLI-m' more than once, a score of MNLI-m and MNLI"),
-        ({"tasks": ["MRR"]}, "unknown task 'MRR'"),
         (OWN | {"task": [STARS], "tasks": ["star"]}, "unknown task 'star'. Did you mean 'stars'?"),
         ({"seeds": [1, 1]}, "1 occurs more than once"),
         ({"seeds": "two"}, "must be a number of seeds (1 or more), or a list of seeds"),
-        ({"seeds": 0}, "must be a number of seeds (1 or more), or a list of seeds"),
-        ({"seeds": []}, "must be a number of seeds (1 or more), or a list of seeds"),
-        ({"published": "nowhere"}, "published figures 'nowhere': no such name or file"),
         ({"published": "/dev/zero"}, "published figures '/dev/zero'"),
         # methods
         (of(mechanism="relatoin"), "Did you mean 'relation'?"),
         (of(mechanism=INNER), "an importable class"),
-        (of(mechanism="my_module:_Layer"), "method '_Layer-64' cannot be a folder name"),
         (of(unit=8), "unknown key 'method.1.unit'. Did you mean 'units'?"),
-        ({"layout": {"row": ["task"]}}, "unknown key 'layout.row'. Did you mean 'rows'?"),
-        (of(options={"seed": None}), "values that TOML can represent"),
         (of(options={"rank": 2}, grid={"rank": [3]}), "option 'rank' must not be in both 'op"),
         (of(size="2500M"), "key 'method.1.size': must be a number of parameters below 2^31, such"),
         (of(sized_by="rank"), "'sized_by' needs 'size'; found sized_by = 'rank' without it"),
         (of(size="1M", sized_by="rank", options={"rank": 2}), "'rank' is set, but 'sized_by'"),
         (of(size="1M", units=[8, 16]), "'units' must be one number with 'size'"),
-        (of(size="many"), "key 'method.1.size"),
-        (of(size=0), "key 'method.1.size"),
-        (of(grid={"rank": []}), "key 'method.1.grid.rank'"),
         ({"method": [{"mechanism": "relation"}] * 2}, "two methods are called 'relation-64'"),
         (
             {"method": [{"mechanism": "relation", "name": name} for name in ("Mine", "mine")]},
@@ -399,30 +348,21 @@ def test_a_misspelled_key_is_not_missing_too():
             "key 'hidden_activation': must be 'leaky_relu' with network = 'plain', which has no",
         ),
         # a user's own tasks
-        (OWN, "unknown task 'stars'"),
         (OWN | {"task": [STARS | {"lable": "x"}]}, "key 'task.1.lable'. Did you mean 'label'?"),
-        (OWN | {"task": [STARS | {"labels": ["1"]}]}, "key 'task.1': labels: must be two or more"),
         (OWN | {"task": [STARS, STARS]}, "'task': must be a new name. Received: 'stars'"),
-        (OWN | {"task": [STARS | {"name": "MNLI-m"}]}, "new name. Received: 'MNLI-m'"),
-        (OWN | {"task": STARS}, "key 'task': must be [[task]] tables, in double brackets"),
         # groups
-        (TWO | {"group": [{**GROUP, "name": "CoLA"}]}, "key 'group': must be a new name"),
         (TWO | {"group": [{**GROUP, "name": "AX"}]}, "key 'group': must be a new name"),
-        (OWN | {"task": [STARS | {"name": "needle-200"}]}, "key 'task': must be a new name"),
         (OWN | {"task": [STARS | {"name": "needle-3"}]}, "key 'task': must be a new name"),
-        (TWO | {"group": [GROUP, GROUP]}, "key 'group': must be a new name"),
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
         (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "or more different tasks. Received: 1"),
         (TWO | {"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "names of tasks. Re"),
         (TWO | {"tasks": ["two", "RTE"]}, "each task must occur once, alone or in one group, and"),
-        (TWO | {"tasks": ["tow"]}, "unknown task 'tow'"),
         # rules between keys
         (TWO | {"xla": True}, "key 'xla': must be false for the group two. Received: True"),
         (TWO | {"pretrained": "DIR"}, "key 'pretrained': must not be set for the group two. R"),
         (TWO | {"group": [GROUP | {"tasks": ["RTE", "WNLI"]}], "stopping": "accuracy_reached"},
          "key 'stopping': must be a rule without required metrics for the group two. Received"),
         (TWO | {"monitor": "val_accuracy"}, "must be 'val_loss' for two"),
-        (TWO | of(size=500), "key 'size' of method contextualizer-0.5K: must not be set for the g"),
         (TWO | {"tasks": ["two", "WNLI"]} | of(sharing="adversarial"),
          "key 'sharing' of method contextualizer-64-adversarial: must be 'shared' for WNLI, whic"),
         (TWO | of(sharing="single-channel"),
@@ -431,46 +371,25 @@ def test_a_misspelled_key_is_not_missing_too():
          | of(sharing="bi-channel"), "for the group three: a transfer needs three or more tasks"),
         (THREE | of(sharing="bi-channel") | {"save_models": True},
          "key 'save_models': must be false with sharing = 'bi-channel', whose runs train several"),
-        (THREE | of(sharing="bi-channel") | {"time_limit": 9.0},
-         "key 'time_limit': must not be set with sharing = 'bi-channel', whose runs train several"),
-        (THREE | of(sharing="bi-channel") | {"sweep": {"dropout": [0.1, 0.2]}},
-         "key 'sweep': must not be set with sharing = 'bi-channel', whose runs train several"),
         (TWO | of(sharing="adversarial", feature_projection=True),
          "key 'feature_projection' of method contextualizer-64-adversarial-projected: must be"),
-        ({"tasks": ["STS-B"]} | of(feature_projection=True),
-         "-projected: must be false for STS-B, which has no classes. Received: True"),
         ({"tasks": ["decode-128"]} | of(learning_rate=0.1),
          "key 'learning_rate' of method contextualizer-64: must be 0.001 for decode-128, which is"),
         ({"tokens": "text"},
          "key 'tokens': must be 'word' or 'wordpiece' or 'byte' for method relation-64"),
         ({"tokens": "byte", "embeddings": "glove"},
          "key 'embeddings': must be 'random' with tokens = 'byte', where the 256 bytes are the"),
-        ({"tokens": "byte", "vocabulary_size": 9},
-         "key 'vocabulary_size': must not be set with tokens = 'byte'"),
         ({"method": [SAVED]}, "key 'tokens': must be 'text' for method saved. Received: 'word'"),
-        (READS_TEXT | {"xla": True}, "key 'xla': must be false with tokens = 'text'"),
         (READS_TEXT | {"overrides": {"CoLA": {"vocabulary_size": 7}}},
          "key 'vocabulary_size': must not be set with tokens = 'text'"),
-        (of(tokens="text"), "key 'tokens' of method contextualizer-64-text: must be 'word' or"),
-        ({"method": [SAVED | {"tokens": "text", "vocabulary_size": 9}]},
-         "key 'vocabulary_size' of method saved: must not be set with tokens = 'text'"),
-        ({"method": [SAVED | {"tokens": "text"}], "xla": True}, "key 'xla': must be false with to"),
-        (TUNED | of(tokens="word"), "key 'tokens' of method contextualizer-64-word: must be 'word"),
-        (of(embeddings="glove", size=9, sized_by="width"), "other than 'width' with embeddings"),
         (TIMED | of(tokens="wordpiece"), "of method contextualizer-64-wordpiece: must be 'word' f"),
         ({"overrides": {"RTE": {"epochs": 7}}}, "must be a task of the suite: CoLA. Received: 'R"),
         ({"overrides": {"CoLA": {"epoch": 7}}}, "'overrides.CoLA.epoch'. Did you mean 'epochs'?"),
         ({"tasks": ["MRPC", "RTE"], "monitor": "val_f1"}, "'val_accuracy' for RTE. Received: 'val"),
-        ({"stopping": "accuracy_reached"}, "with the metric 'accuracy' for stopping = 'accuracy_r"),
-        ({"source": "miniglue", "tasks": ["MR"]}, "with source = 'miniglue'. Received: 'MR'"),
-        ({"embeddings": "glove"} | of(size=9, sized_by="width"), "other than 'width' with embed"),
-        ({"control": "none"}, "key 'control': must be a method of the suite: relation-64. Receiv"),
         ({"reference": "relation-46"}, "Did you mean 'relation-64'?"),
         ({"margin": 1.0}, "'margin': must not be set in a suite without 'reference' or 'control'."),
-        ({"margin": 0.0, "reference": "relation-64"}, "key 'margin': must be greater than 0"),
         ({"reference": "relation-64", "overrides": {"CoLA": {"margin": 2.0}}},
          "key 'margin': must not be set in the overrides of a suite without 'margin'. Received: 2"),
-        (SIZES | {"families": "unit"}, "must be one of mechanism, size, units, or lists of metho"),
         (SIZES | {"families": "unit"}, "Received: 'unit'. Did you mean 'units'?"),
         (SIZES | {"families": "mechanism", "method": [SIZES["method"][0], {"mechanism": "fcsr"}]},
          "two or more methods in each family. Received: only fcsr-64 in mechanism fcsr"),
@@ -478,11 +397,9 @@ def test_a_misspelled_key_is_not_missing_too():
          "must have each method in one list. Missing: 'fcsr-9'"),
         (SIZES | {"families": [["relation-8", "fcsr-8", "relation"], ["relation-9"]]},
          "key 'families': must be lists of methods: relation-8, relation-9, fcsr-8, fcsr-9. Rec"),
-        (SIZES | {"families": 3}, "key 'families': must be a key, such as 'units', or lists of"),
         (SIZES | {"families": "units", "reference": "fcrs"},
          "key 'reference': must be a method of each family, or the mechanism of one. Received: "
          "'fcrs', not in units 8. Did you mean 'fcsr'?"),
-        (SIZES | {"families": "units", "control": "fcsr-8"}, "Received: 'fcsr-8', not in units 9"),
         ({"test": "steel"}, "'control': must be a method of the suite with test = 'steel', which"),
         ({"test": "steel-dwass", "control": "relation-64"}, "'control': must not be set with test"),
         ({"test": "friedman-nemenyi"}, "key 'test': must be a test over seeds. Received: 'fried"),
@@ -491,47 +408,53 @@ def test_a_misspelled_key_is_not_missing_too():
         (TWO | {"layout": {"rows": ["method"], "columns": ["mechanism"]}},
          "key 'layout': must give each method and task its own cell"),
         ({"tasks": ["decode-128", "CoLA"]}, "must be timed tasks of one kind only, such as deco"),
-        ({"tasks": ["decode-128", "training-128"]}, "must be timed tasks of one kind only, suc"),
+        (TIMED | {"save_models": True}, "key 'save_models': must be false for decode-128"),
         (TIMED | {"precision": "bfloat16"}, "'precision': must be 'float32' for decode-128, whic"),
-        (TIMED | {"overrides": {"decode-128": {"epochs": 3}}}, "key 'epochs': must be 100 for de"),
         (TIMED | {"group": [{"name": "g", "tasks": ["decode-128", "decode-512"]}], "tasks": ["g"]},
          "key 'group': must not be set for decode-128"),
         (TIMED | of(size=999), "key 'size' of method contextualizer-0.999K: must not be set for d"),
         ({"tasks": ["dates"]}, "of method relation-64: must be an encoder-decoder for dates. Rec"),
         (of(mechanism="gru-encoder-decoder"), "other than an encoder-decoder for CoLA. Rec"),
-        (WRITTEN | {"tasks": ["dates", "CoLA"]}, "other than an encoder-decoder for CoLA"),
         (WRITTEN | {"xla": True}, "key 'xla': must be false for dates, whose characters are gene"),
         (WRITTEN | {"validation_split": 0.2}, "key 'validation_split': must not be set for dates"),
-        (WRITTEN | of(mechanism="gru-encoder-decoder", size=9), "must not be set for an encoder-d"),
         (WRITTEN | {"monitor": "val_accuracy"}, "must be 'val_loss' or 'val_exact_match' for dat"),
         (WRITTEN | {"group": [{"name": "g", "tasks": ["reversal", "dates"]}], "tasks": ["g"]},
          "key 'group': must not be set for reversal"),
         (WRITTEN | {"overrides": {"dates": {"metrics": ["blue"]}}},
          "key 'overrides.dates.metrics': must be 'exact_match' or 'bleu'. Received: 'blue'. Did"),
-        (WRITTEN | {"overrides": {"dates": {"metrics": []}}}, "key 'overrides.dates.metr"),
-        ({"overrides": {"CoLA": {"metrics": ["bleu"]}}},
-         "key 'overrides.CoLA.metrics': must be left out: CoLA is not a sequence task. Received"),
         ({"positions": "learned"}, "key 'max_length': must be set for CoLA with positions = 'lear"),
-        ({"positions": "sines"}, "key 'positions': must be 'sine', 'softmax' or 'learned'. Rec"),
-        (WRITTEN | {"positions": "sine"}, "key 'positions': must not be set for dates"),
         (WRITTEN | {"segments": True}, "key 'segments': must be false for dates"),
-        (TIMED | {"segments": True}, "key 'segments': must be false for decode-128"),
-        (TUNED | {"segments": True}, "key 'segments': must be false with 'pretrained'"),
-        (WRITTEN | {"short_convolution": 4}, "key 'short_convolution': must not be set for dates"),
-        (TUNED | {"positions": "learned", "max_length": 9}, "key 'positions': must not be set wi"),
         ({"vary": []}, "key 'vary': must be one or more of 'init', 'order' and 'split', without "),
-        ({"vary": ["order", "order"]}, "'init', 'order' and 'split', without repetition"),
-        ({"vary": ["weights"]}, "key 'vary.1': must be 'init', 'order' or 'split'. Received: 'wei"),
         ({"vary": ["split"]}, "key 'vary': must be 'init' or 'order' for CoLA, whose validation "),
-        (TWO | {"vary": ["split"]}, "must be 'init' or 'order' for CoLA, whose validation rows"),
-        (WRITTEN | {"vary": ["split"]}, "must be 'init' or 'order' for dates, whose validation r"),
-        (TIMED | {"vary": ["init"]}, "key 'vary': must be ['init', 'order'] for decode-128, whic"),
         (TUNED | {"tokens": "word"}, "key 'tokens': must be 'wordpiece' with 'pretrained'"),
         (TUNED | {"vocabulary_size": 90}, "'vocabulary_size': must not be set with 'pretrained'"),
-        (TUNED | {"embeddings": "glove"}, "key 'embeddings': must be 'random' with 'pretrained'"),
         (TUNED | of(encoder_weights="pretrained"), "for a mechanism that cannot start from"),
-        (TUNED | of(mechanism="encoder", size=9), "with encoder_weights = 'pretrained', because"),
         (of(encoder_weights="frozen"), "must be 'random' or not set in a suite without 'pretraine"),
+        ({"tasks": ["STS-B"]} | of(feature_projection=True),
+         "-projected: must be false for STS-B, which has no classes. Received: True"),
+        (THREE | of(sharing="bi-channel") | {"time_limit": 9.0},
+         "key 'time_limit': must not be set with sharing = 'bi-channel', whose runs train several"),
+        (THREE | of(sharing="bi-channel") | {"sweep": {"dropout": [0.1, 0.2]}},
+         "key 'sweep': must not be set with sharing = 'bi-channel', whose runs train several"),
+        (WRITTEN | {"hidden_units": 8}, "key 'hidden_units': must not be set for dates, whose"),
+        (WRITTEN | {"short_convolution": 4}, "key 'short_convolution': must not be set for dates"),
+        (WRITTEN | {"positions": "sine"}, "key 'positions': must not be set for dates"),
+        (TUNED | {"segments": True}, "key 'segments': must be false with 'pretrained'"),
+        (TUNED | {"embeddings": "glove"}, "key 'embeddings': must be 'random' with 'pretrained'"),
+        (TUNED | {"positions": "learned", "max_length": 9}, "key 'positions': must not be set wi"),
+        (TUNED | of(mechanism="encoder", size=9), "with encoder_weights = 'pretrained', because"),
+        (WRITTEN | of(mechanism="gru-encoder-decoder", size=9), "must not be set for an encoder-d"),
+        ({"tokens": "byte", "vocabulary_size": 9},
+         "key 'vocabulary_size': must not be set with tokens = 'byte'"),
+        (TIMED | {"vary": ["init"]}, "key 'vary': must be ['init', 'order'] for decode-128, whic"),
+        ({"stopping": "accuracy_reached"}, "with the metric 'accuracy' for stopping = 'accuracy_r"),
+        ({"source": "miniglue", "tasks": ["MR"]}, "with source = 'miniglue'. Received: 'MR'"),
+        (TWO | of(size=500), "key 'size' of method contextualizer-0.5K: must not be set for the g"),
+        ({"optimizer_options": {"a": None}}, "key 'optimizer_options': must be values that TOML"),
+        (of(mechanism="my_module:_Layer"), "method '_Layer-64' cannot be a folder name"),
+        (OWN | {"task": STARS}, "key 'task': must be [[task]] tables, in double brackets"),
+        (SIZES | {"families": 3}, "key 'families': must be a key, such as 'units', or lists of"),
+        (TWO | {"group": [{**GROUP, "name": "CoLA"}]}, "key 'group': must be a new name"),
     ],
 )  # fmt: skip
 def test_fault_names_key_value_and_allowed_values(changes, message):
@@ -565,15 +488,10 @@ def test_a_method_has_its_own_learning_rate(suite, tmp_path):
 
 
 def test_weight_decay_can_be_zero(suite):
-    methods = [{"mechanism": "cnn"}, {"mechanism": "fcsr", "weight_decay": 0}]
-    made = suite(method=methods, weight_decay=0.1)
-    assert {config.method: config.weight_decay for config in made.runs()} == {
-        "cnn-64": 0.1, "fcsr-64": 0,
-    }  # fmt: skip
+    made = suite(method=[{"mechanism": "fcsr", "weight_decay": 0}], weight_decay=0.1)
+    assert {config.weight_decay for config in made.runs()} == {0}
     swept = suite(sweep={"weight_decay": [0.0, 0.01]}).sweep
     assert [*swept.combinations()] == [{"weight_decay": 0.0}, {"weight_decay": 0.01}]
-    with pytest.raises(ValueError, match="weight_decay"):
-        suite(weight_decay=-1)
 
 
 OWN_TOKENS = [
