@@ -122,7 +122,7 @@ def test_a_command_runs_no_code_of_the_folder(foreign, line, capsys):
 
 @pytest.mark.parametrize("line", TABS)
 def test_tab_runs_no_code_of_the_folder(foreign, line, capsys, monkeypatch):
-    for name, value in request_of_shell("bash", line).items():
+    for name, value in request_of_shell(line).items():
         monkeypatch.setenv(name, value)
     run()
     assert capsys.readouterr().err == ""
