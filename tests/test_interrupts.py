@@ -20,31 +20,11 @@ from relation_tf.interrupts import (
     interrupts_kept,
 )
 
-
-@pytest.fixture(autouse=True)
-def handler():
-    """Python's own handler; a background shell may have left another one."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 
 def press():
     signal.raise_signal(signal.SIGINT)
-
-
-def test_it_is_raised_at_the_end_of_the_block():
-    done = []
-
-    @interrupts_delayed()
-    def step():
-        press()
-        done.append("the rest")
-
-    with pytest.raises(KeyboardInterrupt):
-        step()
-    assert done == ["the rest"]
 
 
 def test_it_is_raised_between_steps():
@@ -135,34 +115,37 @@ def test_a_block_that_has_ended_is_not_interrupted_again(monkeypatch):
     end_delay(*arguments)
 
 
-def test_an_inner_block_leaves_it_to_the_outer_one():
+@pytest.mark.parametrize("pressed", ["outside", "inside"])
+def test_an_inner_block_leaves_it_to_the_outer_one(pressed):
     done = []
 
     @interrupts_delayed()
     def outer():
-        with interrupts_delayed():
+        if pressed == "outside":
             press()
+        with interrupts_delayed():
+            if pressed == "inside":
+                press()
+            done.append("inner")
         done.append("between")
+        check_interrupts()
+        done.append("more")
 
     with pytest.raises(KeyboardInterrupt):
         outer()
-    assert done == ["between"]
+    assert done == ["inner", "between"]
 
 
-def test_an_inner_block_keeps_an_earlier_press():
-    done = []
-
+def test_a_step_of_an_inner_block_raises_an_earlier_press():
     @interrupts_delayed()
     def outer():
         press()
         with interrupts_delayed():
-            done.append("inner")
             check_interrupts()
-            done.append("more")
+            pytest.fail("not interrupted")
 
     with pytest.raises(KeyboardInterrupt):
         outer()
-    assert done == ["inner"]
 
 
 @pytest.mark.parametrize("ends", ["returns", "delays", "exits"])
@@ -226,10 +209,10 @@ def test_a_press_is_raised_once():
         check_interrupts()
 
 
-@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
-def test_sigterm_in_a_command_is_a_press(ctrl_c):
+@pytest.mark.parametrize("action", [signal.default_int_handler, signal.SIG_IGN])
+def test_sigterm_in_a_command_is_a_press(action):
     """Background jobs of scripts ignore Ctrl-C, but not SIGTERM."""
-    signal.signal(signal.SIGINT, ctrl_c)
+    signal.signal(signal.SIGINT, action)
     done = []
 
     @interrupts_kept()
@@ -239,31 +222,20 @@ def test_sigterm_in_a_command_is_a_press(ctrl_c):
             done.append("the rest")
         done.append("more")
 
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            command()
-        assert done == ["the rest"]
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        assert signal.getsignal(signal.SIGINT) is ctrl_c
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def test_a_block_without_a_press_changes_nothing():
-    with interrupts_delayed():
-        check_interrupts()
-    check_interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    assert done == ["the rest"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.signal(signal.SIGINT, signal.default_int_handler) is action
 
 
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL])
 def test_the_action_of_the_system_is_kept(action):
     """Background jobs ignore it."""
-    before = signal.signal(signal.SIGINT, action)
-    try:
-        with interrupts_delayed():
-            assert signal.getsignal(signal.SIGINT) == action
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, action)
+    with interrupts_delayed():
+        assert signal.getsignal(signal.SIGINT) == action
+    assert signal.signal(signal.SIGINT, signal.default_int_handler) == action
 
 
 def test_another_thread_changes_nothing():

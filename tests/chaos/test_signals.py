@@ -18,17 +18,12 @@ from typing import Any
 import pytest
 
 from glue_submit import TASKS
-from relation_tf.bench.checksums import RESULT, write_result
-from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.loading import make_suite
-from relation_tf.files import read_json
-from tests.bench.finished_runs import write_finished, write_predictions
+from tests.bench.finished_runs import finish_suite
 from tests.bench.kept_files import run_files
 from tests.programs import ROOT
 
-BY_HAND = "RELATION_TF_SIGNALS" in os.environ
 SIGNALS = int(os.environ.get("RELATION_TF_SIGNALS", "6"))
-LIMIT = 10.0  # seconds until the end; a busy machine may need more, so only by hand
 
 # Python itself handles signals until the module is imported.
 PROGRAM = "from relation_tf import cli; print('started', flush=True); cli.main()"
@@ -108,15 +103,10 @@ def place(tmp_path: Path) -> Place:
     (tmp_path / "small.toml").write_text(SUITE)
     lines = (f"so good it is to see film {i} about the sea" for i in range(200))
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    folder = RunFolder(tmp_path / "finished")
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "baseline")]
     tasks = [name for name in TASKS if name not in ("MNLI-m", "MNLI-mm", "AX")]
-    folder.open(make_suite("x", {"name": "s", "tasks": tasks, "seeds": [1, 2], "method": methods}))
-    for config in folder.suite().runs():
-        run = folder.start(config)
-        write_finished(run, config)
-        write_predictions(run, config.task)
-        write_result(run, read_json(run / RESULT))
+    suite = make_suite("x", {"name": "s", "tasks": tasks, "seeds": [1, 2], "method": methods})
+    finish_suite(tmp_path / "finished", suite, predictions=True, checksums=True)
     return Place(tmp_path)
 
 
@@ -144,31 +134,29 @@ def test_signals_at_random_moments(place: Place, name: str) -> None:
     """From the start of a command to its end; what it has written is kept for the next start."""
     command = COMMANDS[name]
     count = (SIGNALS + [*COMMANDS].index(name)) // len(COMMANDS)
-    moments, ends = random.Random(f"{name} {SIGNALS}"), []
+    moments, ends = random.Random(f"{name} {SIGNALS}"), 0
     began = time.monotonic()
     assert place.start(command).wait() == 0, place.printed()
     seconds = time.monotonic() - began
-    whole, finished, complete = place.results(), 0, False
+    whole, complete = place.results(), False
     place.clear()
-    while len(ends) < count or not complete:
+    while ends < count or not complete:
         fresh = not any((place.folder / path).exists() for path in WRITTEN)
         began, moment = time.monotonic(), moments.uniform(0, seconds)
         process = place.start(command)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(moment if len(ends) < count else None)
+            process.wait(moment if ends < count else None)
         took = time.monotonic() - began
         if process.poll() is None:
             way = moments.choice([*WAYS])
             # A terminal sends Ctrl-C to all processes of the group.
             (os.killpg if way == "Ctrl-C" else os.kill)(process.pid, WAYS[way])
-            sent, printed = time.monotonic(), place.printed()
+            printed = place.printed()
             process.wait()
             if process.returncode != 0:  # it had not ended
                 wait_for_the_group(process.pid)
-                ends.append(time.monotonic() - sent)
+                ends += 1
                 complete = False
-                said = f"{name}: {way} {len(ends)} after {moment:.2f} of {seconds:.2f} s"
-                print(f"{said}: ended after {ends[-1]:.2f} s", flush=True)
                 assert process.returncode == 128 + WAYS[way], place.printed()
                 assert not re.search("Traceback|Exception ignored|failed", place.printed())
                 if moment > 0.9 * seconds:  # the machine is slower than before
@@ -177,10 +165,7 @@ def test_signals_at_random_moments(place: Place, name: str) -> None:
             assert place.printed() == printed
         assert process.returncode == 0, place.printed()
         assert place.results() == whole
-        finished, complete = finished + 1, True
+        complete = True
         place.clear()
         if fresh:
             seconds = took
-    longest = max(ends, default=0.0)
-    print(f"{name}: {count} signals, {finished} results equal, longest end {longest:.2f} s")
-    assert not BY_HAND or longest < LIMIT
