@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 import signal
 import sys
 
@@ -16,11 +17,10 @@ from relation_tf.bench.sweeping import tuning_suite, untuned_names
 from relation_tf.config import Method
 from relation_tf.config.layer_source import layer_digest
 from relation_tf.errors import SuiteError
-from relation_tf.files import write_json
 from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import MECHANISMS, Mechanism
 from relation_tf.report import compare, make_report
-from tests.bench.finished_runs import write_finished
+from tests.bench.finished_runs import finish_suite
 
 LEAKY = """
 import keras
@@ -51,6 +51,19 @@ def asked(suite, leaky):
     return suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[leaky, baseline])
 
 
+@pytest.fixture
+def checked(suite, leaky, tmp_path, monkeypatch):
+    """A run with this layer, whose checks are cached in an empty folder."""
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
+    (tmp_path / "cache").mkdir()
+    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
+    return config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
+
+
+FAULTS = "padding: It leaks. lengths: It fails."
+LEAKS = Fault("my_leaky:Leaky", "padding", "It leaks.")
+
+
 def never(*arguments):
     raise AssertionError("the layer is checked again")
 
@@ -72,24 +85,15 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     results = run_suite(asked, out, data=small_glue, allow_failing_checks=True, quiet=True)
     assert len(results.runs) == 4
     assert [*results.failing_layers] == ["Leaky-8"]
-    report = make_report(out)
-    assert report.data.scores.methods == ["Leaky-8 (fails checks)", "baseline-8"]
-    (warning,) = (each for each in report.warnings if "check-layer" in each)
-    assert "Leaky-8" in warning
-    assert "padding: Outputs" in warning
-    for page in (report.html(), report.markdown(), str(report)):
-        assert "Leaky-8 (fails checks)" in page
-    assert "Leaky-8 (fails checks)" in compare(out).data.scores.methods
+    for report in (make_report(out), compare(out)):
+        assert report.data.scores.methods == ["Leaky-8 (fails checks)", "baseline-8"]
+        assert len([each for each in report.warnings if "check-layer" in each]) == 1
 
 
 def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
-    asked = suite(tasks=["CoLA"], seeds=[1, 2])
-    folder = RunFolder(tmp_path)
-    folder.open(asked)
-    first, second = (str(method.name) for method in asked.methods()[:2])
-    for run in asked.runs():
-        if run.method == first:
-            write_finished(folder.start(run), run)
+    folder = finish_suite(tmp_path, suite(tasks=["CoLA"]))
+    first, second = (str(method.name) for method in folder.suite().methods())
+    shutil.rmtree(tmp_path / "runs" / "CoLA" / second)
     for failing, expected in ((first, 1), (second, 0)):
         folder.record_failing_layers([first, second], {failing: "It leaks."})
         warnings = make_report(tmp_path).warnings
@@ -102,7 +106,7 @@ def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):
     assert [*tmp_path.iterdir()] == []
 
 
-def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monkeypatch):
+def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch):
     wide = leaky.model_copy(update={"units": [8, 16]})
     configs = suite(tasks=["CoLA"], method=[wide]).runs()
     checked = []
@@ -118,9 +122,7 @@ def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monk
     notes = check_layers(configs, folder, options)
     assert len(checked) == 1  # one for all widths
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8", "method Leaky-16"]
-    assert folder.failing_layers() == dict.fromkeys(
-        ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
-    )
+    assert folder.failing_layers() == dict.fromkeys(["Leaky-8", "Leaky-16"], FAULTS)
     monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
@@ -131,27 +133,24 @@ def failing(check, message):
     return lambda configs, *_: [[Fault(each.mechanism, check, message)] for each in configs]
 
 
+@pytest.mark.usefixtures("checked")
 def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
-    tmp_path, asked, leaky, suite, monkeypatch
+    tmp_path, leaky, suite, monkeypatch
 ):
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(
-        layer_checks, "_in_this_process", failing("output shape", "It has shape (4, 6, 9).")
-    )
-    message = (
-        "method Leaky-8: my_leaky:Leaky fails the layer check 'output shape': It has shape "
-        "(4, 6, 9). Fix the layer: a network with it cannot be trained"
-    )
-    with pytest.raises(SuiteError) as refused:
-        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
-    assert str(refused.value) == message
-    with pytest.raises(SuiteError) as planned:
-        plan_suite(suite(tasks=["WNLI"], method=[leaky], source="miniglue"), tmp_path, quiet=True)
-    assert str(planned.value) == message
+    monkeypatch.setattr(layer_checks, "_in_this_process", failing("output shape", "It is (4, 9)."))
+    asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue")
+    for command in (run_suite, plan_suite):
+        with pytest.raises(SuiteError) as refused:
+            command(asked, tmp_path, quiet=True)
+        message = str(refused.value)
+        assert message == (
+            "method Leaky-8: my_leaky:Leaky fails the layer check 'output shape': It is (4, 9). "
+            "Fix the layer: a network with it cannot be trained"
+        )
 
 
+@pytest.mark.usefixtures("checked")
 def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(layer_checks, "_in_this_process", failing("padding", "It leaks."))
     sweep = {"learning_rate": [0.001, 0.01]}
     asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue", sweep=sweep)
@@ -163,43 +162,38 @@ def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, s
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
 
 
-def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, suite):
+def test_a_change_of_an_imported_module_is_checked_again(checked, tmp_path, monkeypatch):
     """The digest of a layer covers only its own module."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
     helper = tmp_path / "leaky_helper.py"
     helper.write_text("SCALE = 1\n", encoding="utf-8")
     (tmp_path / "with_helper.py").write_text("import leaky_helper\nclass Own: pass\n", "utf-8")
-    own = Method(mechanism="with_helper:Own", units=8)
-    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[own]).runs()
-    config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
-    file = layer_checks._cache_file(config, deterministic=False)
+    own = {"mechanism": "with_helper:Own", "mechanism_digest": layer_digest("with_helper:Own")}
+    config = checked.model_copy(update=own)
+    layer_checks._cache(config, [LEAKS], deterministic=False)
+    assert layer_checks._cached(config, deterministic=False) == [LEAKS]
     helper.write_text("SCALE = 20\n", encoding="utf-8")
-    assert layer_checks._cache_file(config, deterministic=False) != file
+    assert layer_checks._cached(config, deterministic=False) is None
 
 
-def test_a_cache_that_cannot_be_used_is_not(tmp_path):
-    file = tmp_path / "layer-faults-1.json"
+def test_a_cache_that_cannot_be_used_is_not(checked, tmp_path):
+    layer_checks._cache(checked, [LEAKS], deterministic=False)
+    (file,) = tmp_path.glob("cache/layer-faults-*.json")
     for content in ("{", "[]", "{}", '{"faults": 3}', '{"faults": [[1]]}'):
         file.write_text(content)
-        assert layer_checks._cached(file) is None
-    file.write_text('{"faults": [["Own", "padding", "It leaks."]]}')
-    assert layer_checks._cached(file) == [Fault("Own", "padding", "It leaks.")]
+        assert layer_checks._cached(checked, deterministic=False) is None
     file.unlink()
     file.mkdir()
-    assert layer_checks._cached(file) is None
+    layer_checks._cache(checked, [], deterministic=False)
+    assert layer_checks._cached(checked, deterministic=False) is None
 
 
-def test_the_end_of_a_process_is_not_cached(tmp_path, monkeypatch, suite, leaky):
+@pytest.mark.parametrize(("name", "cached"), [("process", 0), ("padding", 1)])
+def test_the_end_of_a_process_is_not_cached(checked, tmp_path, monkeypatch, name, cached):
     """It can have another reason than the layer, such as too little memory."""
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
-    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
-    config = config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
-    for name, cached in (("process", 0), ("padding", 1)):
-        faults = [[Fault("my_leaky:Leaky", name, "It ends.")]]
-        monkeypatch.setattr(layer_checks, "_in_this_process", lambda *_, own=faults: own)
-        layer_checks.find_faults([config], tmp_path / "log", RunOptions())
-        assert len([*tmp_path.iterdir()]) == cached
+    monkeypatch.setattr(layer_checks, "_in_this_process", failing(name, "It ends."))
+    layer_checks.find_faults([checked], tmp_path / "log", RunOptions())
+    assert len([*tmp_path.glob("cache/*")]) == cached
 
 
 DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
@@ -214,7 +208,7 @@ DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
         ("transformer-encoder-decoder", {"mechanism": "my_leaky:Leaky", "options": {"a": 1}},
          [("my_leaky:Leaky", 8, {"a": 1}), ("my_leaky:Leaky", 8, {"causal": True, "a": 1})]),
         ("transformer-encoder-decoder", {"mechanism": "relation"}, []),
-        ("own-network", {"depth": 2}, []),
+        ("own-network", {"depth": 2}, [("own-network", 100, {"depth": 2})]),
     ],
 )  # fmt: skip
 def test_layers_inside_networks_are_checked(
@@ -238,7 +232,9 @@ def test_layers_inside_networks_are_checked(
     config = suite(tasks=[task], seeds=[1], method=[method], **width).runs()[0]
     faults = layer_faults(config)
     assert checked == expected
-    assert faults == [("my_leaky:Leaky", "padding", "It leaks.")] * len(expected)
+    name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"
+    assert faults == [(name, "padding", "It leaks.")] * len(expected)
+    assert config.has_built_in_layer is not bool(expected)
 
 
 @pytest.mark.tensorflow
@@ -262,32 +258,11 @@ def test_a_date_can_be_an_option(suite):
     assert "2020-01-01" in _layer(config)
 
 
-@pytest.mark.tensorflow
-def test_a_layer_in_blocks_is_refused_for_its_own_fault(tmp_path, small_glue, suite, monkeypatch):
-    (tmp_path / "my_pooled.py").write_text(
-        "import keras\n\n\nclass Pooled(keras.layers.Dense):\n"
-        "    def call(self, x):\n        return super().call(x)[:, 0]\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    own = Method(mechanism="encoder", units=8, options={"mechanism": "my_pooled:Pooled"})
-    message = (
-        r"my_pooled:Pooled fails the layer check 'output shape': The output has shape \(4, 8\) "
-    )
-    with pytest.raises(SuiteError, match=message):
-        run_suite(
-            suite(tasks=["CoLA"], method=[own]), tmp_path / "out", data=small_glue, quiet=True
-        )
-
-
 def test_a_suite_of_another_folder_is_refused_before_its_layers_are_checked(
     tmp_path, small_glue, suite, monkeypatch
 ):
     monkeypatch.setattr(runner, "check_layers", never)
-    folder = RunFolder(tmp_path)
-    done = suite(tasks=["CoLA"])
-    folder.open(done)
-    write_json(folder.start(done.runs()[0]) / "result.json", {})
+    finish_suite(tmp_path, suite(tasks=["CoLA"]))
     with pytest.raises(SuiteError, match="this finished run is not in suite small"):
         run_suite(suite(tasks=["RTE"]), tmp_path, data=small_glue, quiet=True)
 
@@ -300,6 +275,7 @@ def test_only_methods_of_the_suite_are_marked(tmp_path, suite):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch):
     from relation_tf.training import building
 
@@ -311,13 +287,8 @@ def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch
         return []
 
     monkeypatch.setattr(building, "layer_faults", interrupted)
-    # A shell that starts the tests in the background ignores Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
 
 
 @pytest.mark.tensorflow
@@ -346,24 +317,22 @@ class Declared(Earlier):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("checked")
+@pytest.mark.parametrize(
+    ("task", "name", "fails"),
+    [("CoLA", "Earlier", True), ("recall-small", "Earlier", False), ("CoLA", "Declared", False)],
+)
 def test_a_causal_layer_must_say_so_if_a_network_reads_one_token(
-    tmp_path, small_glue, suite, monkeypatch
+    tmp_path, suite, monkeypatch, task, name, fails
 ):
     (tmp_path / "my_earlier.py").write_text(EARLIER, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
-    earlier = Method(mechanism="my_earlier:Earlier", units=8)
-    message = r"Earlier fails the layer check 'token read': Networks read .*`self\.causal = True`"
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[earlier])
-    with pytest.raises(SuiteError, match=message):
-        run_suite(asked, tmp_path / "out", data=small_glue, quiet=True)
-    tokens = suite(tasks=["recall-small"], seeds=[1], method=[earlier]).runs()
-    log = tmp_path / "log"
-    assert layer_checks.find_faults(tokens, log, RunOptions()) == {"Earlier-8": []}
-    declared = Method(mechanism="my_earlier:Declared", units=8)
-    inside = Method(mechanism="encoder", options={"mechanism": "my_earlier:Declared"}, units=8)
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[declared, inside])
-    assert len(run_suite(asked, tmp_path / "out", data=small_glue, quiet=True).runs) == 2
+    method = Method(mechanism=f"my_earlier:{name}", units=8)
+    runs = suite(tasks=[task], seeds=[1], method=[method]).runs()
+    ((_, faults),) = layer_checks.find_faults(runs, tmp_path / "log", RunOptions()).items()
+    assert [(fault.check, "`self.causal = True`" in fault.message) for fault in faults] == [
+        ("token read", True)
+    ] * fails
 
 
 @pytest.mark.slow

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -25,12 +22,11 @@ from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import read_json
 from relation_tf.registry import MECHANISMS, STOPPING_RULES
-from relation_tf.tasks import find_source, reversal
+from relation_tf.tasks import find_source
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.generated import GENERATED
 from tests.backends import close
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import python
 
 pytestmark = pytest.mark.tensorflow
 
@@ -177,32 +173,28 @@ def test_each_task_of_a_group_has_its_network(small_glue, tmp_path):
 
 
 @pytest.mark.slow
-def test_written_text_is_that_of_the_run(tmp_path, monkeypatch):
-    few = functools.partial(reversal, train=40, dev=8, test=6, lengths=(2, 4), long=(5, 6))
-    monkeypatch.setitem(GENERATED, "reversal", few)
+@pytest.mark.usefixtures("few_rows")
+def test_written_text_is_that_of_the_run(tmp_path):
     method = {"mechanism": "gru-encoder-decoder", "units": 8}
     run = train(tmp_path, None, tasks=["reversal"], method=[method], embedding_dim=100)
-    model, rows = relation_tf.load(run), few().splits["test"]
+    model, rows = relation_tf.load(run), GENERATED["reversal"]().splits["test"]
     expected = predictions(run, "reversal.test")["prediction"].fillna("")
     assert model.predict([source for source, _ in rows]).tolist() == expected.tolist()
     with pytest.raises(DataError, match="a text must have the characters"):
         model.predict(["1"])
 
 
-def test_labels_of_tokens_are_those_of_the_run(tmp_path, monkeypatch):
-    few = {name: replace(each, train=64, held_out=20) for name, each in presets.DIAGNOSTICS.items()}
-    monkeypatch.setattr(presets, "DIAGNOSTICS", few)
+@pytest.mark.usefixtures("few_rows")
+def test_labels_of_tokens_are_those_of_the_run(tmp_path):
     run = train(tmp_path, None, tasks=["parity"])
-    model, rows = relation_tf.load(run), few["parity"].make()
+    model, rows = relation_tf.load(run), presets.DIAGNOSTICS["parity"].make()
     texts = rows.source.decode(rows.splits["test"].ids)
-    expected = [row.split() for row in predictions(run, "parity.test")["prediction"]]
-    found = [row.split() for row in model.predict(texts)]
-    labelled = 0
-    for own, other in zip(found, expected, strict=True):
-        for label, answer in zip(own, other, strict=True):
-            assert answer in ("-", label)
-            labelled += answer != "-"
-    assert labelled >= len(expected)
+    expected = predictions(run, "parity.test")["prediction"]
+    answers = np.array(" ".join(expected).split())
+    found = np.array(" ".join(model.predict(texts)).split())
+    labelled = answers != "-"
+    assert labelled.sum() >= len(expected)
+    assert found[labelled].tolist() == answers[labelled].tolist()
     assert model.predict(["1 0", "1 0 1 1"])[0] == model.predict(["1 0"])[0]
     with pytest.raises(DataError, match="texts must have the symbols"):
         model.predict(["unknown"])
@@ -231,22 +223,19 @@ class Unsaved(keras.layers.Layer):
 def test_custom_layers(small_glue, tmp_path, monkeypatch):
     (tmp_path / "kept_layer.py").write_text(LAYER)
     monkeypatch.syspath_prepend(str(tmp_path))
-    run = train(tmp_path / "a", small_glue, tasks=["CoLA"], method=[{"mechanism": "kept_layer:Mine",
-                                                                      "units": 8}])  # fmt: skip
+    one = {"tasks": ["CoLA"], "epochs": 1}
+    saved = {"mechanism": "kept_layer:Mine", "units": 8}
+    run = train(tmp_path / "a", small_glue, **one, method=[saved])
     found = predictions(run, "CoLA.dev")["prediction"]
     assert relation_tf.load(run).predict(texts_of("CoLA", small_glue)).tolist() == found.tolist()
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**config, "mechanism_digest": "0" * 16}))
     with pytest.raises(SuiteError, match="its layer has changed since the run"):
         relation_tf.load(run)
-    suite = make_suite("small", {**SMALL, "tasks": ["CoLA"], "method": [
-        {"mechanism": "kept_layer:Unsaved", "units": 8}]})  # fmt: skip
-    results = run_suite(suite, tmp_path / "b", data=small_glue, quiet=True)
-    ((_, reason),) = results.failures
-    assert reason == (
-        "key 'save_models': must be false for method Unsaved-8, which Keras cannot save and load. "
-        "`relation-tf check-layer kept_layer:Unsaved` says what to change"
-    )
+    method = {"mechanism": "kept_layer:Unsaved", "units": 8}
+    suite = make_suite("small", SMALL | one | {"method": [method]})
+    ((_, error),) = run_suite(suite, tmp_path / "b", data=small_glue, quiet=True).failures
+    assert error.startswith("key 'save_models': must be false for method Unsaved-8, which Keras")
 
 
 def test_kept_models_predict_test_files_that_are_added(small_glue, tmp_path):
@@ -256,16 +245,10 @@ def test_kept_models_predict_test_files_that_are_added(small_glue, tmp_path):
     run = train(tmp_path / "runs", data, tasks=["CoLA"])
     assert not (run / "weights.npz").exists()
     (tmp_path / "test.tsv").rename(data / "CoLA" / "test.tsv")
-    assert str(predict_missing(tmp_path / "runs", data)).startswith("predicted CoLA for")
+    assert predict_missing(tmp_path / "runs", data).added == {"CoLA/relation-8/seed-1": ["CoLA"]}
     found = predictions(run, "CoLA.test")["prediction"]
     texts = texts_of("CoLA", data, "test")
     assert relation_tf.load(run).predict(texts).tolist() == found.tolist()
-
-
-def test_timed_suites_keep_no_models():
-    with pytest.raises(SuiteError, match="key 'save_models': must be false for decode-128"):
-        make_suite("small", {"name": "small", "tasks": ["decode-128"], "method": [RELATION],
-                             "save_models": True})  # fmt: skip
 
 
 def test_folders_without_a_model_are_refused(run, trained, tmp_path):
@@ -287,8 +270,6 @@ def test_folders_without_a_model_are_refused(run, trained, tmp_path):
 
 def test_a_broken_file_is_one_line(run):
     (run / "model.keras").write_bytes(b"broken")
-    with pytest.raises(SuiteError, match=r"model\.keras: damaged"):
-        relation_tf.load(run)
     write_result(run, read_json(run / "result.json"))  # as if it had been written broken
     with pytest.raises(SuiteError, match=r"model\.keras: cannot be loaded") as caught:
         relation_tf.load(run)
@@ -301,23 +282,13 @@ def test_a_broken_file_is_one_line(run):
         ("CoLA", "so good", "texts must be a list. Received: a string"),
         ("CoLA", ["so", "ok \ud83d"], "text 1: expected text, found a lone surrogate"),
         ("CoLA", [], "texts must have one or more texts"),
-        ("CoLA", ["so", 3], "text 1 must be a string for task CoLA. Received: 3"),
         ("CoLA", [("so", "good")], "text 0 must be a string for task CoLA"),
         ("RTE", ["so"], "text 0 must be a pair of strings for task RTE. Received: 'so'"),
-        ("RTE", [("so", "good", "!")], "text 0 must be a pair of strings"),
     ],
 )
 def test_texts_of_a_wrong_form_are_refused(trained, task, texts, message):
     with pytest.raises(DataError, match=message):
         relation_tf.load(trained(task)).predict(texts)
-
-
-def test_the_model_is_described(trained):
-    lines = repr(relation_tf.load(trained("RTE"))).splitlines()
-    assert lines[0] == "<TrainedModel relation-8 on RTE, seed 1"
-    assert lines[1] == "  predicts: entailment or not_entailment for each pair of texts"
-    assert lines[2].startswith("  scores: RTE accuracy 0.")
-    assert "ids" in lines[3]
 
 
 PLUGIN = """
@@ -340,13 +311,6 @@ class Once(StoppingRule):
         return Stop("one epoch", epoch)
 """
 
-TRAINING = """
-import json, sys
-from relation_tf.bench import run_suite
-from relation_tf.config.loading import make_suite
-run_suite(make_suite("small", json.loads(sys.argv[1])), "runs", data=sys.argv[2], quiet=True)
-"""
-
 LOADING = """
 import sys
 import relation_tf
@@ -355,62 +319,39 @@ print(model.predict(sys.argv[2:]).tolist())
 """
 
 
-def execute(program, *arguments, cwd=ROOT):
-    """Return the output of a program, which prints no messages."""
-    environment = {key: own for key, own in os.environ.items() if key != "TF_CPP_MIN_LOG_LEVEL"}
-    answer = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-    )
-    assert (answer.returncode, answer.stderr) == (0, "")
-    return answer.stdout.strip()
-
-
-@pytest.mark.slow
-def test_another_process_loads_the_model(trained, small_glue):
-    """Keras finds the layers of a file only if their modules are imported."""
-    found = predictions(trained("CoLA"), "CoLA.dev")["prediction"][:4].tolist()
-    texts = texts_of("CoLA", small_glue)[:4]
-    assert execute(LOADING, trained("CoLA"), *texts) == str(found)
-
-
-@pytest.mark.slow
-def test_another_process_imports_the_plugins_of_the_model(small_glue, tmp_path):
-    (tmp_path / "kept_parts.py").write_text(PLUGIN)
-    values = {**SMALL, "tasks": ["CoLA"], "plugins": ["kept_parts"], "stopping": "kept-once",
-              "method": [{"mechanism": "max-pool", "units": 8}]}  # fmt: skip
-    execute(TRAINING, json.dumps(values), small_glue, cwd=tmp_path)
-    (run,) = tmp_path.glob("runs/runs/CoLA/*/seed-1")
-    found = predictions(run, "CoLA.dev")["prediction"][:4].tolist()
-    texts = texts_of("CoLA", small_glue)[:4]
-    assert execute(LOADING, run, *texts, cwd=tmp_path) == str(found)
-
-
-@pytest.mark.usefixtures("unchecked_layers")
-def test_a_changed_plugin_is_refused(tmp_path, small_glue, monkeypatch):
+@pytest.fixture
+def plugged(tmp_path, small_glue, monkeypatch, isolated):
+    """Train with a plugin and without a test file; return the folder of the run."""
+    for registry in (MECHANISMS, STOPPING_RULES):
+        isolated(registry)
     monkeypatch.syspath_prepend(tmp_path)
-    module = tmp_path / "changed_parts.py"
-    module.write_text(PLUGIN.replace("kept", "changed").replace("max-pool", "changed-pool"))
-    changes = {"plugins": ["changed_parts"], "tasks": ["CoLA"], "epochs": 1}
-    method = {"mechanism": "changed-pool", "units": 8}
+    monkeypatch.setattr("relation_tf.bench.runner.check_layers", lambda *_: [])
+    (tmp_path / "kept_parts.py").write_text(PLUGIN)
     data = tmp_path / "data"
     shutil.copytree(small_glue / "CoLA", data / "CoLA", ignore=shutil.ignore_patterns("test.tsv"))
-    try:
-        folder = train(tmp_path / "out", data, method=[method], **changes)
-        relation_tf.load(folder)
-        module.write_text(module.read_text() + "\nCHANGED = True\n")
-        with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
-            relation_tf.load(folder)
-        with pytest.raises(SuiteError, match="method changed-pool-8: its plugins have changed"):
-            predict_missing(tmp_path / "out", small_glue)
-    finally:
-        MECHANISMS.remove("changed-pool")
-        STOPPING_RULES.remove("changed-once")
-        sys.modules.pop("changed_parts", None)
+    changes = {"plugins": ["kept_parts"], "tasks": ["CoLA"], "stopping": "kept-once"}
+    yield train(tmp_path / "out", data, method=[{"mechanism": "max-pool", "units": 8}], **changes)
+    sys.modules.pop("kept_parts", None)
+
+
+@pytest.mark.slow
+def test_another_process_imports_the_plugins_of_the_model(
+    plugged, small_glue, tmp_path, monkeypatch
+):
+    """Keras finds the layers of a file only if their modules are imported; nothing is printed."""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    found = predictions(plugged, "CoLA.dev")["prediction"][:4].tolist()
+    answer = python(LOADING, tmp_path, str(plugged), *texts_of("CoLA", small_glue)[:4])
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{found}\n", "")
+
+
+def test_a_changed_plugin_is_refused(plugged, small_glue, tmp_path):
+    relation_tf.load(plugged)
+    (tmp_path / "kept_parts.py").write_text(f"{PLUGIN}\nCHANGED = True\n")
+    with pytest.raises(SuiteError, match="method max-pool-8: its plugins have changed"):
+        relation_tf.load(plugged)
+    with pytest.raises(SuiteError, match="method max-pool-8: its plugins have changed"):
+        predict_missing(tmp_path / "out", small_glue)
 
 
 def test_keras_reads_the_file(trained, small_glue):

@@ -20,23 +20,18 @@ RAY = {"executor": "ray", "address": "127.0.0.1:1"}
     ("options", "message"),
     [
         ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
-        ({"jobs": -1, **RAY}, "jobs: must be 1 or more. Received: -1"),
         ({"run_timeout": math.nan}, "run_timeout: must be above 0. Received: nan"),
         ({"executor": "ray"}, "--executor ray needs --address"),
         ({"address": "127.0.0.1:1"}, "--address needs --executor ray."),
         ({"run_gpus": 0.5}, "--run-gpus needs --executor ray."),
         ({"strategy": "mirrored", **RAY}, "executor: must be local with --strategy mirrored"),
         ({"run_cpus": 0, **RAY}, "run_cpus: must be 0.001 or more. Received: 0"),
-        ({"run_cpus": math.nan, **RAY}, "run_cpus: must be 0.001 or more. Received: nan"),
         ({"run_memory": math.inf, **RAY}, "run_memory: must be 0.001 or more. Received: inf"),
-        ({"run_gpus": -0.5, **RAY}, "run_gpus: must be 0 or more. Received: -0.5"),
         ({"run_gpus": 2, **RAY}, "run_gpus: must be 1 or less. Received: 2"),
         ({"strategy": "ring"}, "strategy: must be 'mirrored'. Received: ring"),
         ({"devices": 2}, "devices: needs --strategy mirrored"),
-        ({"strategy": "mirrored", "devices": 0}, "devices: must be 1 or more. Received: 0"),
         ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),
         ({"strategy": "mirrored", "run_timeout": 9}, "run_timeout: cannot be used with --st"),
-        ({"glove": "~nobody-here/x"}, "~nobody-here/x: "),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message):

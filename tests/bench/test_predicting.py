@@ -14,10 +14,8 @@ from sklearn.metrics import matthews_corrcoef
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.inputs import check_test_sets
-from relation_tf.bench.submissions import write_submissions
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
-from relation_tf.tasks.sources import TaskSource
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,13 +72,10 @@ def test_test_files_of_a_vocabulary_of_all_splits_must_be_those_of_the_training(
         predict_missing(tmp_path / "runs", data=data)
 
 
-def test_a_missing_test_file_is_named_before_training(folder, capsys):
-    run_suite(SUITE, folder / "again", data=folder / "data")
-    said = capsys.readouterr().out
-    place = folder / "data" / "RTE" / "test.tsv"
-    assert f"warning: no complete test set for RTE: {place} is missing (3,000 rows)." in said
-    assert said.index("warning") < said.index("runs done")
-    assert (folder / "again" / "runs" / "RTE" / "baseline-8" / "seed-1" / "weights.npz").exists()
+def test_weights_are_kept_for_a_missing_test_file(folder):
+    check_test_sets(SUITE, data=folder / "data")  # a missing file can be filled
+    for run in runs_of(folder):
+        assert (run / "weights.npz").exists()
 
 
 def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
@@ -91,20 +86,17 @@ def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
     run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
     made = predict_missing(folder / "runs", folder / "data")
-    assert str(made).startswith("predicted RTE for RTE/baseline-8/seed-1, RTE/baseline-8/seed-2")
-    assert steps[:2] == [("runs", 1, len(runs_of(folder))), ("runs", 2, len(runs_of(folder)))]
-    run_suite(
-        SUITE, folder / "other", data=folder / "data", quiet=True, settings={"save_models": True}
-    )
-    for run in runs_of(folder):
-        other = folder / "other" / run.relative_to(folder / "runs")
-        assert predictions(run).read_bytes() == predictions(other).read_bytes()
-        made_with = json.loads((run / "manifest.json").read_text())["data"]
-        assert made_with["rows"]["test"] == 8
-        assert made_with == json.loads((other / "manifest.json").read_text())["data"]
-    assert str(predict_missing(folder / "runs", folder / "data")) == (
-        "All runs have their test predictions."
-    )
+    assert made.added == {f"RTE/baseline-8/seed-{seed}": ["RTE"] for seed in (1, 2)}
+    assert steps[:2] == [("runs", 1, 2), ("runs", 2, 2)]
+    one = SUITE.model_copy(update={"seeds": [1], "save_models": True})
+    run_suite(one, folder / "other", data=folder / "data", quiet=True)
+    run = runs_of(folder)[0]
+    other = folder / "other" / run.relative_to(folder / "runs")
+    assert predictions(run).read_bytes() == predictions(other).read_bytes()
+    made_with = json.loads((run / "manifest.json").read_text())["data"]
+    assert made_with["rows"]["test"] == 8
+    assert made_with == json.loads((other / "manifest.json").read_text())["data"]
+    assert not predict_missing(folder / "runs", folder / "data").added
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +124,7 @@ def test_labels_that_are_added_later_are_used(diagnosed):
     run_suite(MNLI, runs, data=data, quiet=True)  # nothing to train
     (run,) = read_results(runs).runs
     assert set(run["metrics"]) == {"MNLI-m", "MNLI-mm"}
-    assert str(predict_missing(runs, data)) == "predicted AX for MNLI/baseline-8/seed-1"
+    assert predict_missing(runs, data).added == {"MNLI/baseline-8/seed-1": ["AX"]}
     (run,), (other,) = read_results(runs).runs, read_results(diagnosed / "other").runs
     assert run["metrics"] == other["metrics"]
     files = [Path(each["folder"]) / "predictions" / "AX.test.tsv" for each in (run, other)]
@@ -160,10 +152,9 @@ def test_a_changed_test_file_is_predicted_again(folder, small_glue):
     assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
 
 
-def test_a_file_that_was_absent_for_a_while_is_predicted_again(tmp_path, small_glue):
-    data = tmp_path / "data"
-    shutil.copytree(small_glue / "MNLI", data / "MNLI")
-    run_suite(MNLI, tmp_path / "runs", data=data, quiet=True)
+def test_a_file_that_was_absent_for_a_while_is_predicted_again(diagnosed, tmp_path):
+    shutil.copytree(diagnosed, tmp_path, dirs_exist_ok=True)
+    runs, data = tmp_path / "other", tmp_path / "data"
     matched, other = (data / "MNLI" / f"test_{name}.tsv" for name in ("matched", "mismatched"))
 
     def shorten(file, rows):
@@ -171,40 +162,41 @@ def test_a_file_that_was_absent_for_a_while_is_predicted_again(tmp_path, small_g
 
     other.rename(tmp_path / "kept.tsv")
     shorten(matched, 4)
-    predict_missing(tmp_path / "runs", data)
+    predict_missing(runs, data)
     (tmp_path / "kept.tsv").rename(other)
     shorten(other, 3)
-    (added,) = predict_missing(tmp_path / "runs", data).added.values()
+    (added,) = predict_missing(runs, data).added.values()
     assert added == ["MNLI-mm"]
 
 
 def test_runs_that_cannot_be_predicted(folder, small_glue):
-    made = predict_missing(folder / "runs", folder / "data")
-    assert made.added == {}
-    assert "no test file of RTE" in str(made)
+    def predict():
+        return predict_missing(folder / "runs", folder / "data")
+
+    names = [f"RTE/baseline-8/seed-{seed}" for seed in (1, 2)]
+    made = predict()
+    ((error, lacking),) = made.lacking.items()
+    assert (made.added, lacking) == ({}, names)
+    assert "no test file of RTE" in error
     add_test_file(folder, small_glue)
     first, second = runs_of(folder)
     (first / "weights.npz").unlink()
-    made = predict_missing(folder / "runs", folder / "data")
-    assert [*made.added] == ["RTE/baseline-8/seed-2"]
-    assert str(made).splitlines()[1] == (
-        "not predicted or scored: RTE/baseline-8/seed-1: no model.keras: train the run again, with "
-        "--set save_models=true"
-    )
+    made = predict()
+    assert [*made.added] == names[1:]
+    ((error, lacking),) = made.lacking.items()
+    assert lacking == names[:1]
+    assert error.startswith("no model.keras: train the run again, with --set save_models=true")
     predictions(second).unlink()
     result = json.loads((second / "result.json").read_text())
     result["metrics"]["RTE"]["accuracy"] += 0.1
     write_result(second, result)
     with pytest.raises(SuiteError, match="do not reproduce the run's accuracy on RTE"):
-        predict_missing(folder / "runs", folder / "data")
+        predict()
     (second / "weights.npz").write_bytes(b"broken")
-    assert "RTE/baseline-8/seed-2: " in str(
-        made := predict_missing(folder / "runs", folder / "data")
-    )
-    assert "weights.npz: damaged: " in str(made)
+    assert any("weights.npz: damaged: " in error for error in predict().lacking)
     write_result(second, result)
     with pytest.raises(SuiteError, match="must have the weights of this run"):
-        predict_missing(folder / "runs", folder / "data")
+        predict()
 
 
 def test_other_training_data_is_refused(folder, small_glue):
@@ -215,6 +207,7 @@ def test_other_training_data_is_refused(folder, small_glue):
         predict_missing(folder / "runs", folder / "data")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_is_no_other_error(folder):
     """A `KeyboardInterrupt` in a trace can become a `TypeError`."""
 
@@ -229,25 +222,8 @@ def test_ctrl_c_is_no_other_error(folder):
                 raise TypeError("converted") from None
 
     run = predicting._FinishedRun(SUITE.runs()[0], runs_of(folder)[0], {}, {})
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            predicting._outputs(Trainer(), run)
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def test_files_are_hashed_once_for_all_runs(folder, monkeypatch):
-    hashed = []
-    monkeypatch.setattr(
-        TaskSource, "digests", lambda source: hashed.append(source) or {"train": "", "dev": ""}
-    )
-    with pytest.raises(SuiteError, match="was trained on other data"):
-        predict_missing(folder / "runs", folder / "data")
-    monkeypatch.setattr(predicting._FinishedRun, "_check_data", lambda *_: None)
-    hashed.clear()
-    predict_missing(folder / "runs", folder / "data")
-    assert len(hashed) == 2  # all files, and those of the training
+    with pytest.raises(KeyboardInterrupt):
+        predicting._outputs(Trainer(), run)
 
 
 def test_nothing_to_predict(tmp_path, monkeypatch):
@@ -259,32 +235,7 @@ def test_nothing_to_predict(tmp_path, monkeypatch):
         predict_missing(tmp_path)
 
 
-def test_submit_names_the_file(folder, monkeypatch, capsys):
-    from relation_tf import cli
-
-    monkeypatch.setattr("sys.argv", ["relation-tf", "submit", str(folder / "runs")])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "RTE: RTE/test.tsv was missing; without a finished run: CoLA, SST-2" in said
-    assert f"relation-tf submit {folder / 'runs'} --data DIR" in said
-
-
-def test_an_earlier_file_is_named_if_a_submission_is_refused(folder):
-    folder = folder / "runs"
-    path = folder / "submissions" / "baseline-8" / "seed-1.zip"
-    for older in (False, True):
-        if older:
-            path.parent.mkdir(parents=True)
-            path.touch()
-        (refused, *_) = write_submissions(read_results(folder)).refused
-        assert refused[0] == path
-        assert refused[1].endswith(". The file of an earlier command is unchanged") is older
-
-
 def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):
-    check_test_sets(SUITE, data=folder / "data")  # a missing file can be filled
     add_test_file(folder, small_glue)
     with pytest.raises(SuiteError, match=r"RTE/test.tsv has 8 rows, not 3,000\. Replace these"):
         check_test_sets(SUITE, data=folder / "data")

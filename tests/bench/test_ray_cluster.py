@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.bench import RunFolder, ray_cluster, run_suite, runner
+from relation_tf.bench import RunFolder, ray_cluster, run_suite
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.provenance import software
 from relation_tf.bench.ray_cluster import keep
@@ -138,38 +138,10 @@ def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
     assert (out / "tensorflow.log").exists()
 
 
-NEIGHBOUR = "from signal import SIGKILL as SIGNAL\n"
-MORTAL = """
-import os
-
-import keras
-
-from neighbour import SIGNAL
-
-
-class Mortal(keras.layers.Layer):
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-
-    def build(self, shape):
-        os.kill(os.getpid(), SIGNAL)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_worker_that_dies_costs_only_its_run(on_ray, printed, tmp_path, suite, monkeypatch):
-    (tmp_path / "mortal.py").write_text(MORTAL)
-    (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(runner, "check_layers", lambda *_: [])  # it would be ended, too
-    dies = {"mechanism": "mortal:Mortal", "units": 8}
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[dies, BASELINE])
-    try:
-        results = on_ray(asked)
-    finally:
-        sys.modules.pop("mortal", None)
-        sys.modules.pop("neighbour", None)
+def test_a_worker_that_dies_costs_only_its_run(on_ray, printed, suite, mortal):
+    results = on_ray(suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[mortal, BASELINE]))
     assert [run["method"] for run in results.runs] == ["baseline-8"]
     starts = Counter(event["run"][1] for event in printed if event["event"] == "start")
     assert starts == {"Mortal-8": 2, "baseline-8": 1}
@@ -215,11 +187,9 @@ def test_a_cluster_that_cannot_be_reached(tmp_path, small_glue, suite, address, 
 
 def test_ray_is_not_installed(tmp_path, small_glue, suite, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    options = {"data": small_glue, "quiet": True, "executor": "ray", "address": "127.0.0.1:1"}
-    with pytest.raises(
-        SuiteError, match=r"which is not installed: pip install 'relation-tf\[ray\]'"
-    ):
-        run_suite(suite(), tmp_path, **options)
+    options = {"data": small_glue, "executor": "ray", "address": "127.0.0.1:1"}
+    with pytest.raises(SuiteError, match=r"is not installed: pip install 'relation-tf\[ray\]'"):
+        run_suite(suite(), tmp_path, quiet=True, **options)
 
 
 SENT = {"config.json": b"{}", "result.json": b"{}", "predictions/CoLA.test.tsv": b"index\n"}

@@ -10,6 +10,20 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_table
 
 
+@pytest.fixture
+def finished(suite, tmp_path):
+    """Return a function that finishes the first run of a suite: the folder, and the run's."""
+
+    def finish(asked=None, **config):
+        folder = RunFolder(tmp_path)
+        folder.open(asked or suite())
+        run = folder.start((asked or suite()).runs()[0].model_copy(update=config))
+        write_json(run / "result.json", {})
+        return folder, run
+
+    return finish
+
+
 def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):
     folder = RunFolder(tmp_path / "out")
     folder.open(suite())
@@ -32,16 +46,12 @@ def test_unfinished_files_are_deleted(tmp_path, suite):
     assert {file.name for file in path.iterdir()} == {"config.json"}
 
 
-def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    folder.open(suite())
-    path = folder.start(suite().runs()[0])
-    write_json(path / "result.json", {})
-    with pytest.raises(SuiteError) as error:
+def test_another_configuration_is_refused_with_both_values(finished, suite):
+    folder, path = finished()
+    with pytest.raises(SuiteError) as caught:
         folder.is_done(suite(dropout=0.25).runs()[0])
-    assert f"{path}: this run was done with dropout = 0.5, but now dropout = 0.25" in str(
-        error.value
-    )
+    error = str(caught.value)
+    assert f"{path}: this run was done with dropout = 0.5, but now dropout = 0.25" in error
 
 
 TASK = {
@@ -72,27 +82,21 @@ ATTENTION = {"mechanism": "attention", "units": 8}
         ),
     ],
 )
-def test_only_differing_keys_of_a_table_are_shown(tmp_path, suite, changes, message):
+def test_only_differing_keys_of_a_table_are_shown(finished, suite, changes, message):
     method = [ATTENTION | {"options": {"num_heads": 2}}]
     asked = {"tasks": ["films"], "task": [TASK], "method": method, "seeds": [1]}
-    folder = RunFolder(tmp_path)
-    folder.open(suite(**asked))
-    path = folder.start(suite(**asked).runs()[0])
-    write_json(path / "result.json", {})
+    folder, path = finished(suite(**asked))
     with pytest.raises(SuiteError) as error:
         folder.is_done(suite(**asked | changes).runs()[0])
     assert str(error.value).startswith(f"{path}: this run was done with {message}. Choose another")
 
 
-def test_a_key_that_had_only_its_remaining_value_is_ignored(tmp_path, suite):
+def test_a_key_that_had_only_its_remaining_value_is_ignored(finished, tmp_path, suite):
     """Earlier versions had the key, so that their folders are read and resumed."""
-    folder, asked = RunFolder(tmp_path), suite(tasks=["CoLA"], seeds=[1])
-    folder.open(asked)
-    (tmp_path / "suite.toml").write_text(f'embedding_updates = "dense"\n{asked.to_toml()}')
-    assert RunFolder(tmp_path).suite() == asked
-    run = asked.runs()[0]
-    path = folder.start(run)
-    write_json(path / "result.json", {})
+    folder, path = finished()
+    run = suite().runs()[0]
+    (tmp_path / "suite.toml").write_text(f'embedding_updates = "dense"\n{suite().to_toml()}')
+    assert RunFolder(tmp_path).suite() == suite()
     config = run.model_dump(mode="json")
     write_json(path / "config.json", config | {"embedding_updates": "dense"})
     assert folder.is_done(run)
@@ -102,40 +106,32 @@ def test_a_key_that_had_only_its_remaining_value_is_ignored(tmp_path, suite):
 
 
 @pytest.mark.tensorflow
-def test_a_misspelled_option_is_named_before_the_change(tmp_path, suite):
+def test_a_misspelled_option_is_named_before_the_change(finished, tmp_path, suite):
     def asked(**options):
         method = [ATTENTION | {"options": options}]
         return suite(tasks=["WNLI"], seeds=[1], method=method, source="miniglue")
 
-    folder = RunFolder(tmp_path)
-    folder.open(asked())
-    write_json(folder.start(asked().runs()[0]) / "result.json", {})
+    finished(asked())
     with pytest.raises(SuiteError, match="unknown Attention option 'num_headz'"):
         run_suite(asked(num_headz=2), tmp_path, quiet=True)
     with pytest.raises(SuiteError, match=r"done with no options\.num_heads, but now"):
         run_suite(asked(num_heads=2), tmp_path, quiet=True)
 
 
-def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    folder.open(suite())
-    config = suite().runs()[0]
-    path = folder.start(config)
-    write_json(path / "result.json", {})
+def test_a_run_from_before_keys_existed_is_done(finished, suite):
+    folder, path = finished()
     older = read_json(path / "config.json")
     for key in ("network", "sized_by", "size", "learning_rate_schedule"):
         del older[key]
     write_json(path / "config.json", older)
-    assert folder.is_done(config)
+    assert folder.is_done(suite().runs()[0])
     assert not folder.is_done(suite().runs()[-1])
 
 
-def test_a_run_that_is_not_requested_may_have_a_moved_encoder(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    folder.open(suite())
-    config = suite().runs()[0]
+def test_a_run_that_is_not_requested_may_have_a_moved_encoder(finished, suite):
     known = {"pretrained": "there", "pretrained_digest": "a"}
-    write_json(folder.start(config.model_copy(update=known)) / "result.json", {})
+    folder, _ = finished(**known)
+    config = suite().runs()[0]
     assert folder.is_done(config.model_copy(update={"pretrained": "moved"}))
     assert folder.is_done(config.model_copy(update={**known, "pretrained": "moved"}))
     with pytest.raises(SuiteError, match="another pre-trained"):
@@ -144,12 +140,9 @@ def test_a_run_that_is_not_requested_may_have_a_moved_encoder(tmp_path, suite):
         folder.is_done(config)
 
 
-def test_a_run_that_is_not_requested_may_have_any_source(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    folder.open(suite())
+def test_a_run_that_is_not_requested_may_have_any_source(finished, suite):
+    folder, _ = finished(source="tfds")
     config = suite().runs()[0]
-    path = folder.start(config.model_copy(update={"source": "tfds"}))
-    write_json(path / "result.json", {})
     assert folder.is_done(config)
     with pytest.raises(SuiteError, match="source = 'tfds', but now source = 'files'"):
         folder.is_done(config.model_copy(update={"source": "files"}))
@@ -212,16 +205,17 @@ def test_the_runs_of_a_suite_are_suggested(tmp_path, monkeypatch, given):
     assert str(raised.value).endswith(f" Did you mean {str(Path('runs/mine'))!r}?")
 
 
-def test_a_folder_of_suites_names_them(tmp_path):
-    for number in range(6):
-        (tmp_path / f"{number}").mkdir()
-        (tmp_path / f"{number}" / "suite.toml").touch()
-        with pytest.raises(SuiteError) as raised:
-            RunFolder(tmp_path).suite()
-        if not number:
-            assert str(raised.value).endswith(f" Did you mean '{tmp_path}/0'?")
-    first = ", ".join(f"{tmp_path}/{number}" for number in range(4))
-    assert str(raised.value).endswith(f" It contains {first} and 2 more.")
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1, " Did you mean '{0}/0'?"), (6, " It contains {0}/0, {0}/1, {0}/2, {0}/3 and 2 more.")],
+)
+def test_a_folder_of_suites_names_them(tmp_path, number, said):
+    for name in map(str, range(number)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "suite.toml").touch()
+    with pytest.raises(SuiteError) as raised:
+        RunFolder(tmp_path).suite()
+    assert str(raised.value).endswith(said.format(tmp_path))
 
 
 def test_a_folder_with_an_unfinished_sweep_names_its_status(tmp_path):
@@ -239,15 +233,6 @@ def test_broken_json_is_named(tmp_path, content):
     path.write_text(content)
     with pytest.raises(SuiteError, match=r"result\.json: expected "):
         read_json(path)
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "result.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(TypeError):
-        write_json(path, {"a": object()})
-    assert read_json(path) == {"a": 1}
-    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_tables(tmp_path):

@@ -26,22 +26,16 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
 from relation_tf.training import session
+from tests.bench.finished_runs import finish_suite
 
 pytestmark = pytest.mark.tensorflow
 
 
-class Mixer(keras.layers.Layer):
+class Mixer(keras.layers.Dense):
     """A user's own layer: the mean of all tokens, for each."""
 
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = keras.layers.Dense(units)
-
-    def build(self, shape):
-        self.dense.build(shape)
-
     def call(self, x):
-        return self.dense(x + keras.ops.mean(x, axis=1, keepdims=True))
+        return super().call(x + keras.ops.mean(x, axis=1, keepdims=True))
 
 
 class Drawn(Mixer):
@@ -56,30 +50,30 @@ class Drawn(Mixer):
         return super().call(keras.ops.matmul(x, self.matrix) + 0.1 * noise)
 
 
-class Broken(keras.layers.Layer):
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-
+class Broken(keras.layers.Dense):
     def call(self, x):
         raise RuntimeError("no such thing")
 
 
-class Counting(keras.layers.Layer):
+class Counting(keras.layers.Dense):
     """A layer that XLA cannot compile."""
-
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = keras.layers.Dense(units)
-
-    def build(self, shape):
-        self.dense.build(shape)
 
     def call(self, x):
         import tensorflow as tf
 
         if isinstance(x, keras.KerasTensor):
-            return self.dense(x)
-        return self.dense(x) + tf.cast(tf.size(tf.strings.as_string(x)), tf.float32)
+            return super().call(x)
+        return super().call(x) + tf.cast(tf.size(tf.strings.as_string(x)), tf.float32)
+
+
+@pytest.fixture
+def run(tmp_path, small_glue):
+    """Return a function that runs a suite in the folder `out`, by default on the small GLUE."""
+
+    def run(asked, out="out", **options):
+        return run_suite(asked, tmp_path / out, **{"data": small_glue, "quiet": True} | options)
+
+    return run
 
 
 # For tests that need no second network.
@@ -95,11 +89,10 @@ def contents(folder):
     }
 
 
-def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
-    asked = suite(tasks=["MNLI"], method=[Method(mechanism="relation", units=8)])
-    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    assert len(results.runs) == 2
-    folder = tmp_path / "runs" / "MNLI" / "relation-8" / "seed-2"
+def test_run_folder_has_the_documented_files(tmp_path, run, suite):
+    asked = suite(tasks=["MNLI"], seeds=[2], method=[Method(mechanism="relation", units=8)])
+    assert len(run(asked).runs) == 1
+    folder = tmp_path / "out" / "runs" / "MNLI" / "relation-8" / "seed-2"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
         "config.json", "manifest.json", "history.csv", "result.json",
         "weights.npz",  # its test files are short
@@ -110,8 +103,7 @@ def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
     assert header.split("\t")[:3] == ["index", "prediction", "label"]
     assert sum(map(float, row.split("\t")[3:])) == pytest.approx(1, abs=1e-5)
     result = json.loads((folder / "result.json").read_text())
-    assert result["epochs"] == 3
-    assert result["stopped"] == "reached 3 epochs"
+    assert (result["epochs"], result["stopped"]) == (3, "reached 3 epochs")
     assert result["peak_memory_of"] == ("run" if LINUX else "process")
     assert result["peak_memory_mib"] > 100
     assert result["peak_device_memory_mib"] is None
@@ -125,54 +117,37 @@ def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
     assert manifest["data"]["rows"]["train"] == 60
 
 
-def test_finished_runs_are_kept_and_unfinished_ones_repeated(tmp_path, small_glue, suite):
-    made = suite(**ONE)
-    run_suite(made, tmp_path, data=small_glue, quiet=True)
+def test_finished_runs_are_kept_and_unfinished_ones_repeated(tmp_path, run, suite):
+    run(suite(**ONE))
     before = contents(tmp_path)
-    kept = tmp_path / "runs" / "CoLA" / "baseline-8" / "seed-1" / "result.json"
-    stamp = kept.stat().st_mtime_ns
-    lost = tmp_path / "runs" / "CoLA" / "baseline-8" / "seed-2"
+    kept, lost = (tmp_path / f"out/runs/CoLA/baseline-8/seed-{seed}" for seed in (1, 2))
+    stamp = (kept / "result.json").stat().st_mtime_ns
     (lost / "result.json").unlink()
     (lost / "predictions" / "CoLA.dev.tsv").write_text("half")
-    run_suite(made, tmp_path, data=small_glue, quiet=True)
-    assert kept.stat().st_mtime_ns == stamp
+    run(suite(**ONE))
+    assert (kept / "result.json").stat().st_mtime_ns == stamp
     assert contents(tmp_path) == before
 
 
 @pytest.mark.slow
-def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
+def test_processes_give_the_same_bytes(tmp_path, run, suite):
     import tensorflow as tf
 
     # Tests run without TensorFlow's optimization of graphs, which changes last digits.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
     try:
-        run_suite(suite(), tmp_path / "one", data=small_glue, quiet=True)
+        run(suite(), "one")
     finally:
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    run_suite(suite(), tmp_path / "two", data=small_glue, jobs=2, quiet=True)
+    run(suite(), "two", jobs=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 @pytest.mark.usefixtures("unchecked_layers")
-def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, suite):
-    both = run_suite(
-        suite(tasks=["CoLA"]),
-        tmp_path / "a",
-        replace_methods=[Drawn],
-        data=small_glue,
-        allow_failing_checks=True,
-        quiet=True,
-    )
-    alone = run_suite(
-        suite(tasks=["CoLA"]),
-        tmp_path / "b",
-        replace_methods=[Drawn],
-        seeds=[2],
-        data=small_glue,
-        allow_failing_checks=True,
-        quiet=True,
-    )
-    losses = {run["seed"]: both.history(run)["loss"].tolist() for run in both.runs}
+def test_randomness_of_a_custom_layer_depends_on_the_seed(run, suite):
+    both = run(suite(tasks=["CoLA"], method=[Method(mechanism=Drawn)]), "a")
+    alone = run(suite(tasks=["CoLA"], method=[Method(mechanism=Drawn)]), "b", seeds=[2])
+    losses = {each["seed"]: both.history(each)["loss"].tolist() for each in both.runs}
     assert losses[2] == alone.history(alone.runs[0])["loss"].tolist()
     assert losses[1] != losses[2]
 
@@ -180,16 +155,9 @@ def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, 
 OWN = """
 import keras
 
-class Own(keras.layers.Layer):
+class Own(keras.layers.Dense):
     def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = keras.layers.Dense({width})
-
-    def build(self, shape):
-        self.dense.build(shape)
-
-    def call(self, x):
-        return self.dense(x)
+        super().__init__({width}, **kwargs)
 """
 
 
@@ -204,29 +172,22 @@ def custom_layer(folder, monkeypatch, width):
 
 @pytest.mark.usefixtures("unchecked_layers")
 @pytest.mark.parametrize("deep", [False, True], ids=["alone", "in an encoder"])
-def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, small_glue, suite, monkeypatch, deep):
-    one = suite(tasks=["CoLA"], seeds=[1])
+def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, run, suite, monkeypatch, deep):
     method = custom_layer(tmp_path, monkeypatch, "units")
     if deep:
         method = Method(mechanism="encoder", units=8, options={"mechanism": method.mechanism})
-    run_suite(one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
+    one = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[method])
+    run(one)
     custom_layer(tmp_path, monkeypatch, "units, activation='relu'")
     with pytest.raises(SuiteError, match="this run was done with another version of"):
-        run_suite(one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
+        run(one)
 
 
-def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkeypatch):
+def test_a_layer_of_another_width_is_refused(tmp_path, run, suite, monkeypatch):
     method = custom_layer(tmp_path, monkeypatch, "units + 1")
-    one = suite(tasks=["CoLA"], seeds=[1])
-    results = run_suite(
-        one,
-        tmp_path / "out",
-        replace_methods=[method],
-        data=small_glue,
-        allow_failing_checks=True,
-        quiet=True,
-    )
-    assert "Own must return (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
+    results = run(suite(tasks=["CoLA"], seeds=[1], method=[method]), allow_failing_checks=True)
+    ((_, error),) = results.failures
+    assert "Own must return (batch, tokens, units=8) or (batch, units=8)" in error
 
 
 @pytest.mark.parametrize(
@@ -242,44 +203,33 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
         ),
     ],
 )
-def test_a_layer_that_cannot_be_imported_is_refused_at_once(
-    tmp_path, small_glue, suite, method, message
-):
+def test_a_layer_that_cannot_be_imported_is_refused_at_once(tmp_path, run, suite, method, message):
     own = [Method(name="own", **method)]
     tokens = "text" if "saved-model" in own[0].mechanism else "word"
     asked = suite(tokens=tokens, method=own)
     with pytest.raises(SuiteError, match=f"method own: {message}"):
-        run_suite(asked, tmp_path / "out", data=small_glue, jobs=2, quiet=True)
+        run(asked, jobs=2)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("unchecked_layers")
-def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_glue, suite, capsys):
-    results = run_suite(
-        suite(tasks=["CoLA"]),
-        tmp_path,
-        replace_methods=[Broken, "relation"],
-        data=small_glue,
-        allow_failing_checks=True,
-    )
-    assert {run["method"] for run in results.runs} == {"relation-64"}
+def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, run, suite, capsys):
+    methods = [Method(mechanism=Broken), "baseline"]
+    results = run(suite(**ONE, epochs=1), replace_methods=methods, quiet=False)
+    assert {each["method"] for each in results.runs} == {"baseline-64"}
     assert [name for name, _ in results.failures] == [
         "CoLA/Broken-64/seed-1", "CoLA/Broken-64/seed-2",
     ]  # fmt: skip
-    assert "no such thing" in results.failures[0][1]
-    assert "Traceback" in json.loads(
-        (tmp_path / "runs" / "CoLA" / "Broken-64" / "seed-1" / "error.json").read_text()
-    )["traceback"]  # fmt: skip
-    printed = capsys.readouterr().out
-    assert "failed: CoLA/Broken-64/seed-1" in printed
-    assert "2 of 4 runs done, 2 failed" in printed
+    assert all("no such thing" in error for _, error in results.failures)
+    written = tmp_path / "out" / "runs" / "CoLA" / "Broken-64" / "seed-1" / "error.json"
+    assert "Traceback" in json.loads(written.read_text())["traceback"]
+    assert "failed: CoLA/Broken-64/seed-1" in capsys.readouterr().out
 
 
-def test_a_metric_that_is_not_finite_fails_its_run(tmp_path, small_glue, suite, monkeypatch):
+def test_a_metric_that_is_not_finite_fails_its_run(run, suite, monkeypatch):
     undefined = replace(METRICS["matthews"], function=lambda predictions, labels: float("nan"))
     monkeypatch.setitem(METRICS._entries, "matthews", undefined)
-    asked = suite(**ONE, epochs=1, seeds=[1])
-    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    results = run(suite(**ONE, epochs=1, seeds=[1]))
     assert results.runs == []
     ((name, error),) = results.failures
     assert name == "CoLA/baseline-8/seed-1"
@@ -288,7 +238,7 @@ def test_a_metric_that_is_not_finite_fails_its_run(tmp_path, small_glue, suite, 
 
 @pytest.mark.parametrize("changed", ["CoLA/train.tsv", "glove.txt", "CoLA/test.tsv"])
 def test_files_that_change_after_the_start_are_refused(
-    tmp_path, small_glue, suite, monkeypatch, changed
+    tmp_path, small_glue, run, suite, monkeypatch, changed
 ):
     data, glove = tmp_path / "data", tmp_path / "data" / "glove.txt"
     shutil.copytree(small_glue, data)
@@ -302,30 +252,30 @@ def test_files_that_change_after_the_start_are_refused(
 
     monkeypatch.setattr("relation_tf.bench.processes.check_methods", check_and_change)
     asked = suite(**ONE, embeddings="glove", seeds=[1], epochs=1)
-    results = run_suite(asked, tmp_path / "out", data=data, glove=glove, quiet=True)
+    results = run(asked, data=data, glove=glove)
     errors = [error for _, error in results.failures]
     place = {"glove.txt": f"--glove {glove}", "CoLA/train.tsv": "CoLA (train)"}.get(changed)
     line = f"{place}: its files changed after the command started. Run it again"
     assert errors == ([line] if place else [])
     monkeypatch.undo()
-    results = run_suite(asked, tmp_path / "out", data=data, glove=glove, quiet=True)
+    results = run(asked, data=data, glove=glove)
     assert (len(results.runs), results.failures) == (1, [])
 
 
 @pytest.mark.parametrize("event", ["start", "compile", "epoch", "done"])
-def test_a_closed_output_makes_no_failed_run(tmp_path, small_glue, suite, monkeypatch, event):
+def test_a_closed_output_makes_no_failed_run(tmp_path, run, suite, monkeypatch, event):
     def closed(progress, sent):
         if sent["event"] == event:
             raise BrokenPipeError(32, "Broken pipe")
 
-    asked = suite(**ONE)
+    asked = suite(**ONE, epochs=1)
     with monkeypatch.context() as patch:
         patch.setattr("relation_tf.bench.progress.Progress.notify", closed)
         with pytest.raises(BrokenPipeError):
-            run_suite(asked, tmp_path, data=small_glue, quiet=True)
+            run(asked)
     assert not list(tmp_path.rglob("error.json"))
     assert len(list(tmp_path.rglob("result.json"))) == (event == "done")
-    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    results = run(asked)
     assert (len(results.runs), results.failures) == (2, [])
 
 
@@ -345,7 +295,6 @@ GLOVE = {"embeddings": "glove"}
             {"glove": "narrow.txt"},
             r"narrow\.txt:1: expected a word and 3 numbers, found 2",
         ),
-        (GLOVE, {"glove": "none.txt"}, "no such file"),
         ({}, {"glove": "x"}, r"has random embeddings.*Received: --glove x"),
     ],
 )
@@ -362,25 +311,21 @@ def test_missing_input_is_refused_before_the_first_run(
     assert not Path("out").exists()
 
 
-def test_finished_runs_are_not_lost_to_another_suite(tmp_path, small_glue, suite):
+def test_finished_runs_are_not_lost_to_another_suite(tmp_path, run, suite):
     one = suite(**ONE, seeds=[1])
-    run_suite(one, tmp_path, data=small_glue, quiet=True)
+    finish_suite(tmp_path / "out", one)
     with pytest.raises(SuiteError, match="run is not in suite small, which has Mixer"):
-        run_suite(one, tmp_path, replace_methods=[Mixer], data=small_glue, quiet=True,
-                  allow_failing_checks=True)  # fmt: skip
+        run(one, replace_methods=[Mixer], allow_failing_checks=True)
     with pytest.raises(SuiteError, match="epochs = 3, but now epochs = 4"):
-        run_suite(suite(**ONE | {"tasks": ["CoLA", "STS-B"]}, epochs=4), tmp_path, tasks=["STS-B"],
-                  data=small_glue, quiet=True)  # fmt: skip
-    assert len(read_results(tmp_path).runs) == 1
+        run(suite(**ONE | {"tasks": ["CoLA", "STS-B"]}, epochs=4), tasks=["STS-B"])
+    assert len(read_results(tmp_path / "out").runs) == 1
 
 
-def test_glove_starts_the_embedding(tmp_path, small_glue, suite, capsys):
+def test_glove_starts_the_embedding(tmp_path, run, suite, capsys):
     path = tmp_path / "glove.txt"
     path.write_text("the " + " ".join(["0.5"] * 12) + "\n")
-    results = run_suite(
-        suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "out",
-        data=small_glue, glove=path,
-    )  # fmt: skip
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, embeddings="glove")
+    results = run(asked, glove=path, quiet=False)
     assert capsys.readouterr().out.count("CoLA: GloVe: 1 of ") == 1  # of two methods
     assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
 
@@ -392,7 +337,7 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     glove = tmp_path / "glove.txt"
     glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
     settings = {"data": data, "glove": glove, "out": tmp_path / "out", "quiet": True}
-    made = suite(**ONE | {"tasks": ["RTE"]}, seeds=[1], embeddings="glove")
+    made = suite(**ONE | {"tasks": ["RTE"]}, seeds=[1], epochs=1, embeddings="glove")
     run_suite(made, **settings)
     run_suite(made, **settings)  # nothing to do, and nothing to refuse
     glove.write_text("the " + " ".join(["0.25"] * 12) + "\n")
@@ -411,67 +356,56 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     assert len(run_suite(made, **settings).runs) == 1
 
 
-def test_runs_record_the_found_source(tmp_path, small_glue, suite, capsys):
-    made = suite(**ONE | {"tasks": ["RTE"]}, seeds=[1], epochs=1)
-    runs = run_suite(made, tmp_path, data=small_glue).runs
-    assert {run["config"]["source"] for run in runs} == {"files"}
-    assert "TFDS" not in capsys.readouterr().out
-
-
-def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):
+def test_left_out_lines_are_counted(tmp_path, small_glue, run, suite):
     data = tmp_path / "data"
     shutil.copytree(small_glue / "CoLA", data / "CoLA")
     with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("broken\n")
-    one = suite(**ONE, seeds=[1])
-    failed = run_suite(one, tmp_path / "strict", data=data, quiet=True)
-    assert "train.tsv:61: expected 4 fields" in failed.failures[0][1]
-    results = run_suite(one, tmp_path / "out", data=data, skip_bad_lines=True)
-    assert "CoLA: 1 malformed rows skipped" in capsys.readouterr().out
-    assert len(results.runs[0]["manifest"]["data"]["skipped_lines"]) == 1
+    one = suite(**ONE, seeds=[1], epochs=1)
+    ((_, error),) = run(one, "strict", data=data).failures
+    assert "train.tsv:61: expected 4 fields" in error
+    (only,) = run(one, data=data, skip_bad_lines=True).runs
+    assert len(only["manifest"]["data"]["skipped_lines"]) == 1
+    assert only["config"]["source"] == "files"
 
 
-def test_an_interruption_keeps_finished_runs_and_says_how_to_resume(
-    tmp_path, small_glue, suite, monkeypatch, capsys
-):
-    made = suite(**ONE)
-    run, ran = groups._run, []
+def test_an_interruption_keeps_finished_runs(tmp_path, run, suite, monkeypatch):
+    made = suite(**ONE, epochs=1)
+    train, ran = groups._run, []
 
     def interrupted(network, config, *rest):
         if len(ran) == 1:
             raise KeyboardInterrupt
         ran.append(config)
-        run(network, config, *rest)
+        train(network, config, *rest)
 
     monkeypatch.setattr(groups, "_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_suite(made, tmp_path, data=small_glue)
-    assert "1 of 2 runs are done, in" in " ".join(capsys.readouterr().out.split())
-    assert len(read_results(tmp_path).runs) == 1
-    monkeypatch.setattr(groups, "_run", run)
-    assert len(run_suite(made, tmp_path, data=small_glue, quiet=True).runs) == 2
+        run(made)
+    assert len(read_results(tmp_path / "out").runs) == 1
+    monkeypatch.setattr(groups, "_run", train)
+    assert len(run(made).runs) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_invalid_option_is_refused_before_the_first_run(tmp_path, small_glue, suite, jobs):
+def test_invalid_option_is_refused_before_the_first_run(tmp_path, run, suite, jobs):
     impossible = Method(mechanism="contextualizer", options={"rank": 0})
     asked = suite(method=[Method(mechanism="relation", units=8), impossible])
     with pytest.raises(SuiteError, match=r"method contextualizer-64: .* Received: rank=0$"):
-        run_suite(asked, tmp_path, data=small_glue, jobs=jobs, quiet=True)
-    assert not list(tmp_path.glob("runs/*/*/*/config.json"))
+        run(asked, jobs=jobs)
+    assert not list(tmp_path.glob("out/runs/*/*/*/config.json"))
 
 
-def test_a_size_of_a_mechanism_with_heads(tmp_path, small_glue, suite):
+def test_a_size_of_a_mechanism_with_heads(run, suite):
     method = Method(mechanism="transformer", options={"num_heads": 6}, size="20K")
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[method])
-    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    assert results.runs[0]["size"]["value"] % 6 == 0
+    (only,) = run(suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[method])).runs
+    assert only["size"]["value"] % 6 == 0
 
 
-def test_an_initializer_that_keras_refuses_is_one_line(tmp_path, small_glue, suite):
+def test_an_initializer_that_keras_refuses_is_one_line(run, suite):
     wrong = {"class_name": "RandomNormal", "config": {"sd": 1.0}}
     with pytest.raises(SuiteError, match=r"^method relation-8: [^\n]*'sd'[^\n]*$"):
-        run_suite(suite(initializer=wrong), tmp_path, data=small_glue, quiet=True)
+        run(suite(initializer=wrong))
 
 
 def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
@@ -487,60 +421,30 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
 
 
 @pytest.mark.usefixtures("unchecked_layers")
-def test_xla_error_is_one_line(tmp_path, small_glue, suite):
-    asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
-    results = run_suite(
-        asked,
-        tmp_path,
-        replace_methods=[Counting],
-        data=small_glue,
-        allow_failing_checks=True,
-        quiet=True,
-    )
-    error = json.loads((tmp_path / "runs/CoLA/Counting-64/seed-1/error.json").read_text())
-    assert error["traceback"] == ""
-    ((_, said),) = results.failures
-    assert said == error["error"]
-    assert said.startswith("method Counting-64: XLA cannot compile its training step (")
-    assert "No registered 'AsString' OpKernel" in said
-    assert said.endswith(". Received: xla=True")
-    assert "\n" not in said
+def test_xla_error_is_one_line(tmp_path, run, suite):
+    method = Method(mechanism=Counting)
+    results = run(suite(tasks=["CoLA"], seeds=[1], xla=True, method=[method]))
+    written = json.loads((tmp_path / "out/runs/CoLA/Counting-64/seed-1/error.json").read_text())
+    assert written["traceback"] == ""
+    ((_, error),) = results.failures
+    assert error == written["error"]
+    assert "No registered 'AsString' OpKernel" in error
+    assert error.endswith(". Received: xla=True")
+    assert "\n" not in error
 
 
-def test_the_manifest_says_whether_xla_compiled(tmp_path, small_glue, suite):
-    one = {"tasks": ["CoLA"], "seeds": [1], "epochs": 1, "xla": True,
-           "method": [Method(mechanism="baseline", units=8)]}  # fmt: skip
-    said = {
-        size: run_suite(
-            suite(**one, batch_size=size), tmp_path / str(size), data=small_glue, quiet=True
-        ).runs[0]["manifest"]["xla"]
-        for size in (30, 61)  # of 60 rows
-    }
-    assert said == {30: True, 61: False}
+def test_the_manifest_says_whether_xla_compiled(run, suite):
+    asked = suite(**ONE, seeds=[1], epochs=1, xla=True)
+    for size, compiled in ((30, True), (61, False)):  # of 60 rows
+        (only,) = run(asked.model_copy(update={"batch_size": size}), str(size)).runs
+        assert only["manifest"]["xla"] is compiled
 
 
 @pytest.mark.slow
-def test_tokens_are_counted_without_padding(tmp_path, small_glue, suite):
-    asked = suite(tasks=["CoLA", "MNLI"], seeds=[1], epochs=1)
-    runs = run_suite(asked, tmp_path, data=small_glue, quiet=True).runs
-    for run in runs:
-        train = load_task(run["task"], data=small_glue).splits["train"]
-        assert run["tokens"] == sum(int(rows.lengths.sum()) for rows in train.inputs)
-
-
-@pytest.mark.slow
-def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypatch):
-    loaded = []
-
-    def load(name, **settings):
-        loaded.append(name)
-        return load_task(name, **settings)
-
-    monkeypatch.setattr(groups, "load_task", load)
-    monkeypatch.setattr(groups, "_inputs", groups.LastInputs(groups.read_inputs))
-    asked = suite(tasks=["CoLA", "RTE"], seeds=[1], epochs=1)
-    run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    assert loaded == ["CoLA", "RTE"]
+def test_tokens_are_counted_without_padding(run, small_glue, suite):
+    for each in run(suite(tasks=["CoLA", "MNLI"], seeds=[1], epochs=1)).runs:
+        train = load_task(each["task"], data=small_glue).splits["train"]
+        assert each["tokens"] == sum(int(rows.lengths.sum()) for rows in train.inputs)
 
 
 LINUX = Path("/proc/self/clear_refs").exists()
@@ -602,27 +506,24 @@ PLAIN = {
 
 
 @pytest.mark.slow
-def test_a_set_without_splits(tmp_path, sentences, suite):
+def test_a_set_without_splits(run, sentences, suite):
     """WordPiece, a share of the training rows that stops it, scores of rows apart."""
     methods = [
         Method(mechanism="contextualizer", size="4K", sized_by="rank"),
         Method(mechanism="fcsr", units=8),
     ]
-    asked = suite(**PLAIN, tokens="wordpiece", method=methods)
-    results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
+    results = run(suite(**PLAIN, tokens="wordpiece", method=methods), data=sentences)
     assert not results.failures
     assert Scores.of(results).samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
-    run = results.runs[0]
-    rows = run["manifest"]["data"]["rows"]
+    first = results.runs[0]
+    rows = first["manifest"]["data"]["rows"]
     assert rows == {"train": 86, "test": 12, "validation": 22}
-    assert run["manifest"]["data"]["validation"] == "validation"
-    assert run["size"]["parameters"] == run["parameters"]["network"]
-    table = (Path(run["folder"]) / "predictions" / "MR.test.tsv").read_text().splitlines()
-    assert table[0] == "index\tprediction\tlabel\tprobability_0\tprobability_1"
+    assert first["manifest"]["data"]["validation"] == "validation"
+    assert first["size"]["parameters"] == first["parameters"]["network"]
+    table = pd.read_csv(Path(first["folder"]) / "predictions" / "MR.test.tsv", sep="\t")
     # By the file's own rows, of which every other is good.
-    answers = [line.split("\t")[:2] for line in table[1:]]
-    assert len(answers) == 12
-    assert [int(index) % 2 for index, _ in answers] == [int(answer) for _, answer in answers]
+    assert len(table) == 12
+    assert (table["index"] % 2).tolist() == table["prediction"].tolist()
 
 
 @pytest.fixture
@@ -643,17 +544,7 @@ def saved_model(tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_a_saved_model_reads_the_text(tmp_path, sentences, suite, saved_model):
-    method = Method(mechanism=saved_model, name="mine")
-    asked = suite(**PLAIN, tokens="text", method=[method])
-    results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
-    assert not results.failures
-    assert Scores.of(results).samples("MR") == {"mine": [1.0]}
-    assert results.runs[0]["parameters"]["embedding"] == 0
-
-
-@pytest.mark.tensorflow
-def test_methods_with_their_own_tokens(tmp_path, small_glue, saved_model, suite):
+def test_methods_with_their_own_tokens(tmp_path, run, saved_model, suite):
     """A saved model, word vectors and pieces of words in one suite, on built-in data."""
     glove = tmp_path / "glove.txt"
     glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
@@ -662,78 +553,59 @@ def test_methods_with_their_own_tokens(tmp_path, small_glue, saved_model, suite)
         Method(mechanism="dan", name="words", units=4, tokens="word", embeddings="glove"),
         Method(mechanism=saved_model, name="saved", tokens="text"),
     ]
-    asked = suite(
-        tasks=["CoLA"],
-        seeds=[1],
-        epochs=1,
-        tokens="wordpiece",
-        vocabulary_size=90,
-        method=methods,
-    )
+    asked = suite(**ONE | {"method": methods}, seeds=[1], epochs=1, tokens="wordpiece",
+                  vocabulary_size=90)  # fmt: skip
     with pytest.raises(SuiteError, match="'glove' needs --glove FILE"):
-        run_suite(asked, tmp_path / "out", data=small_glue, quiet=True)
-    results = run_suite(asked, tmp_path / "out", data=small_glue, glove=glove, quiet=True)
+        run(asked)
+    results = run(asked, glove=glove)
     assert not results.failures
-    runs = {run["method"]: run for run in results.runs}
-    sizes = {name: run["manifest"]["data"]["vocabulary"] for name, run in runs.items()}
+    runs = {each["method"]: each for each in results.runs}
+    sizes = {name: each["manifest"]["data"]["vocabulary"] for name, each in runs.items()}
     assert (sizes["pieces"], sizes["saved"]) == (90, None)
     assert sizes["words"] != 90
-    digests = {name: run["config"]["glove_digest"] for name, run in runs.items()}
+    digests = {name: each["config"]["glove_digest"] for name, each in runs.items()}
     assert digests["pieces"] is digests["saved"] is None is not digests["words"]
-    report = make_report(results)
-    report.write(tmp_path / "report")
-    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "runs differ in" not in page
-    assert f"| 90; {sizes['words']} |" in page
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_full_disk_stops_the_suite_with_one_line(tmp_path, small_glue, suite, jobs):
+def test_full_disk_stops_the_suite_with_one_line(run, suite, jobs):
     """Simulated by a limit on file sizes; the suite resumes when there is space."""
     resource = pytest.importorskip("resource")
-    asked = suite(**ONE, epochs=2)
-    whole = run_suite(asked, tmp_path / "whole", data=small_glue, quiet=True)
-    out = tmp_path / "full"
-    run_suite(asked, out, seeds=[1], data=small_glue, quiet=True)
+    asked = suite(**ONE, epochs=1)
+    whole = run(asked, "whole")
+    run(asked, seeds=[1])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(SuiteError, match=r"cannot be written: File too large") as error:
-            run_suite(asked, out, data=small_glue, quiet=True, jobs=jobs)
+            run(asked, jobs=jobs)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "\n" not in str(error.value)
-    assert len(read_results(out).runs) == 1
-    again = run_suite(asked, out, data=small_glue, quiet=True)
-    assert again.metrics.equals(whole.metrics)
+    assert run(asked).metrics.equals(whole.metrics)
 
 
-def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, small_glue, suite, monkeypatch):
+def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, run, suite, monkeypatch):
     write = groups.write_predictions
 
     def write_where_nothing_is(path, *arguments):
-        shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
         write(path, *arguments)
 
     monkeypatch.setattr(groups, "write_predictions", write_where_nothing_is)
-    asked = suite(**ONE, epochs=1)
     with pytest.raises(SuiteError, match=r"CoLA/baseline-8/seed-1: cannot be written: .*resume"):
-        run_suite(asked, tmp_path, data=small_glue, quiet=True)
+        run(suite(**ONE, epochs=1))
 
 
-def test_a_folder_that_becomes_another_suites_is_announced(tmp_path, capsys):
+def test_a_folder_that_becomes_another_suites_is_announced(tmp_path):
     demo, folder = load_suite("demo"), RunFolder(tmp_path)
     assert folder.change(demo) is None
     folder.open(demo)
     assert folder.change(load_suite("demo", {"seeds": 1})) is None
-    own = [Method(mechanism="baseline", units=8)]
-    one = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1, "title": "Mine"}}
-    for announced in (True, False):
-        run_suite("demo", tmp_path, replace_methods=own, **one)
-        said = (
-            "contained a suite with another title and other methods. Choose another --out to keep"
-        )
-        assert (said in capsys.readouterr().out) == announced
+    other = load_suite("demo", {"method": [{"mechanism": "baseline"}], "title": "Mine"})
+    assert "other methods" in folder.change(other)
+    folder.open(other)
+    assert folder.change(other) is None
     (tmp_path / "suite.toml").write_text("tasks = 1")
     assert "suite.toml" in folder.change(demo)
 
@@ -750,55 +622,36 @@ def test_what_can_be_shown_counts_all_methods_of_the_report(tmp_path, suite):
 
 
 @pytest.mark.slow
-def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
+def test_tasks_that_are_learned_together(tmp_path, run, suite, small_glue):
     """Runs, scores, submissions' files and the report of a group are those of its tasks."""
-    relation = {"mechanism": "relation", "units": 8}
-    asked = suite(
-        tasks=["three", "WNLI"],
-        group=[{"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]}],
-        method=[relation, {"mechanism": "baseline", "units": 8}],
-        seeds=[1, 2],
-    )
-    results = run_suite(asked, tmp_path, data=small_glue)
-    assert len(results.runs) == 8
-    assert not results.failures
+    group = {"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]}
+    asked = suite(tasks=["three", "WNLI"], group=[group], seeds=[1])
+    results = run(asked)
+    assert (len(results.runs), results.failures) == (4, [])
     assert set(results.scores["task"]) == {"CoLA", "RTE", "STS-B", "WNLI", "mean of these tasks"}
-    assert len(results.scores) == 5 * 2 * 2
-    run = next(run for run in results.runs if run["task"] == "three")
-    files = {path.name for path in (Path(run["folder"]) / "predictions").iterdir()}
+    assert len(results.scores) == 5 * 2
+    three = next(each for each in results.runs if each["task"] == "three")
+    files = {path.name for path in (Path(three["folder"]) / "predictions").iterdir()}
     assert {"CoLA.dev.tsv", "RTE.test.tsv", "STS-B.dev.tsv"} <= files
-    rows = pd.read_csv(Path(run["folder"]) / "predictions" / "STS-B.dev.tsv", sep="\t")
+    rows = pd.read_csv(Path(three["folder"]) / "predictions" / "STS-B.dev.tsv", sep="\t")
     found = compute(["spearman"], rows["prediction"], rows["label"])
-    assert found["spearman"] == pytest.approx(run["metrics"]["STS-B"]["spearman"], abs=1e-6)
+    assert found["spearman"] == pytest.approx(three["metrics"]["STS-B"]["spearman"], abs=1e-6)
     before = contents(tmp_path)
-    again = run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    assert len(again.runs) == 8
+    assert len(run(asked).runs) == 4
     assert contents(tmp_path) == before
     report = make_report(results)
-    report.write(tmp_path / "report")
-    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "STS-B" in page
-    assert "runs differ in" not in page
-    assert "three (CoLA, RTE, STS-B)" in page
+    assert "three (CoLA, RTE, STS-B)" in str(report.markdown())
     assert report.tables["runs"]["mean_length"].between(2, 60).all()
-    plan = plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True)
-    assert plan.total == 8
+    assert plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True).total == 4
 
 
-@pytest.mark.slow
-def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite):
-    baseline = {"mechanism": "baseline", "units": 8}
-    groups = {
-        "two": [{"name": "two", "tasks": ["RTE", "WNLI"]}],
-        "other": [{"name": "two", "tasks": ["RTE", "CoLA"]}],
-    }
+def test_single_and_multi_task_training_are_compared(tmp_path, suite):
     for name, changes in (
         ("alone", {"tasks": ["RTE", "WNLI"]}),
-        ("two", {"tasks": ["two"], "group": groups["two"]}),
-        ("other", {"tasks": ["two"], "group": groups["other"]}),
+        ("two", {"tasks": ["two"], "group": [{"name": "two", "tasks": ["RTE", "WNLI"]}]}),
+        ("other", {"tasks": ["two"], "group": [{"name": "two", "tasks": ["RTE", "CoLA"]}]}),
     ):
-        asked = suite(method=[baseline], epochs=1, **changes)
-        run_suite(asked, tmp_path / name, data=small_glue, quiet=True)
+        finish_suite(tmp_path / name, suite(**ONE | changes))
     for sources in (["alone", "two"], ["two", "alone"]):
         report = compare(*(tmp_path / name for name in sources))
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
@@ -818,24 +671,17 @@ def test_a_reference_does_not_apply_to_other_methods():
     assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None
 
 
-def test_the_home_folder_is_expanded(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert runner_module._folder(load_suite("demo"), "~/runs") == tmp_path / "runs"
-
-
-def test_runs_with_random_embeddings_need_no_word_vectors(tmp_path, small_glue, suite):
-    own = {"name": "random", "mechanism": "dan", "embeddings": "random"}
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, embeddings="glove",
-                  method=[own, {"name": "vectors", "mechanism": "dan"}])  # fmt: skip
-    results = run_suite(asked, tmp_path, methods=["random"], data=small_glue, quiet=True)
-    assert len(results.runs) == 1
+def test_runs_with_random_embeddings_need_no_word_vectors(run, suite):
+    methods = [{"name": name, "mechanism": "dan"} for name in ("random", "vectors")]
+    methods[0]["embeddings"] = "random"
+    asked = suite(**ONE | {"method": methods}, seeds=[1], epochs=1, embeddings="glove")
+    assert len(run(asked, methods=["random"]).runs) == 1
     with pytest.raises(SuiteError, match="needs --glove FILE"):
-        run_suite(asked, tmp_path, data=small_glue, quiet=True)
+        run(asked)
 
 
-def test_a_table_of_keras_is_an_initializer(tmp_path, small_glue, suite):
+def test_a_table_of_keras_is_an_initializer(run, suite):
     """Keras writes None, which TOML cannot represent."""
     table = keras.initializers.serialize(keras.initializers.HeNormal())
     assert None in table["config"].values()
-    asked = suite(**ONE, seeds=[1], epochs=1, initializer=table)
-    assert len(run_suite(asked, tmp_path, data=small_glue, quiet=True).runs) == 1
+    assert len(run(suite(**ONE, seeds=[1], epochs=1, initializer=table)).runs) == 1

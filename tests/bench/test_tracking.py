@@ -20,7 +20,15 @@ pytestmark = pytest.mark.tensorflow
 
 # Each package sends the same events to `tracked.EVENTS`.
 FILES = {
-    "tracked.py": "EVENTS = []",
+    "tracked.py": """
+import keras
+
+EVENTS = []
+
+class Epochs(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        EVENTS.append(("epoch", epoch, logs["val_loss"]))
+""",
     "tensorboard.py": "",
     "trackio.py": """
 from tracked import EVENTS
@@ -53,13 +61,12 @@ class init:
 """,
     "wandb/integration/__init__.py": "",
     "wandb/integration/keras.py": """
-import keras
-from tracked import EVENTS
+from tracked import Epochs
 
-class WandbMetricsLogger(keras.callbacks.Callback):
+class WandbMetricsLogger(Epochs):
     def on_epoch_end(self, epoch, logs=None):
         assert float(self.model.optimizer.learning_rate) > 0
-        EVENTS.append(("epoch", epoch, logs["val_loss"]))
+        super().on_epoch_end(epoch, logs)
 """,
     "mlflow/__init__.py": """
 from contextlib import contextmanager
@@ -81,14 +88,7 @@ def log_metrics(scores):
     EVENTS.append(("scores", scores))
 """,
     "mlflow/keras/__init__.py": "",
-    "mlflow/keras/callback.py": """
-import keras
-from tracked import EVENTS
-
-class MlflowCallback(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        EVENTS.append(("epoch", epoch, logs["val_loss"]))
-""",
+    "mlflow/keras/callback.py": "from tracked import Epochs as MlflowCallback",
 }
 
 
@@ -105,12 +105,10 @@ def events(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, module)
     import tracked
 
-    class TensorBoard(keras.callbacks.Callback):
+    class TensorBoard(tracked.Epochs):
         def __init__(self, folder, write_graph):
+            super().__init__()
             tracked.EVENTS.append(("start", "/".join(folder.parts[-3:])))
-
-        def on_epoch_end(self, epoch, logs=None):
-            tracked.EVENTS.append(("epoch", epoch, logs["val_loss"]))
 
         def on_train_end(self, logs=None):
             tracked.EVENTS.append(("end",))
