@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from relation_tf.stats import (
     friedman_nemenyi,
     non_inferiority,
     probability_of_improvement,
-    stratified_steel,
     stratified_steel_dwass,
     wilcoxon_holm,
 )
 from relation_tf.stats.directions import (
-    Direction,
     read_directions,
-    state_directions,
     suggest_direction,
     unlike_units,
 )
@@ -25,25 +21,15 @@ from relation_tf.stats.directions import (
 PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
 SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
-NOTE = "Lower is better on both tasks (from their names)"
+NOTE = "Lower is better"
 
 
-@pytest.mark.parametrize(
-    ("function", "options"),
-    [
-        (stratified_steel_dwass, {}),
-        (stratified_steel, {"control": "a"}),
-    ],
-)
-def test_a_lower_perplexity_is_better_by_name_with_a_note(function, options):
-    found = function(SAMPLES, **options)
-    pairs = found.pairs if isinstance(found.pairs, pd.DataFrame) else found.pairs()
-    assert pairs["better"].tolist() == ["b"]
-    assert NOTE in str(found)
-    higher = function(SAMPLES, **options, higher_is_better=True)
-    pairs = higher.pairs if isinstance(higher.pairs, pd.DataFrame) else higher.pairs()
-    assert pairs["better"].tolist() == ["a"]
-    assert NOTE not in str(higher)
+@pytest.mark.parametrize("control", [None, "a"])
+def test_a_lower_perplexity_is_better_by_name_with_a_note(control):
+    for higher, better in ((None, "b"), (True, "a")):
+        found = stratified_steel_dwass(SAMPLES, control, higher_is_better=higher)
+        assert found.pairs()["better"].tolist() == [better]
+        assert (NOTE in str(found)) == (higher is None)
 
 
 def test_a_lower_perplexity_is_better_than_the_reference():
@@ -62,14 +48,12 @@ def test_ranks_and_means_of_tasks_follow_the_name():
     assert turned.ranks.loc["error on set 1"].to_dict() == {"a": 3, "b": 2, "c": 1}
     found = wilcoxon_holm(tasks, "a", alpha=0.1)
     assert found.pairs()["better"].tolist() == ["b", "c"]
-    assert "Lower is better on all 6 tasks (from their names)" in str(found)
 
 
 def test_a_partial_direction_leaves_the_other_tasks_to_their_names():
-    assert read_directions(["MR", "WER", "score"], {"score": False}) == (
-        {"MR": True, "WER": False, "score": False},
-        ["Lower is better: score (declared), WER (from its name). Higher is better: MR (assumed)"],
-    )
+    directions, (note,) = read_directions(["MR", "WER", "score"], {"score": False})
+    assert directions == {"MR": True, "WER": False, "score": False}
+    assert "score (declared), WER" in note
     assert read_directions([None], None) == ({None: True}, ["Higher is better (assumed)"])
     assert read_directions([None], False) == ({None: False}, [])
 
@@ -85,12 +69,6 @@ def test_a_partial_direction_leaves_the_other_tasks_to_their_names():
 def test_wrong_directions_are_named(given, error, message):
     with pytest.raises(error, match=message):
         stratified_steel_dwass(SAMPLES, higher_is_better=given)
-
-
-def test_a_margin_for_an_unknown_task_is_refused():
-    margins = {PERPLEXITY: 1.0, "validation loss": 1.0, "MR": 1.0}
-    with pytest.raises(ValueError, match=r"`margin` must name tasks .* Received: 'MR'"):
-        non_inferiority(SAMPLES, "a", margins)
 
 
 def test_estimates_without_notes_need_a_direction():
@@ -118,9 +96,6 @@ def test_estimates_without_notes_need_a_direction():
 )
 def test_tasks_of_unlike_units(largest, higher, unlike):
     assert bool(unlike_units(largest, dict.fromkeys(largest, higher))) == unlike
-
-
-def test_opposite_directions_are_unlike_units():
     assert unlike_units({"MR": 0.8, "WER": 0.1}, {"MR": True, "WER": False})
 
 
@@ -128,11 +103,8 @@ def test_a_mean_of_points_and_perplexity_has_a_note():
     near = np.array([0.80, 0.81, 0.82])
     mixed = {"MR": {"a": near, "b": near + 0.01}, PERPLEXITY: {"a": HIGH, "b": LOW}}
     found = non_inferiority(mixed, "a", margin=0.01)
-    assert "Tasks may have different units (MR up to 0.83, WikiText perplexity up to 42)" in str(
-        found
-    )
     alone = non_inferiority({"MR": mixed["MR"], "SST-2": mixed["MR"]}, "a", margin=0.01)
-    assert "units" not in str(alone)
+    assert ["units" in str(each) for each in (found, alone)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -148,25 +120,3 @@ def test_a_mean_of_points_and_perplexity_has_a_note():
 )
 def test_a_column_of_metrics_precedes_the_name(task, metrics, expected):
     assert suggest_direction(task, metrics) == expected
-
-
-def test_statements_name_each_task_or_all():
-    higher = dict.fromkeys(["CoLA", "RTE"], Direction(True, "registered"))
-    assert state_directions({}) == ""
-    assert state_directions(higher) == "Higher is better on both tasks"
-    assert state_directions({"RTE": Direction(True, "assumed")}) == (
-        "Higher is better on RTE (assumed)"
-    )
-    mixed = higher | {
-        "WER": Direction(False, "name"),
-        "CER": Direction(False, "name"),
-        "size": Direction(False, "declared"),
-    }
-    assert state_directions(mixed) == (
-        "Lower is better: size (declared), WER, CER (from their names). Higher is better: CoLA, RTE"
-    )
-    many = {f"t{n}": Direction(True, "assumed") for n in range(9)} | {"WER": mixed["WER"]}
-    assert state_directions(many) == (
-        "Lower is better: WER (from its name). "
-        "Higher is better: t0, t1, t2, t3, t4, t5 and 3 more (assumed)"
-    )

