@@ -86,7 +86,6 @@ def test_classes_have_names_if_the_labels_are_their_names(tmp_path, labels, foun
     [
         ([None, "b"], "row 1: expected 'text' with a string or a number, found None"),
         (["a", "b\0"], "row 2: expected text, found NUL"),
-        ([["a"], ["b"]], "row 1: expected 'text' with a string or a number, found ['a']"),
     ],
 )
 def test_errors_of_values_name_the_row(tmp_path, text, message):
@@ -120,14 +119,6 @@ def test_broken_files_are_named_in_one_line(tmp_path, name, change):
         read_arrow(path, ("text",))
     assert str(error.value).startswith(f"{path}: cannot be read: ")
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_a_missing_column(tmp_path, name):
-    path = write(tmp_path / name)
-    with pytest.raises(DataError) as error:
-        read_arrow(path, ("text", "tone"))
-    assert str(error.value) == f"{path}: expected a column 'tone', found 'text', 'label'"
 
 
 @pytest.mark.parametrize(

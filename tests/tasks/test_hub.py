@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, CustomTask, TaskGroup, find_source, load_task, read_task
-from relation_tf.tasks.cache import cache_folder
+from relation_tf.tasks import GLUE, CustomTask, find_source, load_task, read_task
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.official import OFFICIAL_ROWS, shortfalls, unscored
+from tests.tasks.equality import same_encoded, same_rows
 
 datasets = pytest.importorskip("datasets", reason="pip install 'relation-tf[datasets]'")
 
@@ -94,16 +91,6 @@ def rte(small_glue):
     return glue("RTE", small_glue)["rte"]
 
 
-def same_split(one, other):
-    assert one.texts == other.texts
-    assert np.array_equal(one.index, other.index)
-    if one.labels is None or other.labels is None:
-        assert one.labels is other.labels
-    else:
-        assert one.labels.dtype == other.labels.dtype
-        assert np.array_equal(one.labels, other.labels)
-
-
 @pytest.mark.parametrize("form", WRITE)
 @pytest.mark.parametrize("name", OFFICIAL_ROWS)
 def test_a_task_is_the_same_as_from_files(name, form, small_glue, stored):
@@ -113,26 +100,10 @@ def test_a_task_is_the_same_as_from_files(name, form, small_glue, stored):
     expected, found = files.read(), source.read()
     assert [*found.splits] == [*expected.splits]
     for split, rows in expected.splits.items():
-        same_split(found.splits[split], rows)
+        same_rows(found.splits[split], rows)
     assert (found.task, found.notes) == (expected.task, expected.notes)
     assert source.digests() == source.row_digests() == files.row_digests()
     assert len({*source.digests().values()}) == len(expected.splits)
-
-
-@pytest.mark.parametrize("name", ["CoLA", "STS-B", "MNLI"])
-def test_encoded_splits_are_the_same_as_from_files(name, small_glue, stored):
-    expected = load_task(name, "files", small_glue, validation_split=0.2)
-    found = load_task(name, "datasets", stored / "saved", validation_split=0.2)
-    assert found.vocabulary.words == expected.vocabulary.words
-    assert [*found.splits] == [*expected.splits]
-    for split, rows in expected.splits.items():
-        other = found.splits[split]
-        assert np.array_equal(other.index, rows.index)
-        for one, two in zip(other.inputs, rows.inputs, strict=True):
-            assert np.array_equal(one.ids, two.ids)
-            assert np.array_equal(one.offsets, two.offsets)
-        assert (other.labels is None) == (rows.labels is None)
-        assert rows.labels is None or np.array_equal(other.labels, rows.labels)
 
 
 def test_a_digest_depends_on_texts_labels_and_order(rte, tmp_path):
@@ -157,17 +128,6 @@ def test_a_digest_depends_on_texts_labels_and_order(rte, tmp_path):
 # Where a dataset is found.
 
 
-@pytest.mark.parametrize("place", ["nyu-mll/glue/rte", "glue/rte", "rte"])
-def test_places_below_data(place, rte, tmp_path):
-    WRITE["parquet"](rte, tmp_path / place)
-    for source in ("datasets", "auto"):
-        found = find_source("RTE", source, tmp_path)
-        assert (found.kind, found.files["dev"]) == (
-            "datasets",
-            tmp_path / place / "validation.parquet",
-        )
-
-
 def test_files_come_first(rte, small_glue, tmp_path):
     shutil.copytree(small_glue / "RTE", tmp_path / "RTE")
     save(rte, tmp_path / "rte")
@@ -184,15 +144,6 @@ def test_shards_of_a_clone_of_the_repository(rte, small_glue, tmp_path):
             shard.to_parquet(str(folder / f"{name}-0000{i}-of-00002.parquet"))
     source = find_source("RTE", "datasets", tmp_path)
     assert source.digests() == find_source("RTE", "files", small_glue).row_digests()
-
-
-def test_finding_and_reading_import_neither_datasets_nor_tensorflow(stored):
-    code = (
-        "import sys; from relation_tf.tasks import find_source;"
-        f"find_source('MNLI', 'datasets', {str(stored / 'saved')!r}).digests();"
-        "sys.exit(bool({'datasets', 'huggingface_hub', 'tensorflow', 'pandas'} & {*sys.modules}))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # Custom tasks.
@@ -235,9 +186,9 @@ def test_a_custom_task_names_a_dataset(tone_rows, form, place, tmp_path):
         (ROWS["text"],),
         ROWS["tone"],
     )
-    same_split(found["test"], expected["test"])
+    same_rows(found["test"], expected["test"])
     numbers = tones(labels=["0", "1"])
-    same_split(find_source(numbers, "datasets", tmp_path).read().splits["train"], found["train"])
+    same_rows(find_source(numbers, "datasets", tmp_path).read().splits["train"], found["train"])
 
 
 def own_files(folder, form):
@@ -262,56 +213,9 @@ def test_files_of_a_custom_task_give_the_same_splits_as_tsv(form, tmp_path):
     found = load_task(task, data=tmp_path)
     assert found.validation == "validation"  # a share of the training rows
     assert found.source.digests() == found.source.row_digests() == tsv.source.row_digests()
-    assert found.vocabulary.words == tsv.vocabulary.words
-    for split, rows in tsv.splits.items():
-        other = found.splits[split]
-        assert np.array_equal(other.inputs[0].ids, rows.inputs[0].ids)
-        assert np.array_equal(other.labels, rows.labels)
-        assert np.array_equal(other.index, rows.index)
+    same_encoded(found, tsv)
     assert find_source(task, "datasets", tmp_path).kind == "datasets"
     assert find_source(task, "files", tmp_path).kind == "files"
-
-
-@pytest.mark.parametrize("form", WRITE)
-def test_a_validation_share_is_the_same_in_every_format(form, tmp_path):
-    rows = {**ROWS, "text": [f"{text}\nand more" for text in ROWS["text"]]}
-    made = datasets.Dataset.from_dict(rows)
-    splits = datasets.DatasetDict({"train": made, "validation": made})
-    task = tones(labels=["0", "1"])
-    found = []
-    for each in ("saved", form):
-        WRITE[each](splits, tmp_path / each / "Tones")
-        found.append(load_task(task, "datasets", tmp_path / each))
-        shutil.rmtree(cache_folder())
-    assert found[0].digest == found[1].digest
-    for split, own in found[0].splits.items():
-        assert np.array_equal(own.index, found[1].splits[split].index)
-        assert np.array_equal(own.inputs[0].ids, found[1].splits[split].inputs[0].ids)
-
-
-def test_files_keep_their_digest_and_their_recorded_task(tmp_path):
-    task = own_files(tmp_path, "tsv")
-    source = find_source(task, "files", tmp_path)
-    assert source.digests() != source.row_digests()
-    assert "hub" not in task.model_dump(mode="json")
-    assert "hub" not in task.model_dump(exclude_none=True)
-    assert tones().model_dump(mode="json")["hub"] == "someone/Tones"
-
-
-def test_a_group_has_the_digests_of_its_members(tone_rows, small_glue, stored, tmp_path):
-    shutil.copytree(stored / "saved" / "glue", tmp_path / "glue")
-    save(tone_rows, tmp_path / "Tones")
-    group = TaskGroup(name="both", tasks=["RTE", tones()])
-    digests = find_source(group, "datasets", tmp_path).digests()
-    assert digests["RTE:dev"] == find_source("RTE", "files", small_glue).row_digests()["dev"]
-    assert digests["tones:test"] == find_source(tones(), "auto", tmp_path).digests()["test"]
-    assert digests == find_source(group, "datasets", tmp_path).row_digests()
-
-
-def test_a_class_without_training_rows_is_noted(tone_rows, tmp_path):
-    save(tone_rows, tmp_path / "Tones")
-    task = tones(labels=["calm", "loud", "silent"])
-    assert load_task(task, "datasets", tmp_path).notes == ("class 'silent' has no training rows",)
 
 
 # Incomplete and wrong data.
@@ -320,22 +224,14 @@ def test_a_class_without_training_rows_is_noted(tone_rows, tmp_path):
 def test_test_rows_are_counted(rte, stored, tmp_path):
     save(rte, tmp_path / "rte")
     (short,) = shortfalls(find_source("RTE", "datasets", tmp_path))
-    assert str(short) == f"RTE: {tmp_path}/rte/test has 8 rows, not 3,000"
+    assert (short.rows, short.expected) == (8, 3000)
     shutil.rmtree(tmp_path / "rte" / "test")
     (missing,) = shortfalls(find_source("RTE", "datasets", tmp_path))
-    assert "is missing (3,000 rows)" in str(missing)
-    mnli = find_source("MNLI", "datasets", stored / "saved")
-    assert unscored(mnli) == ["AX is predicted but not scored: Hugging Face has no labels"]
+    assert (missing.rows, missing.expected) == (None, 3000)
+    assert len(unscored(find_source("MNLI", "datasets", stored / "saved"))) == 1
 
 
-def test_the_diagnostic_set_may_be_missing(stored, tmp_path):
-    shutil.copytree(stored / "parquet" / "glue" / "mnli", tmp_path / "mnli")
-    splits = find_source("MNLI", "datasets", tmp_path).read().splits
-    assert "diagnostic" not in splits
-    assert "test_mismatched" in splits
-
-
-@pytest.mark.parametrize("number", ["9" * 5000, "-1", "1.5"])
+@pytest.mark.parametrize("number", ["9" * 5000, "-1"])
 def test_row_numbers_are_whole_numbers(rte, tmp_path, number):
     WRITE["jsonl"](rte, tmp_path / "rte")
     path = tmp_path / "rte" / "train.jsonl"
@@ -378,10 +274,6 @@ def with_row(**values):
     return change_train(lambda rows: rows.map(changed, with_indices=True))
 
 
-def other_names(rows):
-    return rows.cast_column("label", datasets.ClassLabel(names=["no", "yes"]))
-
-
 def without_numbers(splits):
     return datasets.DatasetDict({**splits, "test": splits["test"].select([0, 1, 2, 4])})
 
@@ -395,10 +287,6 @@ def without_numbers(splits):
             "expected a column 'sentence1', found 'premise', 'sentence2', 'label', 'idx'",
         ),
         (
-            change_train(lambda rows: rows.remove_columns("idx")),
-            "expected a column 'idx', found 'sentence1', 'sentence2', 'label'",
-        ),
-        (
             with_row(label=-1),
             "row 4: column 'label': expected 'entailment' or 'not_entailment', found '-1'",
         ),
@@ -406,7 +294,6 @@ def without_numbers(splits):
             with_row(sentence2=None),
             "row 4: expected 'sentence2' with a string or a number, found None",
         ),
-        (with_row(idx=-7), "row 4: column 'idx': expected a row number, found '-7'"),
         (without_numbers, "row 4: expected idx 3, found '4'"),
     ],
 )
@@ -419,33 +306,6 @@ def test_errors_of_wrong_data(form, change, message, rte, tmp_path):
     assert str(error.value).partition(". Correct the file, or skip")[0].endswith(message)
 
 
-def test_other_class_names_are_refused(rte, tmp_path):
-    rte["train"] = rte["train"].cast_column("label", datasets.ClassLabel(names=["entailment", "x"]))
-    save(rte, tmp_path / "rte")
-    with pytest.raises(DataError, match="expected 'entailment' or 'not_entailment', found 'x'"):
-        find_source("RTE", "datasets", tmp_path).read()
-
-
-def test_if_all_training_labels_are_wrong_the_first_is_named(tone_rows, tmp_path):
-    save(tone_rows, tmp_path / "Tones")
-    source = find_source(tones(labels=["soft", "hard"]), "datasets", tmp_path)
-    with pytest.raises(DataError) as error:
-        source.digests()  # leaves bad training rows out
-    assert str(error.value) == (
-        f"{tmp_path}/Tones/train: expected labelled rows, found none. The first row that was left "
-        f"out: {tmp_path}/Tones/train: row 1: column 'tone': expected 'soft' or 'hard', found '0'"
-    )
-
-
-def test_bad_training_rows_can_be_skipped(rte, tmp_path):
-    save(with_row(label=-1)(rte), tmp_path / "rte")
-    source = find_source("RTE", "datasets", tmp_path)
-    text = source.read(skip_bad_lines=True)
-    assert len(text.splits["train"]) == len(rte["train"]) - 1
-    assert text.skipped[0].endswith("found '-1'")
-    assert len(source.digests()) == 3
-
-
 def test_a_split_is_stored_once(rte, tmp_path):
     WRITE["parquet"](rte, tmp_path / "rte")
     rte["train"].to_json(str(tmp_path / "rte" / "train.jsonl"))
@@ -454,19 +314,6 @@ def test_a_split_is_stored_once(rte, tmp_path):
     assert str(error.value) == (
         f"{tmp_path}/rte: split 'train' must be stored once, found train.jsonl and train.parquet"
     )
-
-
-def test_one_saved_split_has_no_name(rte, tmp_path):
-    save(rte["train"], tmp_path / "rte")
-    with pytest.raises(DataError, match="/rte: expected a folder for each split"):
-        find_source("RTE", "datasets", tmp_path)
-
-
-def test_shards_must_be_parquet(rte, tmp_path):
-    WRITE["csv"](rte, tmp_path / "rte")
-    (tmp_path / "rte" / "train.csv").rename(tmp_path / "rte" / "train-00000-of-00001.csv")
-    with pytest.raises(DataError, match=r"of-00001\.csv: must be one file for each split, or Par"):
-        find_source("RTE", "datasets", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -478,8 +325,6 @@ def test_shards_must_be_parquet(rte, tmp_path):
         ({"files": {"train": "data/train", "test": "test"}},
          "files.train: must be the name of a split of someone/Tones, such as 'train'. Received: "
          "'data/train'"),
-        ({"files": {"train": ".", "test": "b.csv"}, "hub": None}, "files.train: must end in one"),
-        ({"hub": "a/b/c/d"}, "hub"),
         ({"hub": "../a"}, "hub"),
     ],
 )  # fmt: skip
@@ -487,17 +332,3 @@ def test_errors_of_custom_tasks(changes, message):
     with pytest.raises(ValueError, match="validation error") as error:
         tones(**changes)
     assert message in str(error.value)
-
-
-# The real files, written with `datasets`.
-
-
-@pytest.mark.parametrize("form", WRITE)
-@pytest.mark.parametrize("name", ["STS-B", "WNLI", "MRPC"])
-def test_real_rows_are_the_same_as_from_files(name, form, shared, tmp_path):
-    data = shared(f"data/glue_data/{name}").parent
-    for config, splits in glue(name, data).items():
-        WRITE[form](splits, tmp_path / config)
-    expected = read_task(name, data).splits
-    for split, found in find_source(name, "datasets", tmp_path).read().splits.items():
-        same_split(found, expected[split])

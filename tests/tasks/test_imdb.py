@@ -15,10 +15,10 @@ def write(folder, train, test="0\tpos\t9\tFine.\n"):
 
 
 def test_reviews_are_raw_but_for_line_breaks(tmp_path):
-    raw = 'He said "no.<br /><br />A <i>so\u0085so</i> "film".'
+    raw = '"No.<br /><br />A <i>so\u0085so</i>'
     write(tmp_path / "imdb", f"0\tneg\t3\t{raw}\n1\tpos\t8\tGood\n")
     train = read_task("IMDb", tmp_path).splits["train"]
-    assert train.texts == (['He said "no.  A <i>so\u0085so</i> "film".', "Good"],)
+    assert train.texts == (['"No.  A <i>so\u0085so</i>', "Good"],)
     assert train.labels.tolist() == [0, 1]
 
 
@@ -68,7 +68,6 @@ def test_other_files_of_the_published_folder_are_ignored(tmp_path):
     [
         ("neg/1.txt", "Bad", "expected a review named <id>_<rating>.txt, found '1.txt'"),
         ("pos/.DS_Store", "", "expected a review named <id>_<rating>.txt, found '.DS_Store'"),
-        ("pos/1_8.txt.gz", "", "expected a review named <id>_<rating>.txt, found '1_8.txt.gz'"),
         ("pos/٣_8.txt", "", "expected a review named <id>_<rating>.txt"),
         ("neg/1_2.txt", b"so caf\xe9", "expected UTF-8, byte 7 of the line is 0xE9"),
         ("neg/1_2.txt", "so\0", "expected text, found a NUL byte"),
@@ -105,9 +104,3 @@ def test_an_empty_folder_is_named(tmp_path):
     review.parent.write_text("no folder")
     with pytest.raises(DataError, match=r"aclImdb/train/pos: cannot be read: Not a directory"):
         read_task("IMDb", data)
-
-
-def test_no_review_that_can_be_read(tmp_path):
-    data = write_folders(tmp_path, {"neg/0_2.txt": b"\xff", "pos/0_8.txt": b"\xff"})
-    with pytest.raises(DataError, match=r"aclImdb/train: expected labelled rows, found none"):
-        read_task("IMDb", data, skip_bad_lines=True)

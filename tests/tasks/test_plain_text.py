@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from relation_tf.errors import DataError
 from relation_tf.tasks import plain_text
 from relation_tf.tasks.plain_text import batch_rows, mask_tokens, read_lines, read_plain_text
-from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
 
 SMALL = {"length": 8, "held_out": 0.25, "vocabulary_size": 60}
@@ -130,7 +127,6 @@ def test_bad_files(text_file, tmp_path):
     [
         ({"length": 0}, "length: must be 1 or more. Received: 0"),
         ({"vocabulary_size": 0}, "vocabulary_size: must be 3 or more. Received: 0"),
-        ({"files": "a.txt"}, "files: must be a list. Received: 'a.txt'"),
         ({"files": Path("a.txt")}, "files: must be a list. Received: 'a.txt'"),
     ],
 )
@@ -138,19 +134,6 @@ def test_errors_of_settings(text_file, changes, message):
     with pytest.raises(DataError) as error:
         read_plain_text(**{"files": [text_file], **SMALL, **changes})
     assert str(error.value) == message
-
-
-def test_each_file_is_hashed_once(text_file, tmp_path, monkeypatch):
-    (tmp_path / "b.txt").write_text("zebra " * 50)
-    hashed = []
-
-    def count(path):
-        hashed.append(path.name)
-        return digest_of_file(path)
-
-    monkeypatch.setattr(plain_text, "digest_of_file", count)
-    read_plain_text([text_file], **SMALL | {"held_out": tmp_path / "b.txt"})
-    assert hashed == ["a.txt", "b.txt"]
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.floats(0.01, 1.0), st.integers(0, 2**32))
@@ -187,35 +170,3 @@ def test_steps_go_through_all_blocks(blocks, batch_size, seed):
     rows = np.concatenate([batch_rows(blocks, batch_size, seed, step) for step in range(steps)])
     for i in range(3):
         assert sorted(rows[i * blocks : (i + 1) * blocks]) == [*range(blocks)]
-
-
-def test_orders_differ():
-    orders = [batch_rows(30, 30, seed, step).tolist() for seed in (1, 2) for step in (0, 1)]
-    assert len({*map(tuple, orders)}) == 4
-    assert orders[0] == batch_rows(30, 30, 1, 0).tolist()
-
-
-PEAK = """
-import resource, sys
-from relation_tf.tasks.plain_text import read_plain_text
-read_plain_text([sys.argv[1]])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    rng = np.random.default_rng(0)
-    words = ["".join(rng.choice([*"abcdefgh"], 6)) for _ in range(3000)]
-    peaks = []
-    for copies in (2, 20):
-        path = tmp_path / f"{copies}.txt"
-        with path.open("w") as file:
-            for _ in range(copies):
-                file.writelines(" ".join(rng.choice(words, 15)) + "\n" for _ in range(10_000))
-        answer = subprocess.run(
-            [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True
-        )
-        peaks.append(int(answer.stdout) / 1024)
-    # The large file has 19 MB more text; its ids, mapped, may be resident.
-    assert peaks[1] - peaks[0] < 15

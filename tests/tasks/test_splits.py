@@ -57,11 +57,6 @@ def test_rows_depend_only_on_their_numbers():
     assert len(set(all_of_them.index) & set(without_first.index)) >= 49
 
 
-def test_scores_are_one_class():
-    _, taken = cut(rows(np.linspace(0, 1, 50), np.float32), 0.2)
-    assert len(taken) == 10
-
-
 @pytest.mark.parametrize(("count", "size"), [(1, 0.5), (4, 0.1), (4, 4), (4, 9)])
 def test_neither_part_may_be_empty(count, size):
     with pytest.raises(DataError, match=f"Received: {count} rows"):

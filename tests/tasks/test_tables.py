@@ -164,6 +164,8 @@ def test_malformed_header_is_always_an_error(tmp_path):
         read(tmp_path, b'a,"b"c\n1,2\n', None, [])
     with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):
         read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)
+    with pytest.raises(DataError, match=r"train\.csv:1: expected column names, found none"):
+        read(tmp_path, b"\n\nlabel,text\n1,x\n", None)
 
 
 @pytest.mark.parametrize(
@@ -172,10 +174,3 @@ def test_malformed_header_is_always_an_error(tmp_path):
 def test_wrong_quotes_and_bytes_of_csv_are_never_skipped(tmp_path, malformed):
     with pytest.raises(DataError, match=r"train\.csv:3: expected "):
         read(tmp_path, b"text,label\nfine,pos\n" + malformed + b"\n", None, [])
-
-
-def test_a_blank_first_line_is_named(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("\n\nlabel,text\n1,x\n")
-    with pytest.raises(DataError, match=r"x\.csv:1: expected column names, found none"):
-        read_csv(path)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,21 +14,6 @@ from relation_tf.errors import DataError
 from relation_tf.tasks import Vocabulary, vocabulary
 
 TEXTS = ["The cat, it seems, is THE cat.", "Don't stop!"]
-
-
-def test_lower_case_with_punctuation_apart():
-    words = Vocabulary.train(TEXTS).words
-    assert set(words) == {
-        "[PAD]", "[UNK]", "the", "cat", ",", "it", "seems", "is", ".", "don", "'", "t", "stop", "!",
-    }  # fmt: skip
-    assert words["[PAD]"] == 0
-    assert words["[UNK]"] == 1
-
-
-def test_sizes_can_be_limited():
-    vocabulary = Vocabulary.train(TEXTS, max_size=4)
-    assert vocabulary.size == 4
-    assert vocabulary.encode(TEXTS, max_length=2).lengths.tolist() == [2, 2]
 
 
 def test_letters_of_padding_in_a_text_are_no_padding():
@@ -68,30 +52,9 @@ def test_each_byte_is_a_token():
 
 def test_start_token_is_before_the_bytes():
     made = Vocabulary.train(TEXTS, tokens="byte", start_token=True)
-    again = Vocabulary.from_json(made.to_json())
-    assert made.words == again.words
     assert made.words["[START]"] == 257
-    for each in (made, again):
-        rows = each.encode(["ab", "", "c"], max_length=2)
-        assert rows.pad(np.arange(3)).tolist() == [[257, 98], [257, 0], [257, 100]]
-
-
-def test_a_size_of_bytes_is_refused():
-    with pytest.raises(ValueError, match=r"max_size must be None for tokens='byte'\. Received: ma"):
-        Vocabulary.train(TEXTS, 99, tokens="byte")
-
-
-def test_words_that_are_apart_already_keep_their_punctuation():
-    words = Vocabulary.train(["U.S. @-@ based , don't\tStop ."], spaced=True).words
-    assert set(words) == {"[PAD]", "[UNK]", "u.s.", "@-@", "based", ",", "don't", "stop", "."}
-
-
-@pytest.mark.parametrize(("size", "kept"), [(0, 2), (2, 2), (3, 3), (99, 5)])
-def test_most_frequent_words_are_kept_first_of_equals(size, kept):
-    words = Vocabulary.train(["b a c c"], size).words
-    assert [word for word, _ in sorted(words.items(), key=lambda item: item[1])] == [
-        "[PAD]", "[UNK]", "c", "a", "b",
-    ][:kept]  # fmt: skip
+    rows = Vocabulary.from_json(made.to_json()).encode(["ab", "", "c"], max_length=2)
+    assert rows.ids.tolist() == [257, 98, 257, 257, 100]
 
 
 # Blanks of all kinds, what is one character or several in lower case or without its accent, what
@@ -165,18 +128,6 @@ def test_parts_join_to_the_whole(texts, part, words, group, max_length):
             assert lengths == rows.lengths.tolist()
 
 
-def test_a_part_ends_with_the_text_that_fills_it(monkeypatch):
-    monkeypatch.setattr(vocabulary, "_PART", 6)
-    parts = vocabulary.parts_of(iter(["abc", "abc", "", "abcdefghijkl", "a"]))
-    assert list(parts) == [["abc", "abc"], ["", "abcdefghijkl"], ["a"]]
-
-
-def test_iterators_are_refused_if_texts_are_read_twice():
-    assert "cat" in Vocabulary.train(iter(TEXTS)).words
-    with pytest.raises(TypeError, match=r"texts must be iterable twice\. Received: texts=<list_it"):
-        Vocabulary.train(iter(TEXTS), tokens="wordpiece")
-
-
 def pieces_of(vocabulary, text):
     pieces = {i: piece for piece, i in vocabulary.words.items()}
     return [pieces[i] for i in vocabulary.encode([text]).ids]
@@ -230,7 +181,7 @@ def test_every_process_trains_the_same():
             text=True,
             check=True,
         ).stdout.strip()
-        for seed in range(3)
+        for seed in range(2)
     }
     assert len(digests) == 1
     assert len(digests.pop().split()) == 2
@@ -284,10 +235,6 @@ def merge(tokenizer):
     tokenizer.model = models.BPE(ids, [("a", "b")])
 
 
-def split_words(tokenizer):
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-
-
 def unigrams(tokenizer):
     tokenizer.model = models.Unigram([("[PAD]", 0.0), ("a", -1.0)], 1)
 
@@ -296,7 +243,6 @@ def unigrams(tokenizer):
     ("change", "said"),
     [
         (merge, "a BPE vocabulary must be the 256 bytes that tokens='byte' writes"),
-        (split_words, "a BPE vocabulary must be the 256 bytes that tokens='byte' writes"),
         (unigrams, "its model must be WordLevel, WordPiece or BPE. Received: Unigram"),
     ],
 )

@@ -47,8 +47,3 @@ def test_classes_are_words():
     for metric in ("accuracy", "matthews"):
         found = METRICS[metric].weighted(given, true, weights)
         np.testing.assert_allclose(found, repeated(metric, given, true, weights))
-
-
-def test_each_shipped_metric_of_predictions_has_a_weighted_form():
-    assert all(METRICS[name].weighted is not None for name in WEIGHTED)
-    assert METRICS["exact_match"].weighted is None
