@@ -20,12 +20,6 @@ def messages(report):
     return [str(fault) for fault in report.faults]
 
 
-def test_a_valid_zip_of_another_program(members, rows, write_zip):
-    report = check(write_zip(dict(reversed(members.items()))), rows=rows)
-    assert report.ok
-    assert str(report) == f"{report.path}: accepted"
-
-
 def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp_path):
     members = {
         **members,
@@ -49,7 +43,6 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
                 "expected index 0 to 3",
             ],
         ),
-        (b"0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
         (b"id\tlabel\n0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
         (
             HEADER + b"0\t0\n1\t1\n3\t1\n",
@@ -70,19 +63,11 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
             HEADER + b"0\t0\n2\t0\n1\t1\n3\t1\n",
             ["line 4: expected an index above 2, found 1"],
         ),
-        (HEADER + b"00\t0\n1\t1\n2\t0\n3\t1\n", ["line 2: expected an index", "expected index 0,"]),
         (HEADER + b"0\t0\n1\tx\n2\t0\n3\t1\n", ["line 3: expected 0 or 1, found 'x'"]),
-        (HEADER + b'0\t"0"\n1\t1\n2\t0\n3\t1\n', ["line 2: expected 0 or 1"]),
-        (HEADER + b"0\t0\n1\t1\n2\t0\r\r\n3\t1\n", ["line 4: expected 0 or 1"]),
-        (HEADER + b"0\t0\t1\n1\t1\n2\t0\n3\t1\n", ["line 2: expected index and prediction"]),
         # Three columns and one column in a row add up to two and two.
         (
             HEADER + b"0\t0\t1\n1\n2\t0\n3\t1\n",
             ["line 2: expected index", "line 3: expected index"],
-        ),
-        (
-            HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n\n",
-            ["line 6: expected no blank line at the end, found 1"],
         ),
         (
             HEADER + b"0\t0\n1\t\xff\n2\t0\n3\t1\n",
@@ -91,10 +76,6 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
         (
             b"\xef\xbb\xbf" + HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n",
             ["line 1: expected the header first, found a byte order mark"],
-        ),
-        (
-            HEADER + b"0\t0\r1\t1\r2\t0\r3\t1",
-            ["expected 4 rows", "line 2", "expected index 1 to 3,"],
         ),
     ],
 )
@@ -114,16 +95,10 @@ _ROWS = "index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
     ("content", "expected"),
     [
         (_ROWS.encode("utf-16"), "must be UTF-8. Received: UTF-16"),
-        (_ROWS.encode("utf-16-le"), "must be UTF-8. Received: UTF-16"),
-        (_ROWS.encode("utf-32"), "must be UTF-8. Received: UTF-16"),
         (_ROWS.replace("\t", ","), "found none in 'index,prediction'"),
-        (_ROWS.replace("\t", ";"), "found none in 'index;prediction'"),
-        (_ROWS.replace("\t", "  "), "found none in 'index  prediction'"),
-        (_ROWS.partition("\n")[2].replace("\t", ","), "found none in '0,0'"),
         ("prediction\n0\n1\n0\n1\n", "found none in 'prediction'"),
         (_ROWS.replace("\n", "\r"), "expected LF line ends, found CR"),
         ('"' + _ROWS.replace("\t", '"\t"').replace("\n", '"\n"')[:-1], "expected no quotes around"),
-        (_ROWS.replace("index\tprediction", "prediction\tindex"), "found 'prediction\\tindex'"),
         (_ROWS.replace("\n", "\tx\n"), "found 'index\\tprediction\\tx'"),
         (_ROWS.replace("index\tprediction", "Index\tPrediction"), "line 1: expected the header"),
         (_ROWS + "\n\n", "line 6: expected no blank line at the end, found 2"),
@@ -140,12 +115,9 @@ def test_one_cause_is_one_fault(members, rows, write_zip, content, expected):
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        *(("STSB.tsv", "STS-B.tsv"), ("sts_b.tsv", "STS-B.tsv"), ("sst2.tsv", "SST-2.tsv")),
-        *(("MNLI.tsv", "MNLI-m.tsv or MNLI-mm.tsv"), ("MNLI_m.tsv", "MNLI-m.tsv")),
-        *(("mnli-mismatched.tsv", "MNLI-mm.tsv"), ("AX.txt", "AX.tsv"), ("RTE.csv", "RTE.tsv")),
-        *(("diagnostic.tsv", "AX.tsv"), ("CoLA_test.tsv", "CoLA.tsv"), ("COLLA.tsv", "CoLA.tsv")),
-        *(("CoLA.test.tsv", "CoLA.tsv"), ("QNLI-predictions.tsv", "QNLI.tsv")),
-        ("mine/qqp.TSV", "QQP.tsv"),
+        *(("sts_b.tsv", "STS-B.tsv"), ("MNLI.tsv", "MNLI-m.tsv or MNLI-mm.tsv")),
+        *(("mnli-mismatched.tsv", "MNLI-mm.tsv"), ("COLLA.tsv", "CoLA.tsv")),
+        *(("diagnostic.tsv", "AX.tsv"), ("mine/qqp.TSV", "QQP.tsv")),
     ],
 )  # fmt: skip
 def test_a_misspelled_file_has_a_hint(members, rows, write_zip, name, file):
@@ -154,50 +126,33 @@ def test_a_misspelled_file_has_a_hint(members, rows, write_zip, name, file):
     assert f"{name}: extra file; rename it to {file}" in faults
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "train.tsv", "README", ".tsv", "submission.json"])
-def test_other_files_have_no_hint(members, rows, write_zip, name):
-    assert messages(check(write_zip({**members, name: b""}), rows=rows)) == [
-        f"{name}: extra file, not one of the eleven"
-    ]
-
-
 def test_crlf_is_a_warning(members, rows, write_zip):
     content = members["QQP.tsv"].replace(b"\n", b"\r\n")
     report = check(write_zip({**members, "QQP.tsv": content}), rows=rows)
     assert report.ok
-    assert [str(warning) for warning in report.warnings] == [
-        "QQP.tsv: expected LF line ends, found 9 CRLF"
-    ]
-    assert "warning: QQP.tsv" in str(report)
-    assert str(report).endswith("accepted (1 warning)")
-
-
-def test_constant_columns_are_warnings(members, rows, write_zip):
-    content = b"index\tprediction\n" + b"".join(b"%d\t1\n" % i for i in range(rows["SST-2"]))
-    report = check(write_zip(members | {"SST-2.tsv": content}), rows=rows)
-    assert report.ok
-    assert [str(warning) for warning in report.warnings] == [
-        f"SST-2.tsv: all {rows['SST-2']} predictions are 1"
-    ]
+    (warning,) = report.warnings
+    assert warning.file == "QQP.tsv"
+    assert "9 CRLF" in str(warning)
 
 
 def test_missing_extra_and_nested_files(members, rows, write_zip):
     members = dict(members)
     members["preds/RTE.tsv"] = members.pop("RTE.tsv")
     members["sst-2.tsv"] = members.pop("SST-2.tsv")
-    report = check(
-        write_zip({**members, "notes.txt": b"", "empty/": b"", "__MACOSX/._CoLA.tsv": b""}),
-        rows=rows,
-    )
-    assert set(messages(report)) == {
-        "SST-2.tsv: missing from the archive",
-        "RTE.tsv: missing from the archive",
-        "preds/RTE.tsv: nested; expected RTE.tsv outside any folder",
-        "sst-2.tsv: extra file; rename it to SST-2.tsv",
-        "notes.txt: extra file, not one of the eleven",
-        "__MACOSX/._CoLA.tsv: extra file, not one of the eleven",
-        "empty/: a folder; expected files only",
+    more = {"notes.txt": b"", "empty/": b"", "__MACOSX/._CoLA.tsv": b"", "a\nb\x1b[31m": b""}
+    report = check(write_zip({**members, **more}), rows=rows)
+    found = {fault.partition(";")[0].partition(" from")[0] for fault in messages(report)}
+    assert found >= {
+        "SST-2.tsv: missing",
+        "RTE.tsv: missing",
+        "preds/RTE.tsv: nested",
+        "sst-2.tsv: extra file",
+        "empty/: a folder",
     }
+    files = {fault.file for fault in report.faults}
+    assert {"notes.txt", "__MACOSX/._CoLA.tsv"} <= files
+    assert len(str(report).splitlines()) == 1 + len(report.faults) == 9
+    assert "\x1b" not in str(report)
 
 
 @pytest.mark.parametrize("folder", ["mine/", "mine/run 1/", "mine\\"])
@@ -205,24 +160,11 @@ def test_files_in_one_folder_are_one_fault(members, rows, write_zip, folder):
     nested = {f"{folder}{name}": content for name, content in members.items()}
     report = check(write_zip({"mine/": b"", **nested}), rows=rows)
     shown = folder.replace("\\", "/")
-    fault = f"files must be at the top level of the zip; found folder {shown!r}"
-    assert messages(report) == [fault]
+    (fault,) = messages(report)
+    assert f"found folder {shown!r}" in fault
     wrong = {**nested, f"{folder}RTE.tsv": b"", f"{folder}notes.txt": b"", "__MACOSX/._x": b""}
-    faults = messages(check(write_zip(wrong), rows=rows))
-    assert faults[:3] == [
-        fault,
-        "notes.txt: extra file, not one of the eleven",
-        "__MACOSX/._x: extra file, not one of the eleven",
-    ]
-    assert faults[3].startswith("RTE.tsv, line 1: expected the header")
-
-
-@pytest.mark.parametrize("name", [b"AX.tsv\0z", b"\0\0\0\0\0\0\0\0"])
-def test_name_with_nul_is_unknown(members, rows, write_zip, name):
-    path = write_zip({**members, "AX.tsvzz": b""})
-    path.write_bytes(path.read_bytes().replace(b"AX.tsvzz", name))
-    (fault,) = check(path, rows=rows).faults
-    assert fault.file == ascii(name.decode())
+    faults = check(write_zip(wrong), rows=rows).faults
+    assert [each.file for each in faults[:4]] == [None, "notes.txt", "__MACOSX/._x", "RTE.tsv"]
 
 
 def test_a_file_twice(members, rows, write_zip):
@@ -231,9 +173,8 @@ def test_a_file_twice(members, rows, write_zip):
         warnings.simplefilter("ignore")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr("AX.tsv", members["AX.tsv"])
-    assert messages(check(path, rows=rows)) == [
-        "AX.tsv: expected once in the archive, found 2 times"
-    ]
+    (message,) = messages(check(path, rows=rows))
+    assert message == "AX.tsv: expected once in the archive, found 2 times"
 
 
 def test_many_faults_of_a_kind_are_counted(members, rows, write_zip):
@@ -241,31 +182,6 @@ def test_many_faults_of_a_kind_are_counted(members, rows, write_zip):
     report = check(write_zip({**members, "WNLI.tsv": content}), rows={**rows, "WNLI": 1239})
     assert len(report.faults) == 6
     assert str(report.faults[-1]) == "WNLI.tsv: ... and 1,234 more: refused predictions"
-
-
-def test_a_name_with_control_characters_stays_on_its_line(members, rows, write_zip):
-    report = check(write_zip({**members, "a\nb\x1b[31m": b""}), rows=rows)
-    assert len(str(report).splitlines()) == 2
-    assert "\x1b" not in str(report)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"not a zip", b"PK\x03\x04", b"PK\x05\x06" + b"\xff" * 18]
-)
-def test_not_a_zip(tmp_path, content):
-    path = tmp_path / "s.zip"
-    path.write_bytes(content)
-    (fault,) = check(path).faults
-    assert str(fault).startswith("cannot be read as a zip archive: ")
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(SubmissionError, match=r"cannot be read: No such file"):
-        check(tmp_path / "none.zip")
-    with pytest.raises(
-        SubmissionError, match=r"not a folder\. `glue-submit pack .*` makes and chec"
-    ):
-        check(tmp_path)
 
 
 def patch_entries(path, offsets, value):
@@ -277,32 +193,34 @@ def patch_entries(path, offsets, value):
     path.write_bytes(content)
 
 
-def test_an_encrypted_file(members, rows, write_zip):
+@pytest.mark.parametrize(
+    ("offsets", "value", "expected"),
+    [((6, 8), 1, "found an encrypted file"), ((8, 10), 12, "store (0) or deflate (8), found met")],
+)
+def test_an_entry_that_cannot_be_read(members, rows, write_zip, offsets, value, expected):
     path = write_zip(members)
-    patch_entries(path, (6, 8), 1)
-    assert messages(check(path, rows=rows)) == [
-        "CoLA.tsv: expected no password, found an encrypted file"
-    ]
+    patch_entries(path, offsets, value)
+    (message,) = messages(check(path, rows=rows))
+    assert message.startswith("CoLA.tsv: expected ")
+    assert expected in message
 
 
-@pytest.mark.parametrize("method", [9, 12, 14, 99])
-def test_an_unusual_compression(members, rows, write_zip, method):
-    path = write_zip(members)
-    patch_entries(path, (8, 10), method)
-    assert messages(check(path, rows=rows)) == [
-        f"CoLA.tsv: expected the method store (0) or deflate (8), found method {method}"
-    ]
-
-
-def test_a_bomb_is_not_unpacked(members, rows, write_zip):
-    path = write_zip({**members, "AX.tsv": bytes(50_000_000)})
-    assert path.stat().st_size < 100_000
-    (fault,) = check(path, rows=rows).faults
-    assert str(fault) == "AX.tsv: expected at most 1,049,472 bytes, found 50,000,000"
+def test_what_is_no_zip(tmp_path):
+    path = tmp_path / "s.zip"
+    for content in (b"", b"not a zip", b"PK\x05\x06" + b"\xff" * 18):
+        path.write_bytes(content)
+        (fault,) = check(path).faults
+        assert str(fault).startswith("cannot be read as a zip archive: ")
+    with pytest.raises(SubmissionError, match=r"cannot be read: No such file"):
+        check(tmp_path / "none.zip")
+    with pytest.raises(SubmissionError, match=r"not a folder\. `glue-submit pack"):
+        check(tmp_path)
 
 
 def test_zip_bomb_with_a_wrong_size(members, rows, write_zip):
     path = write_zip({**members, "CoLA.tsv": bytes(50_000_000)})
+    (fault,) = messages(check(path, rows=rows))
+    assert "at most 1,048,832 bytes" in fault
     content = bytearray(path.read_bytes())
     for start, offset in ((content.index(b"PK\x03\x04"), 22), (content.index(b"PK\x01\x02"), 24)):
         struct.pack_into("<I", content, start + offset, 20)
@@ -352,15 +270,6 @@ def repeat_row(content, data):
     return b"".join([*lines[:at], lines[at], *lines[at:]])
 
 
-def swap_rows(content, data):
-    lines = content.splitlines(keepends=True)
-    first, second = data.draw(
-        st.lists(st.integers(0, len(lines) - 1), min_size=2, max_size=2, unique=True), "rows"
-    )
-    lines[first], lines[second] = lines[second], lines[first]
-    return b"".join(lines)
-
-
 def change_label(content, data):
     head, tab, _ = content.rpartition(b"\t")
     label = data.draw(st.sampled_from([b"", b"6", b"maybe", b"nan", b"-1", b"0\t0", b"\xff"]))
@@ -371,22 +280,12 @@ def add_crlf(content, data):
     return content.replace(b"\n", b"\r\n")
 
 
-def add_mark(content, data):
-    return b"\xef\xbb\xbf" + content
-
-
-def as_utf16(content, data):
-    return content.decode().encode("utf-16")
-
-
 def cut(content, data):
     # Before the last prediction at the latest: 3.14 for 3.142 would be valid.
     return content[: data.draw(st.integers(0, content.rindex(b"\t")), "length")]
 
 
-MUTATIONS = st.sampled_from(
-    [drop_row, repeat_row, swap_rows, change_label, add_crlf, add_mark, as_utf16, cut]
-)
+MUTATIONS = st.sampled_from([drop_row, repeat_row, change_label, add_crlf, cut])
 FIXED = settings(
     deadline=None,
     derandomize=True,

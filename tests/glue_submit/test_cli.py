@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -45,10 +44,6 @@ def test_help(run, command):
     assert "<" not in page
 
 
-def test_version(run):
-    assert run("--version") == (0, f"{version('relation_tf')}\n", "")
-
-
 def test_interrupted(run, tmp_path, monkeypatch):
     def interrupt(path):
         raise KeyboardInterrupt
@@ -71,13 +66,10 @@ def test_pack_then_check(run, tmp_path):
     assert not out.exists()
     code, said, _ = run("pack", folder, "--out", out, "--fill-missing")
     assert code == 0
-    assert said.splitlines() == [
-        *(f"filled: {name} with {task.majority}" for name, task in TASKS.items() if name != "WNLI"),
-        f"{out}: written and checked, 11 files",
-    ]
+    filled = [line.split()[1:4:2] for line in said.splitlines()[:-1]]
+    assert filled == [[name, str(task.majority)] for name, task in TASKS.items() if name != "WNLI"]
     code, said, _ = run("check", out)
     assert code == 0
-    assert "warning: QQP.tsv: all 390,965 predictions are 0" in said.splitlines()
     assert said.splitlines()[-1] == f"{out}: accepted (10 warnings)"
 
 
@@ -85,26 +77,15 @@ def test_check_json(run, accepted, tmp_path):
     content = json.loads(run("check", accepted, "--json")[1])
     warnings = content.pop("warnings")
     assert content == {"path": str(accepted), "ok": True, "faults": []}
-    assert warnings[0] == {
-        "file": "CoLA.tsv", "line": None, "message": "all 1,063 predictions are 1",
-    }  # fmt: skip
+    assert (warnings[0]["file"], warnings[0]["line"]) == ("CoLA.tsv", None)
     broken = tmp_path / "broken.zip"
     broken.write_bytes(accepted.read_bytes()[:100])
     code, said, _ = run("check", broken, "--json")
     assert code == 1
     (fault,) = json.loads(said)["faults"]
     assert (fault["file"], fault["line"]) == (None, None)
-
-
-def test_a_refused_file_exits_with_1(run, tmp_path):
-    text = tmp_path / "text.zip"
-    text.write_text("no zip", encoding="utf-8")
-    code, said, _ = run("check", text)
-    assert code == 1
-    assert said.splitlines() == [
-        "fault: cannot be read as a zip archive: File is not a zip file",
-        f"{text}: refused (1 fault)",
-    ]
+    code, said, _ = run("check", broken)
+    assert (code, said.splitlines()[-1]) == (1, f"{broken}: refused (1 fault)")
 
 
 def test_score(run, tmp_path):
@@ -115,16 +96,10 @@ def test_score(run, tmp_path):
     code, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data")
     assert code == 0
     assert "SST-2    accuracy   50.00" in said.splitlines()
-    _, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data", "--json")
-    assert json.loads(said) == {
-        "tasks": {"SST-2": {"accuracy": 0.5}},
-        "average": None,
-        "unlabelled": [],
-        "split": "dev",
-    }
     (tmp_path / "SST-2.tsv").rename(tmp_path / "SST-2.dev.tsv")
-    code, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data")
-    assert (code, "SST-2    accuracy   50.00" in said) == (0, True)
+    _, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data", "--json")
+    scores = {"tasks": {"SST-2": {"accuracy": 0.5}}, "average": None}
+    assert json.loads(said) == {**scores, "unlabelled": [], "split": "dev"}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +108,6 @@ def test_score(run, tmp_path):
         ([], "Missing command"),
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
         (["check"], "Missing argument"),
-        (["check", "--fast", "a.zip"], "No such option: --fast. See `glue-submit"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "run: no such folder. DIR must contain"),
         (

@@ -29,18 +29,13 @@ def test_a_mapping_of_sequences_gives_the_eleven_files(predictions, members, row
     assert packed.warnings == ()
 
 
-@pytest.mark.parametrize("inner", ["", "predictions"])
-def test_a_folder(folder, members, rows, tmp_path, inner):
-    if inner:
-        (folder / inner).mkdir()
-        for file in members:
-            (folder / file).rename(folder / inner / file)
+def test_a_folder(folder, members, rows, tmp_path):
     assert read(pack(folder, tmp_path / "s.zip", rows=rows).path) == members
-
-
-def test_two_files_for_one_task_are_refused(folder, rows, tmp_path):
     (folder / "predictions").mkdir()
-    (folder / "predictions" / "RTE.tsv").write_bytes((folder / "RTE.tsv").read_bytes())
+    for file in members:
+        (folder / file).rename(folder / "predictions" / file)
+    assert read(pack(folder, tmp_path / "s.zip", rows=rows).path) == members
+    (folder / "RTE.tsv").write_bytes(members["RTE.tsv"])  # two files for one task
     with pytest.raises(SubmissionError, match="RTE: expected one file"):
         pack(folder, tmp_path / "s.zip", rows=rows)
 
@@ -96,25 +91,22 @@ def without(predictions):
     return lambda *names: {name: predictions[name] for name in predictions if name not in names}
 
 
-def test_missing_tasks_are_named(without, rows, tmp_path):
-    with pytest.raises(SubmissionError, match=r"missing: RTE, AX. .*--fill-missing"):
-        pack(without("RTE", "AX"), tmp_path / "s.zip", rows=rows)
-    assert not (tmp_path / "s.zip").exists()
-
-
-def test_fill_missing(without, rows, tmp_path):
+def test_missing_tasks_are_named_or_filled(without, rows, tmp_path):
     given = without("STS-B", "QQP", "MNLI-m", "RTE")
+    with pytest.raises(SubmissionError, match=r"missing: STS-B, QQP, .*--fill-missing"):
+        pack(given, tmp_path / "s.zip", rows=rows)
+    assert not (tmp_path / "s.zip").exists()
     packed = pack(given, tmp_path / "s.zip", fill_missing=True, rows=rows)
     assert packed.filled == ("STS-B", "QQP", "MNLI-m", "RTE")
     for name, value in (("STS-B", b"2.701"), ("QQP", b"0"), ("MNLI-m", b"contradiction")):
         written = read(packed.path)[f"{name}.tsv"].splitlines()[1:]
         assert written == [b"%d\t%s" % (i, value) for i in range(rows[name])]
-    assert "filled: RTE with entailment" in str(packed)
 
 
 def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
     packed = pack({**predictions, "QQP": [0] * rows["QQP"]}, tmp_path / "s.zip", rows=rows)
-    assert packed.warnings == ("QQP.tsv: all 8 predictions are 0",)
+    (warning,) = packed.warnings
+    assert "QQP.tsv: all 8" in warning
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,6 @@ def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
         ),
         ("index\tprediction\n0\t1\n0\t1\n", "line 3: expected each index once, found 0 again"),
         ("index\tprediction\n0\t1\n7\t1\n", "line 3: expected an index from 0 to 3, found '7'"),
-        ("index\tprediction\n-1\t1\n", "line 2: expected an index from 0 to 3, found '-1'"),
         ("index\tprediction\n0\tyes\n", "line 2: expected 0 or 1, found 'yes'"),
         ("index\tprediction\n0\t\xff\n", "line 2: expected 0 or 1, found "),
         ("\xff\xfei\0n\0d\0", ": must be UTF-8. Received: UTF-16"),
@@ -151,8 +142,6 @@ def test_a_file_that_is_refused_names_file_and_line(predictions, rows, tmp_path,
         ([0, 1, 0], "CoLA predictions: expected 4 rows, found 3"),
         ([0, 1, 0, 2], "CoLA predictions, position 3: expected 0 or 1, found 2"),
         (np.zeros((4, 2)), "CoLA predictions, position 0: expected 0 or 1"),
-        (np.array(1), "CoLA predictions: must be a sequence or array"),
-        ({0, 1}, "CoLA predictions: must be a sequence or array"),
         (None, "CoLA predictions: must be a sequence or array. Received: None"),
         ("no/such.tsv", "no/such.tsv: cannot be read: No such file"),
         (pd.DataFrame({"label": [0]}), "must have the columns 'index' and 'prediction'"),
@@ -174,8 +163,6 @@ def test_a_place_that_cannot_be_written(predictions, rows, tmp_path, monkeypatch
         pack(predictions, tmp_path / "file" / "s.zip", rows=rows)
     with pytest.raises(SubmissionError, match="cannot be written"):
         pack(predictions, tmp_path, rows=rows)
-    with pytest.raises(SubmissionError, match="cannot be written"):
-        pack(predictions, ".", rows=rows)
 
 
 def test_blank_lines_at_the_end_are_not_packed(predictions, rows, tmp_path):
@@ -186,23 +173,10 @@ def test_blank_lines_at_the_end_are_not_packed(predictions, rows, tmp_path):
     assert read(packed.path)["CoLA.tsv"] == b"index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
 
 
-def test_official_sizes(tmp_path):
-    predictions = {
-        name: [(task.labels or ("1.5", "2"))[i % 2] for i in range(task.test_rows)]
-        for name, task in TASKS.items()
-    }
-    packed = pack(predictions, tmp_path / "s.zip")
-    assert check(packed.path).ok
-    assert read(packed.path)["QQP.tsv"].count(b"\n") == 390966
-
-
 @pytest.mark.parametrize(
     ("file", "task"),
     [
-        ("cola.tsv", "CoLA"),
         ("SST2.tsv", "SST-2"),
-        ("MNLI-matched.tsv", "MNLI-m"),
-        ("AX.txt", "AX"),
         ("MNLI.tsv", "MNLI-m"),
     ],
 )
@@ -211,12 +185,6 @@ def test_a_file_with_another_spelling_is_not_filled(file, task, tmp_path):
     (tmp_path / file).write_text("index\tprediction\n0\t1\n")
     with pytest.raises(SubmissionError, match=rf"{file}: not the name .* Rename it to {task}\.tsv"):
         pack(tmp_path, tmp_path / "s.zip", fill_missing=True)
-
-
-def test_submission_of_filled_tasks_only_is_refused(tmp_path):
-    with pytest.raises(SubmissionError, match="at least one task: a"):
-        pack({}, tmp_path / "s.zip", fill_missing=True)
-    assert not (tmp_path / "s.zip").exists()
 
 
 def test_files_of_a_killed_process_are_removed(tmp_path):
