@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as command
-from benchmarks.worker import MeasurementError, measure
+from benchmarks.worker import MeasurementError
 
 app = typer.Typer()
 app.command()(command.main)
@@ -39,19 +38,6 @@ def measured(monkeypatch):
     return asked
 
 
-def test_a_list():
-    result = run("--list")
-    assert result.exit_code == 0
-    assert "fofe" in result.output
-    assert "curve-Relation" in result.output
-
-
-def test_an_unknown_name():
-    result = run("--only", "fofo")
-    assert result.exit_code == 2
-    assert "Received: fofo" in " ".join(result.output.split())
-
-
 def test_an_interrupted_command_resumes(measured, tmp_path):
     arguments = "--out", tmp_path, "--only", "contextualizer, fofe,"
     assert run(*arguments).exit_code == 130
@@ -78,26 +64,6 @@ def test_results_are_kept(measured, monkeypatch, tmp_path):
     assert len(json.loads((tmp_path / "results.json").read_text())) == 3
 
 
-def test_written_results_are_no_change_of_the_code(monkeypatch, tmp_path):
-    for name in ("benchmarks/results/results.json", "relation_tf/a.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("1")
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for arguments in (["init"], ["add", "."], ["commit", "-m", "first"]):
-        subprocess.run([*git, *arguments], check=True, capture_output=True)
-    monkeypatch.setattr(command, "__file__", str(tmp_path / "benchmarks" / "__main__.py"))
-    commit = command._commit()
-    assert len(commit) == 12
-    (tmp_path / "benchmarks/results/results.json").write_text("2")
-    assert command._commit() == commit
-    found = []
-    for text in "23":
-        (tmp_path / "relation_tf/a.py").write_text(text)
-        found.append(command._commit())
-    assert all(each.startswith(f"{commit}-dirty-") for each in found)
-    assert found[0] != found[1]
-
-
 def test_missing_modules_are_skipped(measured, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jax" else name)
     names = "attention-memory,curve-JAX-dot_product_attention"
@@ -114,10 +80,5 @@ def test_failures_are_reported_at_the_end(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "measure", fail)
     result = run("--out", tmp_path, "--only", "fofe")
     assert result.exit_code == 1
-    assert "failed: exit code 1: no memory" in result.output
-
-
-@pytest.mark.slow
-def test_error_of_a_failed_measurement_has_one_line():
-    with pytest.raises(MeasurementError, match=r"^exit code 1: .*no_such_subject"):
-        measure("scaling:grow", {"subject": "no_such_subject", "lengths": [8]}, "tensorflow")
+    assert "code 1: no memory" in result.output
+    assert run("--only", "fofo").exit_code == 2

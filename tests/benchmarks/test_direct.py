@@ -11,7 +11,6 @@ from tests.backends import close
 from tests.layers.cases import randomize
 
 X = np.random.default_rng(0).normal(size=(2, 7, 5)).astype(np.float32)
-MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +33,6 @@ def test_equations(make, equations):
     layer.build(X.shape)
     randomize(layer)
     close(layer(X), equations(layer, X))
-
-
-def test_relation_as_a_layer():
-    slow, fast = (one.Relation(4, variant="released_code") for one in (direct, layers))
-    fast(X)
-    slow(X)
-    slow.set_weights(fast.get_weights())
-    close(slow(X, mask=MASK), fast(X, mask=MASK))
 
 
 @pytest.mark.parametrize("decay", [0.2, 0.9])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.report import decoder_name, draw, markdown, name_of, slope
-from benchmarks.table import CURVES, DECODERS
+from benchmarks.report import markdown, name_of, slope
+from benchmarks.table import CURVES
 
 
 def figure(median):
@@ -43,21 +43,11 @@ def test_rows_within_and_outside_their_bound():
         {"machine": of(MACHINE), "fofe": of(ROW), "relation-readout": of(ROW)}
     ).splitlines()
     fofe, readout = (next(x for x in lines if name in x) for name in ("FOFE", "Relation network"))
-    assert "[1] | products with the N x N matrix | 5 (4.5 to 5.5) | at least 4 | yes |" in fofe
-    assert fofe.endswith("| 2 ms | 1.5 s |")
-    assert "| at least 40 | **no** |" in readout
-    assert "[1] A note." in lines
-    assert lines[0] == "A processor, 2 cores, 8.0 GiB; Python 3.11, keras 3."
-    assert "200.0 (180.0 to 220.0) billion" in lines[2]
-
-
-@pytest.mark.parametrize("why", [{"skipped": "jax is not installed"}, {"failed": "exit code 1"}])
-def test_missing_measurements_have_a_reason(why):
-    kind, reason = next(iter(why.items()))
-    why = {"commit": "1234"} | why
-    curve = next(curve for curve in CURVES if curve.backend == "jax")
-    text = markdown({"fofe": why, name_of(curve): why})
-    assert text.count(f"| {kind}: {reason} |") == 2
+    cells = [fofe.split(" | "), readout.split(" | ")]
+    assert [each[2:5] for each in cells] == [
+        ["5 (4.5 to 5.5)", "at least 4", "yes"], ["5 (4.5 to 5.5)", "at least 40", "**no**"],
+    ]  # fmt: skip
+    assert [cell.strip(" |") for cell in cells[0][-2:]] == ["2 ms", "1.5 s"]
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0])
@@ -66,45 +56,4 @@ def test_growth(power):
     assert slope(points(power), 128, 32_768) == pytest.approx(power)
     row = markdown({name_of(curve): of(points(power))}).splitlines()[2]
     kept = "yes" if power == 1 else "**no**"
-    begins = (
-        f"| {curve.subject} | 128 to 50,000 | {power:.2f} | {power:.2f} | at most 1.1 | {kept} |"
-    )
-    assert row.startswith(begins)
-
-
-def test_target_of_growth_applies_up_to_a_length():
-    curve = next(curve for curve in CURVES if curve.linear)
-    *most, last = points(1.0)
-    slow = last | {"seconds": figure(100 * last["seconds"]["median"])}
-    row = markdown({name_of(curve): of([*most, slow])}).splitlines()[2].split(" | ")
-    assert row[3:6] == ["1.00", "at most 1.1", "yes"]
-    assert float(row[2]) > 1.1
-
-
-@pytest.mark.parametrize(("power", "kept"), [(0.0, "yes"), (1.0, "**no**")])
-def test_a_decoder_that_is_flat(power, kept):
-    flat, other = DECODERS[0], DECODERS[-1]
-    text = markdown({decoder_name(curve): of(points(power)) for curve in (flat, other)})
-    cells = [line.split(" | ") for line in text.splitlines()[2:4]]
-    assert cells[0][1:5] == ["128 to 50,000", f"{power:.2f}", "at most 0.1", kept]
-    assert cells[1][3:5] == ["", ""]
-    tokens = 4 / (1e-6 * 50_000**power)
-    assert cells[0][5].startswith(f"{tokens:,.0f} tokens per second, 51,200,000.0 KiB")
-
-
-def test_the_picture_has_every_curve_that_was_measured(tmp_path):
-    measured = {name_of(curve): of(points(1.0)) for curve in CURVES[:-1]}
-    draw(measured | {name_of(CURVES[-1]): {"skipped": "it is not installed"}}, tmp_path)
-    picture = (tmp_path / "scaling.svg").read_text()
-    assert "legend" in picture
-    assert not (tmp_path / "decoding.svg").exists()
-
-
-def test_the_picture_of_decoders(tmp_path):
-    draw({decoder_name(curve): of(points(0.0)) for curve in DECODERS}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["decoding.svg"]
-
-
-def test_no_figure_without_measurements(tmp_path):
-    draw({"fofe": of(ROW)}, tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert row.split(" | ")[2:6] == [f"{power:.2f}"] * 2 + ["at most 1.1", kept]
