@@ -150,23 +150,18 @@ def _formats() -> Iterator[tuple[str, str]]:
 def unexplained(before: Mapping[str, str], now: Mapping[str, str], changelog: str) -> list[str]:
     """Return a line for each change of the API that no entry of "Unreleased" names.
 
-    An entry must contain the last part of the name, for a method also its class, and the names of
-    the parameters that were added, removed or changed.
+    An entry must contain the last part of the name, for a method also its class.
     """
     lines = []
     for name in sorted(before.keys() | now.keys()):
         owner = name.rpartition(".")[0]
-        if name in before and name in now:
-            words, change = changed_parameters(before[name], now[name]), "changed"
-            if before[name] == now[name]:
-                continue
-        else:
-            other = now if name in before else before
-            if owner in (before.keys() | now.keys()) - other.keys():
-                continue  # a member of a class that is named
-            words, change = set(), "removed" if name in before else "new"
+        if before.get(name) == now.get(name):
+            continue
+        if owner in before.keys() ^ now.keys():
+            continue  # a member of a class that is named
+        change = "new" if name not in before else "changed" if name in now else "removed"
         last = name.rpartition(" " if " " in name else ".")[2]
-        words.add(last.replace("-", "_"))
+        words = {last.replace("-", "_")}
         if owner in before.keys() | now.keys():  # a method of a class
             words.add(owner.rpartition(".")[2])
         if not any(_names(entry, words) for entry in entries(changelog)):
@@ -184,34 +179,6 @@ def _names(entry: str, words: set[str]) -> bool:
     """Return True if an entry has all words; an option can be written with dashes."""
     text = re.sub(r"(?<=\w)-(?=\w)", "_", entry)
     return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in words)
-
-
-def changed_parameters(before: str, now: str) -> set[str]:
-    """Return the names of parameters that were added, removed or changed.
-
-    Example:
-        >>> sorted(changed_parameters("a, b=1, *, c)", "a, b=2, *, c, d=None)"))
-        ['b', 'd']
-    """
-    old, new = _kinds(before), _kinds(now)
-    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    moved = {a for a, b in zip(old, new, strict=False) if a != b}
-    return changed or moved
-
-
-def _kinds(parameters: str) -> dict[str, tuple[str, str]]:
-    """Return the kind and the default of each parameter."""
-    if not parameters:  # a property
-        return {}
-    function = ast.parse(f"def f({parameters}: 0").body[0]
-    assert isinstance(function, ast.FunctionDef)
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    defaults = [None] * (len(positional) - len(given.defaults)) + given.defaults
-    made = {a.arg: ("positional", d) for a, d in zip(positional, defaults, strict=True)}
-    made |= {a.arg: ("*", d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)}
-    made |= {each.arg: ("rest", None) for each in (given.vararg, given.kwarg) if each}
-    return {name: (kind, "" if d is None else ast.unparse(d)) for name, (kind, d) in made.items()}
 
 
 def main() -> None:
