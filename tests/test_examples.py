@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
-import json
 import runpy
 import sys
 from pathlib import Path
@@ -72,26 +70,15 @@ def test_the_backbone_ignores_padding(hub, mechanism):
     assert abs(model.predict(other, verbose=0)[1, 0] - short[1, 0]).max() > 1e-4
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_backbone_has_a_config(hub, mechanism):
-    model = backbone(hub, mechanism, dropout=0.3, dtype="mixed_bfloat16")
-    again = hub.MixerBackbone.from_config(model.get_config())
-    assert type(again) is hub.MixerBackbone
-    assert again.get_config() == model.get_config()
-    assert again.mechanism == mechanism
-    assert again.get_layer("mixer_1").get_config() == model.get_layer("mixer_1").get_config()
-    assert again.get_layer("mixer_1").compute_dtype == "bfloat16"
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_backbone_is_saved_and_loaded(hub, mechanism, tmp_path):
+def test_the_backbone_is_saved_and_loaded(hub, tmp_path):
     import keras
 
-    model = backbone(hub, mechanism)
+    model = backbone(hub, "relation", dropout=0.3)
     expected = model.predict(padded(IDS), verbose=0)
     model.save(tmp_path / "backbone.keras")
     loaded = keras.saving.load_model(tmp_path / "backbone.keras")
     assert type(loaded) is hub.MixerBackbone
+    assert loaded.get_config() == model.get_config()
     np.testing.assert_array_equal(loaded.predict(padded(IDS), verbose=0), expected)
     model.save_to_preset(str(tmp_path / "preset"))
     preset = hub.MixerBackbone.from_preset(str(tmp_path / "preset"))
@@ -99,27 +86,16 @@ def test_the_backbone_is_saved_and_loaded(hub, mechanism, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_encoder_learns(hub, capsys):
+def test_the_encoder_learns(hub):
     trained, loaded = hub.main("relation", epochs=4)
     assert trained == loaded > 0.6
-    assert "after saving and loading" in capsys.readouterr().out
 
 
-def test_the_model_of_the_page_ignores_padding():
-    text = (EXAMPLES.parent / "docs" / "how-to" / "keras.md").read_text("utf-8")
-    made = {}
-    exec(text.partition("```python\n")[2].partition("```")[0], made)
-    ignores_padding(made["model"], np.array([[5, 8, 13]]))
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_model_of_the_tutorial_ignores_padding(mechanism, capsys):
+def test_the_model_of_the_tutorial_ignores_padding():
     beginning = TUTORIAL.read_text("utf-8").partition("for name in MIXERS:")[0]
     made = {}
     exec(beginning, made)
-    model = made["build_model"](made["make_mixer"](mechanism))
-    ignores_padding(model, np.array([[5, 8, 13]]))
-    assert "training rows: (1000, 10)" in capsys.readouterr().out
+    ignores_padding(made["build_model"](made["make_mixer"]("relation")), np.array([[5, 8, 13]]))
 
 
 @pytest.fixture(scope="module")
@@ -128,26 +104,23 @@ def search():
     return load("keras_tuner_search")
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_models_of_the_search_ignore_padding(search, mechanism):
+def test_models_of_the_search_ignore_padding(search):
     from keras_tuner import HyperParameters
 
     chosen = HyperParameters()
-    chosen.Fixed("mechanism", mechanism)
+    chosen.Fixed("mechanism", "relation")
     model = search.build(chosen)
     assert {*chosen.values} == {"mechanism", "units", "learning_rate"}
     ignores_padding(model, np.array(IDS, "int32"))
 
 
 @pytest.mark.slow
-def test_the_search_returns_its_trials(search, capsys):
+def test_the_search_returns_its_trials(search):
     trials = search.main(max_trials=3, epochs=2)
     scores = [trial.score for trial in trials]
     assert len(scores) == 3
     assert scores == sorted(scores, reverse=True)
     assert all(0.4 < score <= 1 for score in scores)
-    printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 3
     assert all(trial.hyperparameters.values["mechanism"] in MECHANISMS for trial in trials)
 
 
@@ -229,7 +202,7 @@ def run(source, folder):
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs(tmp_path, capsys):
+def test_the_tutorial_runs(tmp_path):
     made = run(changed(TUTORIAL.read_text("utf-8"), *SHORT), tmp_path)
     assert {name: len(values) for name, values in made["scores"].items()} == dict.fromkeys(
         MECHANISMS, 2
@@ -237,25 +210,6 @@ def test_the_tutorial_runs(tmp_path, capsys):
     assert made["x_train"].shape[0] == 1000
     assert made["differences"].pvalue.shape == (3, 3)
     assert [*made["verdicts"].table.index] == ["linear-attention", "relation"]
-    printed = capsys.readouterr().out
-    assert "linear-attention: 31,938 parameters" in printed
-    assert "No worse than attention?" in printed
-
-
-@pytest.mark.slow
-def test_the_tutorial_runs_on_the_reviews_of_imdb(tmp_path):
-    """Run with the line that the text shows, on the files of its dataset."""
-    for split, label, row in itertools.product(("train", "test"), ("neg", "pos"), range(20)):
-        review = tmp_path / "aclImdb" / split / label / f"{row}_1.txt"
-        review.parent.mkdir(parents=True, exist_ok=True)
-        review.write_text(f"{label} {'so ' * (row % 5)}")
-    text = TUTORIAL.read_text("utf-8")
-    (shown,) = (part.partition("```")[0] for part in text.split("```python\n")[1:])
-    used = changed(shown.strip(), ('data="."', f'data="{tmp_path}"'))
-    built_in = '\nTASK = load_task("CoLA", source="miniglue")\n'
-    made = run(changed(text, *SHORT, (built_in, f"\n{used}\n")), tmp_path)
-    assert made["TASK"].task.name == "IMDb"
-    assert len(made["x_train"]) + len(made["x_val"]) == 40
 
 
 def test_the_notebook_is_that_of_the_script(tmp_path):
@@ -266,39 +220,3 @@ def test_the_notebook_is_that_of_the_script(tmp_path):
     assert converted == TUTORIAL.with_suffix(".ipynb").read_text("utf-8"), (
         "run: python examples/to_notebook.py examples/replace_attention.py"
     )
-
-
-def test_the_notebook_has_the_code_and_the_text_of_the_script():
-    notebook = json.loads(TUTORIAL.with_suffix(".ipynb").read_text("utf-8"))
-    first, title, *cells = notebook["cells"]
-    assert "".join(first["source"]) == '%pip install "relation-tf[tensorflow]"'
-    assert first["cell_type"] == "code"
-    assert "".join(title["source"]).startswith("# Replace attention with a linear mechanism")
-    text = TUTORIAL.read_text("utf-8")
-    assert [cell["source"] for cell in cells if "".join(cell["source"]) not in text] == []
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] for cell in code)
-    lines = {line.strip() for cell in cells for line in cell["source"]}
-    body = text.split('"""\n', 2)[2].replace(
-        '"""shell\npip install "relation-tf[tensorflow]"\n"""\n', ""
-    )
-    missing = {line.strip() for line in body.splitlines()} - lines - {"", '"""'}
-    assert missing == set()
-
-
-def test_the_notebook_is_valid():
-    nbformat = pytest.importorskip("nbformat", reason="of the extra notebooks")
-    nbformat.validate(nbformat.read(TUTORIAL.with_suffix(".ipynb"), as_version=4))
-
-
-def test_the_tutorial_has_the_header_of_keras_io():
-    lines = TUTORIAL.read_text("utf-8").splitlines()
-    fields = ["Title", "Author", "Date created", "Last modified", "Description", "Accelerator"]
-    assert lines[0] == lines[7] == '"""'
-    assert [line.partition(": ")[0] for line in lines[1:7]] == fields
-    description = lines[5].partition(": ")[2]
-    assert len(description) <= 100
-    assert description.endswith(".")
-    assert [
-        line for line in lines if line.startswith('"""') and line not in ('"""', '"""shell')
-    ] == []

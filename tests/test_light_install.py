@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.errors import MissingPackageError
-from relation_tf.tasks.arrow import read_arrow
 from tests.programs import Answer, python
 from tests.test_release import setup_cfg
 
@@ -92,18 +90,6 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
     ("arguments", "said"),
     [
         ("run demo", "training or loading a model needs the package tensorflow"),
-        *(
-            pytest.param(
-                command,
-                "training or loading a model needs the package tensorflow",
-                marks=pytest.mark.slow,
-            )
-            for command in (
-                "plan demo",
-                "pretrain scores.csv",
-                "diagnose relation",
-            )
-        ),
         ("check-layer relation", "the backend of Keras needs the package tensorflow"),
     ],
 )
@@ -131,9 +117,3 @@ except ImportError as error:
         "pip install 'relation-tf[tensorflow]', or set KERAS_BACKEND to jax or torch\n",
         "",
     )
-
-
-def test_parquet_names_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'relation-tf\[datasets\]'"):
-        read_arrow(tmp_path / "train.parquet", ["text"])

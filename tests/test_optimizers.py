@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import keras
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.optimizers import Adam, FCSRDecay
-from tests.backends import BACKEND, array, close
+from tests.backends import BACKEND, close
 
 ROWS, WIDTH = 6, 3
 # Token ids of three batches, most of them repeated; row 0 does not occur.
@@ -107,20 +105,6 @@ def test_equals_adam_on_the_dense_gradient(arguments: dict[str, Any]) -> None:
         close(actual, wanted)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
-def test_variables_of_another_dtype(dtype: str) -> None:
-    if BACKEND == "jax" and dtype == "float64":
-        pytest.skip("JAX needs float64 to be enabled at startup")
-    gradient = keras.ops.convert_to_tensor([[1.0, -2.0]], dtype)
-    values = []
-    for cls in (Adam, keras.optimizers.Adam):
-        variable = keras.Variable(np.ones((1, 2)), dtype=dtype, name="embeddings")
-        cls(0.1, epsilon=1e-3).apply([gradient], [variable])
-        assert keras.backend.standardize_dtype(variable.dtype) == dtype
-        values.append(array(variable))
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-6 if dtype == "float64" else 2e-3)
-
-
 def model(optimizer: Any, **compile_arguments: Any) -> keras.Model:
     inputs = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(ROWS, WIDTH, name="embedding")(inputs)
@@ -138,22 +122,6 @@ def fitted(optimizer: Any, **compile_arguments: Any) -> keras.Model:
     return made
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("arguments", [{}, {"global_clipnorm": 0.1}], ids=list)
-def test_xla_does_not_change_updates(arguments: dict[str, Any]) -> None:
-    on, off = (fitted(Adam(0.1, **arguments), jit_compile=xla) for xla in (True, False))
-    for one, other in zip(on.get_weights(), off.get_weights(), strict=True):
-        close(one, other)
-
-
-def test_under_a_loss_scale() -> None:
-    """Loss scaling, as with mixed_float16, has no effect: scales are powers of two."""
-    scaled = keras.optimizers.LossScaleOptimizer(Adam(0.1), initial_scale=4.0)
-    plain = fitted(Adam(0.1))
-    for one, other in zip(fitted(scaled).get_weights(), plain.get_weights(), strict=True):
-        close(one, other)
-
-
 def test_training_resumes_from_a_file(tmp_path: Any) -> None:
     first = fitted(Adam(0.1))
     first.save(tmp_path / "model.keras")
@@ -164,40 +132,6 @@ def test_training_resumes_from_a_file(tmp_path: Any) -> None:
         made.train_on_batch(*batch)
     for one, other in zip(first.get_weights(), second.get_weights(), strict=True):
         close(one, other)
-
-
-MIRRORED = """
-import keras, numpy as np, tensorflow as tf
-from relation_tf.optimizers import Adam
-
-cpu, = tf.config.list_physical_devices("CPU")
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-ids = np.array([[1, 2, 1], [3, 3, 3], [1, 4, 4], [5, 3, 1]])
-labels = np.arange(8.0, dtype="float32").reshape(4, 2)
-
-def trained(strategy, optimizer):
-    with strategy.scope():
-        keras.utils.set_random_seed(0)
-        inputs = keras.Input((3,), dtype="int32")
-        x = keras.layers.Embedding(6, 3)(inputs)
-        model = keras.Model(inputs, keras.layers.Dense(2)(keras.ops.mean(x, axis=1)))
-        model.compile(optimizer(), "mse", jit_compile=False)
-    data = tf.data.Dataset.from_tensor_slices((ids, labels)).batch(4).repeat(2)
-    model.fit(data, verbose=0)
-    return model.get_weights()
-
-one = trained(tf.distribute.get_strategy(), lambda: Adam(0.1))
-two = trained(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), lambda: Adam(0.1))
-for a, b in zip(one, two, strict=True):
-    np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
-"""
-
-
-@pytest.mark.tensorflow
-@pytest.mark.slow
-def test_two_replicas_equal_one() -> None:
-    """Slices of equal ids are summed across replicas: both have ids 1 and 3."""
-    subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=600)
 
 
 def rates(initial: float, epochs: int, compounding: bool) -> list[float]:
@@ -223,12 +157,6 @@ class TestFCSRDecay:
             wanted = expected[min(step // steps, epochs - 1)]
             np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-30)
 
-    def test_first_and_last_rates(self) -> None:
-        """40 epochs from 0.01: 8e-3 to 1e-4, or almost zero from epoch 9 on."""
-        first, last = (float(FCSRDecay(0.01, 40, 1)(step)) for step in (0, 39))
-        np.testing.assert_allclose([first, last], [8e-3, 9e-5], rtol=5e-3)
-        assert float(FCSRDecay(0.01, 40, 1, compounding=True)(9)) < 1e-5
-
     def test_steps_beyond_float32(self) -> None:
         """float32 cannot represent 2^24 + 1."""
         schedule = FCSRDecay(0.01, 2, 2**24 + 1)
@@ -249,10 +177,8 @@ class TestFCSRDecay:
         ("arguments", "message"),
         [
             ({"initial_learning_rate": 0.0}, r"positive and finite\. Received: .*rate=0\.0$"),
-            ({"initial_learning_rate": -1}, r"Received: initial_learning_rate=-1$"),
             ({"initial_learning_rate": float("nan")}, r"Received: initial_learning_rate=nan$"),
             ({"epochs": 0}, r"`epochs` must be a positive integer\. Received: epochs=0$"),
-            ({"epochs": 2.5}, r"Received: epochs=2\.5$"),
             ({"epochs": True}, r"Received: epochs=True$"),
             ({"steps_per_epoch": -2}, r"`steps_per_epoch` must be .*steps_per_epoch=-2$"),
         ],

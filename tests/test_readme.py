@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.config import list_suites
-from relation_tf.registry import TASKS
-
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -49,8 +46,3 @@ def test_the_notebook_example(tmp_path):
     path.write_text(named("from relation_tf.bench"), encoding="utf-8")
     assert len(runpy.run_path(str(path))["results"].runs) == 30
     assert (tmp_path / "runs" / "first-report" / "report.html").exists()
-
-
-def test_the_tasks_and_suites_are_counted():
-    assert f"[{len(list_suites())} suites]" in README
-    assert f"{len(TASKS)} tasks" in README

@@ -114,13 +114,6 @@ def test_the_conda_recipe_has_the_requirements_of_setup_cfg():
     assert [recipe["about"]["license"]] == setup_cfg("metadata", "license")
 
 
-def test_the_constraints_name_the_tools_of_a_release():
-    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()}
-    names = {line.partition(">=")[0] for line in setup_cfg("options.extras_require", "release")}
-    assert names == {"build", "twine"}
-    assert names <= pinned
-
-
 def of_the_packages(names):
     return {name for name in names if name.startswith(tuple(f"{p}/" for p in PACKAGES))}
 

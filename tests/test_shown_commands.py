@@ -70,14 +70,6 @@ def test_make_demo_is_the_command_that_stands_for_it():
     assert f"$(BIN)/{MADE['make demo']} " in makefile
 
 
-def test_contributing_page_names_existing_make_targets():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = re.findall(r"^    make (\S+)", text, re.MULTILINE)
-    assert len(named) > 5
-    assert [name for name in named if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
-
-
 def is_left_out(command: str) -> bool:
     words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command).split()
     return words[0] in LEFT_OUT or " ".join(words[:2]) in LEFT_OUT

@@ -7,9 +7,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
-from relation_tf import system
 from relation_tf.bench import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.report import make_report
@@ -60,15 +57,6 @@ for command in ("compare scores.csv --out compared", "report runs"):
         assert not ended.code
 assert "keras" not in sys.modules
 """
-LAYER = """
-import numpy as np
-from relation_tf.layers import Relation
-from relation_tf.training.session import peaks
-import relation_tf.training.session as session
-assert Relation(4)(np.ones((2, 3, 5), "float32")).shape == (2, 3, 4)
-session._STATUS = session._STATUS / "none"  # as there is no /proc
-assert peaks()["peak_memory_mib"] is None
-"""
 
 
 def run(program: str, folder: Path) -> None:
@@ -99,12 +87,6 @@ def test_compare_and_report_without_them(scored_folder):
     assert (scored_folder / "runs" / "report" / "report.html").is_file()
 
 
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_a_layer_without_them(tmp_path):
-    run(LAYER, tmp_path)
-
-
 def test_reports_of_runs_with_unknown_memory(suite, tmp_path):
     """Such runs come from Windows."""
     folder = RunFolder(tmp_path)
@@ -120,9 +102,3 @@ def test_reports_of_runs_with_unknown_memory(suite, tmp_path):
     report.write(tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text("utf-8")
     assert not re.search(r"\bnan\b", f"{report}{page}", re.IGNORECASE)
-
-
-def test_the_largest_memory_is_known_here():
-    if system.resource is None:
-        pytest.skip("needs the module resource")
-    assert system.peak_memory() > 2**24
