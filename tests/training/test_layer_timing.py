@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import keras
 import pytest
 import tensorflow as tf
 
-from relation_tf.bench import run_suite
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
-from relation_tf.errors import SuiteError
-from relation_tf.report import make_report
 from relation_tf.tasks import load_task
 from relation_tf.training import pass_timing
 from relation_tf.training.session import memory_of
@@ -77,15 +73,6 @@ def test_a_pass_computes_all_gradients() -> None:
     close(gradient, 8 * doubled._tokens)  # of sum (2 x)^2
 
 
-@pytest.mark.parametrize("option", ["unitz", "form"])  # "form" is the old name of "variant"
-def test_an_option_that_a_mechanism_does_not_have_is_named(option: str) -> None:
-    from relation_tf.training.layer_timing import LayerTimer
-
-    config = asked(Method(mechanism="relation", units=8, options={option: 3})).runs()[0]
-    with pytest.raises(SuiteError, match=rf"method relation-8: .*'{option}'"):
-        LayerTimer.check(config)
-
-
 def test_a_pass_has_its_memory_and_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
     facts = {name: timer(Method(mechanism=name, units=8)).run(1).facts for name in MECHANISMS}
@@ -98,11 +85,3 @@ def test_a_pass_has_its_memory_and_its_state(monkeypatch: pytest.MonkeyPatch) ->
         "attention": 4 * 2 * 128 * 8 + 128 + 4,
         "fcsr": None,
     }
-
-
-@pytest.mark.slow
-def test_report_of_timed_mechanisms(tmp_path: Path) -> None:
-    methods = [Method(mechanism=name, units=8) for name in ("attention", "relation")]
-    report = make_report(run_suite(asked(*methods), tmp_path, quiet=True))
-    text = str(report.markdown())
-    assert "forward and backward passes of the mechanism alone, over all tokens" in text

@@ -43,14 +43,11 @@ def test_every_optimizer_sums_the_slices_of_a_token(name, options):
     assert (found[0] != 1).any()
 
 
-@pytest.mark.parametrize(
-    "factory", [keras.optimizers.RMSprop, lambda **x: make_optimizer("SGD", **x)]
-)
-def test_registered_optimizers_sum_the_slices_of_a_token(factory, isolated):
+def test_registered_optimizers_sum_the_slices_of_a_token(isolated):
     import tensorflow as tf
 
     isolated(OPTIMIZERS)
-    register_optimizer("own")(factory)
+    register_optimizer("own")(keras.optimizers.RMSprop)
     ones = tf.IndexedSlices(tf.ones((3, 1)), tf.constant([1, 1, 1]), tf.constant([2, 1]))
     steps = []
     for gradient in (ones, tf.convert_to_tensor(ones)):
@@ -76,21 +73,10 @@ def test_optimizer_arguments():
     assert (momentum.momentum, momentum.weight_decay) == (0.9, 0.2)
 
 
-@pytest.mark.parametrize("name", ["adam", "SGD"])
-def test_a_weight_decay_of_zero_is_none(name):
-    found = []
-    for weight_decay in (0.0, None):
-        optimizer = make_optimizer(name, 0.1, weight_decay=weight_decay)
-        variable = keras.Variable(np.arange(6, dtype="float32").reshape(3, 2), name="embeddings")
-        for _ in range(2):
-            optimizer.apply([keras.ops.ones((3, 2))], [variable])
-        found.append(variable.numpy())
-    np.testing.assert_array_equal(*found)
-
-
 @pytest.mark.parametrize("name", ["AdamW", "Muon"])
 def test_a_weight_decay_is_that_of_all_variables(name):
     assert make_optimizer(name, 0.1).weight_decay == 0.004
+    assert make_optimizer("adam", 0.1, weight_decay=0.0).weight_decay is None
     assert make_optimizer(name, 0.1, weight_decay=0.0).weight_decay is None
     muon = [make_optimizer("Muon", 0.1, weight_decay=each) for each in (None, 0.0, 0.2)]
     assert [each.adam_weight_decay for each in muon] == [0.004, None, 0.2]
@@ -118,7 +104,6 @@ def test_schedules(name, options, rates):
     ("make", "message"),
     [
         (lambda: make_optimizer("sgdd", 0.1), r"unknown optimizer 'sgdd'\. Did you mean 'SGD'\?"),
-        (lambda: make_optimizer("rmsprop", 0.1), r"Did you mean 'RMSprop'\?"),
         (lambda: make_optimizer("SGD", 0.1, {"speed": 1}), "optimizer 'SGD': .*speed"),
         (lambda: make_optimizer("adam", 0.1, {"beta1": 1}), r"Did you mean 'beta_1'\?"),
         (
@@ -126,23 +111,14 @@ def test_schedules(name, options, rates):
             "optimizer 'adam': loss_scale_factor must not be set",
         ),
         (
-            lambda: make_optimizer("SGD", 0.1, {"use_ema": True, "ema_overwrite_frequency": 0}),
-            "optimizer 'SGD': use_ema=True needs ema_overwrite_frequency",
-        ),
-        (
             lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": 2}),
             r"warmup must be a number in \[0, 1\)\. Received: 2",
-        ),
-        (
-            lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": "a"}),
-            r"warmup must be a number in \[0, 1\)\. Received: 'a'",
         ),
         (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
         (
             lambda: make_schedule("PiecewiseConstantDecay", 0.1, 1, 1),
             "'PiecewiseConstantDecay': also needs the options 'boundaries', 'values'",
         ),
-        (lambda: make_schedule("fcsr", 0.1, 1, 1, {"x": 1}), "learning-rate schedule 'fcsr': .*x"),
     ],
 )
 def test_creation_error_is_one_line(make, message):

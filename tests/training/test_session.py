@@ -25,22 +25,6 @@ def test_memory_of_a_computation_is_what_it_adds() -> None:
     assert 32 * MIB <= found < 33 * MIB
 
 
-def test_memory_of_small_arrays_is_unknown() -> None:
-    """TensorFlow's allocator of a CPU does not count them."""
-    if session.uses_gpu():
-        pytest.skip("the allocator of a GPU counts them")
-    small = tf.ones(100)
-    assert session.memory_of(lambda: small + 1) is None
-
-
-def test_memory_is_unknown_without_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_counts(device: str) -> dict[str, int]:
-        raise ValueError(f"Allocator stats not available for device {device}")
-
-    monkeypatch.setattr(tf.config.experimental, "get_memory_info", no_counts)
-    assert session.memory_of(lambda: None) is None
-
-
 def test_peak_of_a_gpu_stays_that_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = {"current": 100 * MIB, "peak": 512 * MIB}
     experimental = tf.config.experimental

@@ -31,17 +31,6 @@ def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
     assert outputs(alone) != outputs(first.run(2))
 
 
-def test_a_refilled_network_starts_as_a_new_one(network):
-    import keras
-
-    first, _ = network()
-    first.reset(7)
-    keras.utils.set_random_seed(7)
-    new = first._build(7)
-    for kept, fresh in zip(first.model.variables, new.variables, strict=True):
-        assert np.array_equal(kept, fresh), kept.path
-
-
 def test_a_schedule_free_optimizer_starts_at_the_weights_of_the_seed(network):
     made, _ = network(optimizer="ScheduleFreeAdamW")
     made.reset(7)
@@ -116,22 +105,22 @@ def learning(network, **changes):
 
 @pytest.mark.parametrize("accuracy", ["validation", "running"])
 def test_lasting_accuracy_ends_the_run(network, accuracy):
-    trained, _ = learning(network, watched_accuracy=accuracy)
+    trained, made = learning(network, watched_accuracy=accuracy)
     column = {"validation": "val_accuracy", "running": "running_accuracy"}[accuracy]
     values = [row[column] for row in trained.history]
     assert trained.stop.reached
     assert all(value > 0.6 for value in values[-2:])
     assert not any(a > 0.6 and b > 0.6 for a, b in itertools.pairwise(values[:-1]))
-
-
-def test_a_running_accuracy_is_that_of_all_rows_so_far(network):
-    trained, made = learning(network, target_accuracy=0.99, epochs=5)
-    train, held_out = (len(made.task.splits[name]) for name in ("train", made.task.validation))
-    right = rows = 0.0
-    for row in trained.history:
-        right += row["accuracy"] * train + row["val_accuracy"] * held_out
-        rows += train + held_out
-        assert row["running_accuracy"] == pytest.approx(right / rows)
+    seconds = trained.seconds
+    assert 0 < seconds["input"] < seconds["training"]
+    assert seconds["training"] + seconds["evaluation"] <= seconds["total"]
+    if accuracy == "running":  # of all rows so far
+        train, held_out = (len(made.task.splits[name]) for name in ("train", made.task.validation))
+        right = [
+            row["accuracy"] * train + row["val_accuracy"] * held_out for row in trained.history
+        ]
+        rows = np.arange(1, len(right) + 1) * (train + held_out)
+        assert values == pytest.approx(np.cumsum(right) / rows)
 
 
 def test_training_accuracy_is_of_the_outputs_before_each_step(network):
@@ -147,24 +136,18 @@ def test_training_accuracy_is_of_the_outputs_before_each_step(network):
 
 def test_missed_target_is_reported(network):
     trained, _ = learning(network, target_accuracy=0.999, target_epochs=50, epochs=3)
-    assert (trained.stop.reached, trained.stop.reason) == (False, "not reached in 3 epochs")
-    trained, _ = learning(network, target_epochs=50, time_limit=1e-9)
-    assert (len(trained.history), trained.stop.reason) == (1, "not reached in 1e-09 s")
+    assert (trained.stop.reached, len(trained.history)) == (False, 3)
+    assert "3 epochs" in trained.stop.reason
 
 
-@pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
+@pytest.mark.parametrize(
+    "stopping", ["accuracy_reached", "early_stopping", "smoothed_early_stopping"]
+)
 def test_every_rule_keeps_to_the_time_limit(network, stopping):
-    made, config = network(stopping=stopping, time_limit=1e-9)
+    made, config = network("RTE", stopping=stopping, time_limit=1e-9)
     trained = made.run(config.seed)
-    assert (len(trained.history), trained.stop.reason) == (1, "reached 1e-09 s")
-    assert "running_accuracy" not in trained.history[0]
-
-
-def test_times_add_up(network):
-    trained, _ = learning(network)
-    seconds = trained.seconds
-    assert 0 < seconds["input"] < seconds["training"]
-    assert seconds["training"] + seconds["evaluation"] <= seconds["total"]
+    assert len(trained.history) == 1
+    assert trained.stop.reason.endswith("1e-09 s")
 
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
@@ -190,21 +173,6 @@ def test_bfloat16_is_used_only_for_computation(network, name):
     )
     assert costs == pytest.approx(expected, rel=0.05)
     assert costs != expected
-
-
-def test_dtype_policy_is_restored_after_an_error(network):
-    import keras
-
-    impossible = [{"mechanism": "contextualizer", "options": {"rank": 0}}]
-    keras.config.set_dtype_policy("float64")
-    try:
-        with pytest.raises(ValueError, match="rank=0"):
-            network(precision="bfloat16", method=impossible)
-        assert keras.config.dtype_policy().name == "float64"
-        made, _ = network()
-        assert made.model.get_layer("mechanism").compute_dtype == "float32"
-    finally:
-        keras.config.set_dtype_policy("float32")
 
 
 def by_xla(network, mechanism, **changes):
@@ -247,18 +215,6 @@ def test_xla_does_not_change_training(network, mechanism):
     assert trained.padding > expected.padding
 
 
-@pytest.mark.slow
-def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
-    """Texts have different widths; compiling new shapes is not counted as training time."""
-    trained, shapes, expected, made = by_xla(
-        network, "relation", name="STS-B", batching="random", batch_size=4, epochs=4
-    )
-    used = {tuple(width for _, width in shape) for shape in shapes if shape[0][0] == 4}
-    assert used == made._shapes
-    costs = [[row["val_loss"] for row in run.history] for run in (trained, expected)]
-    close(*costs, 1e-4)
-
-
 def test_compilation_is_no_time_of_a_run(network):
     made, config = network(epochs=1)
 
@@ -294,11 +250,6 @@ def test_both_branches_of_feature_projection_are_trained(network):
         assert variable.path.startswith("seed") or not np.array_equal(old, new), variable.path
     assert made.model.get_layer("output_reversal").weight == 0.5
     assert made.run(config.seed).metrics.keys() == {"CoLA"}
-
-
-def test_too_few_rows_for_a_whole_batch_need_no_xla(network):
-    made, _ = network(xla=True, batch_size=61)
-    assert not made.xla
 
 
 @pytest.mark.slow
@@ -377,14 +328,3 @@ def test_step_of_one_task_changes_shared_layers_and_its_head(grouped):
     changed = {v.path for v, value in pairs if (v.numpy() != value).any()}
     assert changed == {v.path for v in cola.model.trainable_variables}
     assert not any("RTE" in path or "STS-B" in path for path in changed)
-
-
-def test_bytes_are_trained_and_predicted(small_glue, suite, tmp_path):
-    from relation_tf.bench import run_suite
-
-    asked = suite(tasks=["CoLA", "MNLI"], tokens="byte", start_token=True, max_length=40,
-                  seeds=[1], epochs=1)  # fmt: skip
-    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
-    assert not results.failures
-    assert {run["manifest"]["data"]["vocabulary"] for run in results.runs} == {258}
-    assert [*tmp_path.rglob("predictions/MNLI*.tsv")]

@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relation_tf.bench import plan_suite, read_results, run_suite
 from relation_tf.config import Suite
 from relation_tf.errors import DivergedError
-from relation_tf.report import make_report
 from relation_tf.tasks import CustomTask, load_task
 from relation_tf.training.checkpoint import Checkpoint
 
@@ -186,25 +184,3 @@ def test_a_run_is_the_same_after_interruptions(make, tmp_path):
     resumed = made.run(1, None, checkpoint)
     assert resumed.resumed == [3, 9]
     assert outcome(resumed) == expected
-
-
-@pytest.mark.slow
-def test_a_suite_of_transfers(reviews, tmp_path):
-    suite = make_suite("adversarial", "single-channel")
-    plan = plan_suite(suite, tmp_path, data=reviews, quiet=True)
-    seconds = {method: cost.most for (_, method), cost in plan.costs.items()}
-    assert seconds.keys() == {"lstm-4-adversarial", "lstm-4-single-channel"}
-    assert all(value > 0 for value in seconds.values())
-    assert [cost.compiled_once for cost in plan.costs.values()] == [True, False]
-    results = run_suite(suite, tmp_path, data=reviews, quiet=True)
-    assert not results.failures
-    parameters = {run["method"]: run["parameters"]["total"] for run in results.runs}
-    assert parameters["lstm-4-single-channel"] == (4 + 1) * 2
-    for run in read_results(tmp_path).runs:
-        assert run["metrics"].keys() == {*TASKS}
-    assert "sharing single-channel" in make_report(results).markdown()
-
-
-def test_a_transfer_compiles_its_networks_for_each_seed():
-    runs = make_suite("adversarial", "bi-channel").runs()
-    assert [run.shares_network for run in runs] == [True, False]

@@ -10,7 +10,6 @@ from relation_tf.bench import run_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.config.run import FIXED_SEED
 from relation_tf.errors import DataError
-from relation_tf.report import make_report
 from relation_tf.tasks import dates, load_task
 from relation_tf.tasks.generated import GENERATED
 
@@ -123,22 +122,3 @@ def test_a_suite_whose_seeds_change_only_the_rows(tmp_path, small_glue, suite):
     assert rows[1] == rows[2]
     losses = {(run["method"], run["seed"]): results.history(run)["loss"][0] for run in results.runs}
     assert losses["relation-8", 1] != losses["relation-8", 2]
-    assert "A seed determines: training and validation rows." in make_report(tmp_path).markdown()
-
-
-def test_estimates_use_the_seeds_that_runs_use(small_glue):
-    from relation_tf.training.task_trainer import TaskTrainer
-
-    values = {"name": "small", "tasks": ["CoLA"], "seeds": [5], "vary": ["order"],
-              "batch_size": 16, "embedding_dim": 12, "epochs": 1,
-              "method": [{"mechanism": "relation", "units": 8}]}  # fmt: skip
-    config = make_suite("small", values).runs()[0]
-    trainer = TaskTrainer(config, load_task(config.entry, data=small_glue))
-    found = []
-    reset, plan_epoch = trainer.reset, trainer.plan_epoch
-    trainer.reset = lambda seed: found.append(("init", seed)) or reset(seed)
-    trainer.plan_epoch = lambda seed, epoch: (
-        found.append(("order", seed)) or plan_epoch(seed, epoch)
-    )
-    trainer.estimate()
-    assert {*found} == {("init", FIXED_SEED), ("order", 5)}
