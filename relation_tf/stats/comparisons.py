@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from relation_tf.registry import Procedure
 from relation_tf.stats.checks import check_probability
 from relation_tf.stats.effect_size import delta_intervals
-from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.null_distribution import NullDistribution, NullMethod
 from relation_tf.stats.pairwise import ROUNDING, dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, labels, name_pairs, pair_names
 from relation_tf.stats.samples import FloatArray, RankedSamples
 from relation_tf.stats.shifts import shift_intervals
 from relation_tf.stats.spread import spread_notes
-from relation_tf.words import format_level, format_pvalue, number_of_seeds
+from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -42,6 +41,50 @@ _SHIFT = Estimand(
     "Hodges-Lehmann difference",
     "It assumes that the score distributions of two methods differ only in location.",
 )
+
+
+class Kruskal(NamedTuple):
+    """Result of the Kruskal-Wallis test.
+
+    Attributes:
+        statistic: H, corrected for ties.
+        pvalue: p of H from the chi-square distribution; tends to be too large with few scores.
+        degrees_of_freedom: Number of methods minus one.
+    """
+
+    statistic: float
+    pvalue: float
+    degrees_of_freedom: int
+
+
+def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
+    """Run the Kruskal-Wallis rank test, corrected for ties.
+
+    The result is for information: `steel_dwass` and `steel` do not need it to keep their level.
+
+    Args:
+        ranked: Ranked scores of k methods.
+
+    Returns:
+        The result; p is 1 if all scores are equal.
+
+    Example:
+        >>> from relation_tf.stats.samples import rank_samples
+        >>> found = kruskal_wallis(rank_samples({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}))
+        >>> round(found.statistic, 3), round(found.pvalue, 4)
+        (7.2, 0.0273)
+
+    References:
+        W. H. Kruskal, W. A. Wallis (1952), Use of ranks in one-criterion variance analysis,
+        Journal of the American Statistical Association 47, 583-621.
+    """
+    from scipy.stats import kruskal
+
+    freedom = len(ranked.codes) - 1
+    if ranked.multiplicity.size == 1:
+        return Kruskal(0.0, 1.0, freedom)
+    statistic, pvalue = kruskal(*(codes.astype(np.float64) for codes in ranked.codes.values()))
+    return Kruskal(float(statistic), float(pvalue), freedom)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +137,7 @@ class PairwiseResult(Shown):
     notes: tuple[str, ...]
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
+    _unit: ClassVar[str] = "seed"  # of `seeds_needed`
 
     @property
     def tied(self) -> bool:
@@ -217,14 +261,18 @@ class PairwiseResult(Shown):
                 "welch or brunner_munzel"
             )
         level = self._level(confidence)
-        sizes = tuple(scores.size for scores in self.samples.values())
         difference, low, high = shift_intervals(
-            [(self.samples[a], self.samples[b]) for a, b in self._named],
-            functools.partial(self.null.num_rejected, sizes, level=level),
+            self._by_task(),
+            self.null.pairs,
+            self.null.critical_statistic(level),
             accept_zero=self._of_pairs("pvalue") >= level,
             worst=-np.inf if self.higher_is_better else np.inf,
         )
         return self._table(difference=difference, low=low, high=high)
+
+    def _by_task(self) -> list[list[FloatArray]]:
+        """Return the scores of each method, for each task."""
+        return [[*self.samples.values()]]
 
     def letters(self) -> pd.Series[str]:
         """Return a compact letter display: methods that do not differ significantly share a letter.
@@ -269,29 +317,34 @@ class PairwiseResult(Shown):
         if not sign:
             return NOT_SIGNIFICANT
         high, low = (b, a) if sign > 0 else (a, b)
-        said = f"{high} {self._ahead}"
-        return said if self.higher_is_better else f"{said}, {low} better"
+        ahead = f"{high} {self._ahead}"
+        return ahead if self.higher_is_better else f"{ahead}, {low} better"
 
     def _shown(self) -> pd.DataFrame:
         return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
 
     def _title(self) -> str:
-        sizes = [scores.size for scores in self.samples.values()]
         against = "" if self.control is None else f" of all against {self.control}"
         known = self.null is not None or self.method != "asymptotic"  # else a default
         return (
             f"{self.procedure.title}{against}{f', {self.method} p' if known else ''}: "
-            f"{len(sizes)} methods x {number_of_seeds(sizes)}, alpha = {self.alpha:g}"
+            f"{len(self.samples)} methods {self._design()}, alpha = {self.alpha:g}"
         )
+
+    def _design(self) -> str:
+        return f"x {number_of_seeds([scores.size for scores in self.samples.values()])}"
+
+    def _smallest(self) -> str:
+        return format_pvalue(self.attainable_pvalue, self.alpha)
 
     def _remarks(self) -> Iterator[str]:
         if self.seeds_needed:
-            best = format_pvalue(self.attainable_pvalue, self.alpha)
+            needed = count(self.seeds_needed, self._unit)
             yield (
-                f"Smallest possible p of this design without ties: {best}; "
-                f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
+                f"Smallest possible p of this design without ties: {self._smallest()}; "
+                f"{format_level(self.alpha)} needs at least {needed}."
             )
-        yield "Statistic and effect size are positive where the second method is higher."
+        yield f"Statistic and effect size are positive where the second method is {self._ahead}."
         if (kruskal := self.kruskal) is not None:
             yield (
                 f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
@@ -374,7 +427,7 @@ def pairwise_result(
         if asymptotic_pvalue is None
         else table_of_pairs(asymptotic_pvalue, names, against, diagonal=1.0, below=1.0),
         significant=pvalues < alpha,
-        effect_size=table_of_pairs(dominance(groups, pairs)[:, 0], names, against),
+        effect_size=table_of_pairs(dominance([groups], pairs), names, against),
         samples=ranked.scores,
         control=control,
         alpha=alpha,

@@ -7,12 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from relation_tf.stats.checks import check_count, check_option, check_probability
 from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
+from relation_tf.stats.pairwise import index_pairs
 from relation_tf.stats.samples import FloatArray
 
 DesignMethod: TypeAlias = Literal["exact", "asymptotic"]
@@ -65,28 +66,69 @@ def attainable_pvalue(
         M. Dwass (1960), Some k-sample rank-order tests, Contributions to Probability and
         Statistics, 198-202.
     """
-    sizes = tuple(_sizes(num_methods, num_seeds))
+    sizes = _sizes(num_methods, num_seeds)
     check_option("method", method, DesignMethod)
     check_option("test", test, RankTest)
-    return (_asymptotic_attainable if method == "asymptotic" else _exact_attainable)(sizes, test)
+    if method == "exact":
+        return smallest_pvalue([sizes], test)
+    return float(asymptotic_pvalues(np.array(largest_statistic([sizes], test)), sizes, test))
 
 
-@functools.lru_cache(maxsize=1024)
-def _asymptotic_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
-    statistic = np.array([largest_statistic(sizes, test)])
-    return float(asymptotic_pvalues(statistic, sizes, test)[0])
+def stratified_attainable_pvalue(
+    num_methods: int, num_tasks: int, num_seeds: int, *, test: RankTest = "steel-dwass"
+) -> float:
+    """Return the smallest p of a stratified test without ties, see `smallest_pvalue`.
+
+    Args:
+        num_methods: Number of methods compared, including the control.
+        num_tasks: Number of tasks.
+        num_seeds: Number of seeds per method and task.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+
+    Example:
+        >>> print(f"{stratified_attainable_pvalue(4, 2, 3):.4f}")
+        0.0265
+    """
+    return smallest_pvalue([_sizes(num_methods, num_seeds)] * num_tasks, test)
 
 
-def largest_statistic(sizes: Sequence[int], test: RankTest) -> float:
+def largest_statistic(tasks: Sequence[Sequence[int]], test: RankTest) -> float:
     """Return the largest standardized U that a design can give without ties.
 
     Args:
-        sizes: Number of scores of each method, the control first.
+        tasks: Number of scores of each method, the control first, for each task.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
     """
-    # Without overlap the statistic grows with both sizes: the largest groups give the largest one.
-    m, n = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
-    return math.sqrt(3 * m * n / (m + n + 1))
+    if len(tasks) == 1:  # without overlap the statistic grows with both sizes
+        first, *others = tasks[0] if test == "steel" else sorted(tasks[0], reverse=True)
+        return math.sqrt(3 * first * max(others) / (first + max(others) + 1))
+    return float(_separated(np.array(tasks), test)[0].max())
+
+
+def smallest_pvalue(tasks: Sequence[Sequence[int]], test: RankTest) -> float:
+    """Return the smallest exact p of a design without ties, or a lower bound of it.
+
+    It is the probability that the scores of two methods of any pair do not overlap on any task, in
+    the same order everywhere. With one task or two methods it is exact, otherwise the lower bound
+    of Dawson and Sankoff (1967, "An inequality for probabilities") from one and two such pairs.
+
+    Args:
+        tasks: Number of scores of each method, the control first, for each task.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+    """
+    if len(tasks) == 1:
+        return _exact_attainable(tuple(tasks[0]), test)
+    statistics, pairs = _separated(np.array(tasks), test)
+    return _any_disjoint(np.array(tasks), pairs[statistics == statistics.max()])
+
+
+def _separated(sizes: Any, test: RankTest) -> tuple[FloatArray, Any]:
+    """Return the statistics of all pairs if they do not overlap on any task, and the pairs."""
+    pairs = np.array(index_pairs(sizes.shape[1], test == "steel"))
+    # U deviates by m n / 2; its variance is m n (m + n + 1) / 12.
+    m, n = sizes[:, pairs[:, 0]], sizes[:, pairs[:, 1]]
+    statistics = np.sqrt(3 * (m * n / (m + n + 1)).sum(axis=0))
+    return statistics.round(9), pairs  # equal but for rounding
 
 
 def seeds_needed(
@@ -136,25 +178,20 @@ def samples_needed(attainable: Callable[[int], float], alpha: float, least: int 
 
 
 def asymptotic_pvalues(
-    statistics: FloatArray,
-    sizes: Sequence[int],
-    test: RankTest = "steel-dwass",
-    multiplicity: Sequence[int] = (),
+    statistics: FloatArray, sizes: Sequence[int], test: RankTest = "steel-dwass"
 ) -> FloatArray:
-    """Return the asymptotic family-wise p of standardized U statistics.
+    """Return the asymptotic family-wise p of standardized U statistics without ties.
 
     Args:
         statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
         sizes: Number of scores of each method, the control first.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
-        multiplicity: Number of occurrences of each distinct score, 1 by default; used by `"steel"`
-            only.
 
     Returns:
         p, same shape as the statistics.
     """
     if test == "steel":
-        return largest_exceeds(statistics, rank_loadings(sizes, multiplicity))
+        return largest_exceeds(statistics, rank_loadings(sizes))
     from scipy.stats import studentized_range
 
     # An integral for each of the few different values.
@@ -242,3 +279,43 @@ def _inclusion_exclusion(groups: int) -> Iterator[tuple[int, int, int]]:
         for above in range(groups + 1 - below):
             ways = math.comb(groups, below) * math.comb(groups - below, above)
             yield below, above, (-1) ** (below + above) * ways
+
+
+def _any_disjoint(sizes: Any, pairs: Any) -> float:
+    """Return a lower bound of P(any pair does not overlap, in the same order on all tasks).
+
+    Args:
+        sizes: Sizes of the groups, shape `(tasks, groups)`.
+        pairs: Indices of the groups of each pair, shape `(pairs, 2)`.
+    """
+    low, high = np.concatenate([pairs, pairs[:, ::-1]]).T  # each order is an event
+    one = _in_order(sizes[:, low], sizes[:, high])
+    if (sizes[:, pairs] == sizes[:, pairs[:1]]).all():  # equal events: join one with each
+        first, second = np.zeros(len(low) - 1, int), np.arange(1, len(low))
+        times = len(low) / 2
+    else:
+        first, second = np.triu_indices(len(low), 1)
+        times = 1.0
+    a, b, c, d = low[first], high[first], low[second], high[second]
+    m, n, o, p = (sizes[:, group] for group in (a, b, c, d))
+    two = np.select(
+        [(a == d) & (b == c), a == c, b == d, b == c, a == d],
+        [-np.inf, _in_order(m, n + p), _in_order(m + o, n), _in_order(m, n, p), _in_order(o, m, n)],
+        default=one[first] + one[second],
+    )
+    scale = one.max()  # the probabilities may be too small for floats
+    of_one, of_two = np.exp(one - scale).sum(), times * np.exp(two - scale).sum()
+    ratio = math.floor(2 * of_two / of_one) + 1
+    return min(1.0, float(np.exp(scale) * 2 / (ratio + 1) * (of_one - of_two / ratio)))
+
+
+def _in_order(*groups: Any) -> Any:
+    """Return log P(groups of scores do not overlap, in the given order on all tasks).
+
+    Args:
+        groups: Sizes, each of shape `(tasks, events)`.
+    """
+    from scipy.special import gammaln
+
+    logs = sum(gammaln(size + 1) for size in groups) - gammaln(sum(groups) + 1)
+    return logs.sum(axis=0)

@@ -38,7 +38,7 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
         Psychological Bulletin 114, 494-509.
     """
     ranked = rank_samples({"b": b, "a": a}, nan="raise")
-    return float(dominance(observed_groups(ranked), [(0, 1)])[0, 0])
+    return float(dominance([observed_groups(ranked)], [(0, 1)])[0])
 
 
 def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval:

@@ -14,9 +14,18 @@ from relation_tf.errors import join_names
 from relation_tf.stats.checks import check_count, check_number, check_probability
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown
-from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite, has_groups
+from relation_tf.stats.samples import (
+    FloatArray,
+    Samples,
+    TaskSamples,
+    TaskScores,
+    check_finite,
+    has_groups,
+    in_task,
+    of_task,
+    read_tasks,
+)
 from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
-from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_tasks
 from relation_tf.words import capital, count, format_level
 
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]

@@ -10,19 +10,19 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relation_tf.stats.samples import FloatArray, RankedSamples
-from relation_tf.steps import advance
 
 MAX_ARRANGEMENTS = 1_000_000
 _CHUNK_ELEMENTS = 2**16  # scores per chunk: the comparisons of a pair stay in the CPU cache
 _FEW_ARRANGEMENTS = 64  # in a chunk
-_BLOCK_ELEMENTS = 2**18  # comparisons of one group with others at once
+BLOCK_ELEMENTS = 2**18  # comparisons of one group with others at once
 _MOST_COMPARISONS = 2**14  # per pair and arrangement; beyond, counting is faster
 ROUNDING = 1e-9  # closer statistics are equal
 
@@ -104,7 +104,7 @@ def _plan(
     keys = ((i, sizes[j], j - row) for row, (i, j) in enumerate(pairs))
     for (i, size, shift), own in itertools.groupby(enumerate(keys), lambda each: each[1]):
         rows = [row for row, _ in own]
-        step = max(1, _BLOCK_ELEMENTS // (sizes[i] * size * number))
+        step = max(1, BLOCK_ELEMENTS // (sizes[i] * size * number))
         for start in range(rows[0], rows[-1] + 1, step):
             stop = min(start + step, rows[-1] + 1)
             blocks.append((i, slice(start, stop), slice(start + shift, stop + shift)))
@@ -126,49 +126,70 @@ def _net_wins_by_counts(first: Codes, others: Codes) -> NDArray[np.int64]:
     return wins
 
 
-def dominance(groups: Groups, pairs: Pairs) -> FloatArray:
-    """Return Cliff's delta of each pair, `P(second higher) - P(first higher)`, shape `(P, B)`."""
-    return net_wins(groups, pairs) / _products(groups, pairs)
+class RankSums(NamedTuple):
+    """Sums over tasks of each pair in each of B arrangements.
+
+    Attributes:
+        deviation: Sum of `w (U - n_i n_j / 2)`, shape `(P, B)`, positive where the second group is
+            higher. U is the Mann-Whitney statistic, and `w = 1 / (n_i + n_j + 1)` the weight of van
+            Elteren.
+        variance: Sum of `w^2 V`, with the variance V of U given the ties between the two groups;
+            shape `(P, B)`, or `(P, 1)` if no two scores are tied.
+    """
+
+    deviation: FloatArray
+    variance: FloatArray
+
+    @property
+    def statistic(self) -> FloatArray:
+        """`deviation / sqrt(variance)`, shape `(P, B)`; 0 if all scores of a pair are equal."""
+        scale = np.broadcast_to(np.sqrt(self.variance), self.deviation.shape)
+        return np.divide(self.deviation, scale, out=np.zeros_like(self.deviation), where=scale > 0)
 
 
-def standardized_wins(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> FloatArray:
-    """Return the Mann-Whitney U of each pair, standardized given the ties between the two groups.
-
-    `(U - n_i n_j / 2) / sqrt(V)`, positive where the second group is higher; 0 if V is zero (all
-    scores of the pair are equal).
+def rank_sums(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> RankSums:
+    """Return the sums of each pair on one task.
 
     Args:
         groups: k groups of shape `(n_i, B)`.
         pairs: P pairs of group indices.
         tie_sums: Result of `tie_sums_of`, if it is known.
-
-    Returns:
-        Standardized statistics, shape `(P, B)`.
     """
-    return standardize(net_wins(groups, pairs) / 2, null_variances(groups, pairs, tie_sums))
-
-
-def null_variances(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> FloatArray:
-    """Return the variance of the Mann-Whitney U of each pair given the ties between its groups.
-
-    Args:
-        groups: k groups of shape `(n_i, B)`.
-        pairs: P pairs of group indices.
-        tie_sums: Result of `tie_sums_of`, if it is known.
-
-    Returns:
-        Variances, shape `(P, B)`, or `(P, 1)` if no two scores are tied.
-    """
-    sizes = np.array([len(group) for group in groups], dtype=float)
-    total = sizes[np.array(pairs)].sum(axis=1, keepdims=True)
+    sizes = pair_sizes(groups, pairs)
+    total, products = sizes.sum(axis=1, keepdims=True), sizes.prod(axis=1, keepdims=True)
+    weight = 1 / (total + 1)
     untied = total**3 - total - (tie_sums or tie_sums_of(groups))(pairs)
-    return _products(groups, pairs) / (12 * total * (total - 1)) * untied
+    variance = products / (12 * total * (total - 1)) * untied
+    return RankSums(weight * net_wins(groups, pairs) / 2, weight**2 * variance)
 
 
-def standardize(deviation: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return `deviation / sqrt(variance)`, and 0 where the variance is zero."""
-    scale = np.broadcast_to(np.sqrt(variance), deviation.shape)
-    return np.divide(deviation, scale, out=np.zeros_like(deviation), where=scale > 0)
+def add(tasks: Iterable[RankSums]) -> RankSums:
+    """Return the sums over tasks."""
+    return RankSums(*(functools.reduce(operator.add, sums) for sums in zip(*tasks, strict=True)))
+
+
+def dominance(tasks: Sequence[Groups], pairs: Pairs) -> FloatArray:
+    """Return Cliff's delta of each pair, `P(second higher) - P(first higher)`, shape `(P,)`.
+
+    Over tasks it is their mean with van Elteren's weights.
+
+    Args:
+        tasks: An arrangement of each task, `(n_i, 1)` for each group.
+        pairs: P pairs of group indices.
+    """
+    wins, most = np.zeros(len(pairs)), np.zeros(len(pairs))
+    first = pair_sizes(tasks[0], pairs).sum(axis=1) + 1
+    for groups in tasks:
+        sizes = pair_sizes(groups, pairs)
+        weight = first / (sizes.sum(axis=1) + 1)  # 1 for tasks of equal sizes: no rounding
+        wins += weight * net_wins(groups, pairs)[:, 0]
+        most += weight * sizes.prod(axis=1)
+    return wins / most
+
+
+def pair_sizes(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Return the numbers of scores of both groups of each pair, shape `(P, 2)`."""
+    return np.array([len(group) for group in groups], dtype=float)[np.array(pairs)]
 
 
 def num_arrangements(sizes: Sequence[int]) -> int:
@@ -182,59 +203,6 @@ def num_arrangements(sizes: Sequence[int]) -> int:
     """
     totals = itertools.accumulate(sizes)
     return math.prod(math.comb(n, size) for n, size in zip(totals, sizes, strict=True))
-
-
-def permutation_maxima(
-    groups: Groups, pairs: Pairs, permutations: int | None = None, seed: int = 0
-) -> FloatArray:
-    """Return the largest absolute statistic of all pairs in each arrangement of the pooled scores.
-
-    Args:
-        groups: The observed arrangement, `(n_i, 1)` each.
-        pairs: P pairs of group indices.
-        permutations: Number of random arrangements; None for all arrangements.
-        seed: Seed of the random arrangements.
-
-    Returns:
-        Sorted maxima, shape `(arrangements,)`; read-only, because the array is cached.
-    """
-    pooled = tuple(np.sort(np.concatenate(groups), axis=None).tolist())
-    return _maxima(pooled, tuple(map(len, groups)), tuple(pairs), permutations, seed)
-
-
-# Tasks without ties and with the same numbers of scores share one distribution.
-@functools.lru_cache(maxsize=8)
-def _maxima(
-    pooled: tuple[int, ...],
-    num_scores: tuple[int, ...],
-    pairs: Pairs,
-    permutations: int | None,
-    seed: int,
-) -> FloatArray:
-    pool = np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
-    rng = np.random.default_rng(seed)
-    maxima = []
-    total = permutations or _num_distinct(num_scores, pairs)
-    for start, stop in chunks(total, pool.size, max(num_scores)):
-        if permutations is None:
-            groups = enumerated_groups(pool, num_scores, start, stop)
-        else:
-            groups = shuffled_groups(pool, num_scores, stop - start, rng)
-        maxima.append(_largest(groups, pairs))
-        advance("arrangements of the scores", stop, total)
-    largest = np.sort(np.concatenate(maxima))
-    largest.flags.writeable = False
-    return largest
-
-
-def _largest(groups: Groups, pairs: Pairs) -> FloatArray:
-    """Return the largest absolute statistic of all pairs in each arrangement, shape `(B,)`."""
-    step = max(1, _BLOCK_ELEMENTS // groups[0].shape[1])
-    parts = (pairs[start : start + step] for start in range(0, len(pairs), step))
-    tie_sums = tie_sums_of(groups)
-    found = [np.abs(standardized_wins(groups, part, tie_sums)).max(axis=0) for part in parts]
-    largest: FloatArray = np.max(found, axis=0)
-    return largest
 
 
 def enumerated_groups(pool: Codes, sizes: Sequence[int], start: int, stop: int) -> Groups:
@@ -268,22 +236,12 @@ def _split(codes: Codes, sizes: Sequence[int]) -> Groups:
     return np.split(np.ascontiguousarray(codes.T), np.cumsum(sizes)[:-1])
 
 
-def _num_distinct(sizes: Sequence[int], pairs: Pairs) -> int:
-    """Return the number of arrangements to enumerate.
-
-    With all pairs of equal groups the names of the groups do not matter: the arrangements in which
-    the lowest score belongs to the first group, which come first, represent all others.
-    """
-    symmetric = len(set(sizes)) == 1 and len(pairs) == math.comb(len(sizes), 2)
-    return num_arrangements(sizes) // (len(sizes) if symmetric else 1)
-
-
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
     """Return family-wise p: the share of arrangements with a maximum as large as the statistic.
 
     Args:
         statistics: Observed signed statistics.
-        maxima: Result of `permutation_maxima`.
+        maxima: Sorted maxima of the arrangements.
         drawn: If True, the arrangements are random and p is `(1 + #) / (B + 1)`, which includes
             the observed arrangement.
 
@@ -385,12 +343,6 @@ def _tied_codes(groups: Groups) -> Codes:
         np.concatenate([group[:, 0] for group in groups]), return_counts=True
     )
     return codes[multiplicity > 1]
-
-
-def _products(groups: Groups, pairs: Pairs) -> FloatArray:
-    sizes = np.array([len(group) for group in groups], dtype=float)
-    products: FloatArray = sizes[np.array(pairs)].prod(axis=1, keepdims=True)
-    return products
 
 
 def chunks(total: int, elements: int, largest: int) -> Iterator[tuple[int, int]]:

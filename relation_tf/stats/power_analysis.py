@@ -17,6 +17,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
 from relation_tf.stats.design import RankTest, seeds_needed
 from relation_tf.stats.null_distribution import PvalueMethod, null_distribution
+from relation_tf.stats.pairwise import untied_groups
 from relation_tf.stats.presentation import Shown
 from relation_tf.words import count, format_level
 
@@ -431,15 +432,17 @@ def _check_simulations(simulations: int, power: float) -> None:
         )
 
 
-def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int) -> int:
+def _wins_needed(
+    num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int
+) -> float:
     """Return the wins among a pair's `num_seeds^2` comparisons that p < alpha requires.
 
-    Without ties p depends only on the wins. Returns `num_seeds^2 + 1` if no number is enough.
+    Without ties p depends only on the wins. It is infinite if no number is enough.
     """
-    sizes = [num_seeds] * num_methods
     method: PvalueMethod = "auto" if num_seeds <= _FEW_SEEDS else "asymptotic"
-    null = null_distribution(test, sizes, method, _PERMUTATIONS, seed)
-    return num_seeds**2 + 1 - null.num_rejected(sizes, num_seeds, num_seeds, alpha)
+    tasks = [untied_groups([num_seeds] * num_methods)]
+    critical = null_distribution(test, tasks, method, _PERMUTATIONS, seed).critical_statistic(alpha)
+    return num_seeds**2 / 2 + critical * num_seeds * math.sqrt((2 * num_seeds + 1) / 12)
 
 
 def _wins(

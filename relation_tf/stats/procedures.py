@@ -14,23 +14,31 @@ import numpy as np
 
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats.checks import check_count, check_probability
-from relation_tf.stats.design import MOST_SAMPLES, attainable_pvalue, samples_needed
-from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
+from relation_tf.stats.design import (
+    MOST_SAMPLES,
+    attainable_pvalue,
+    samples_needed,
+    stratified_attainable_pvalue,
+)
+from relation_tf.stats.over_tasks import (
+    friedman_nemenyi,
+    nemenyi_attainable_pvalue,
+    signed_rank_attainable_pvalue,
+    wilcoxon_holm,
+)
 from relation_tf.stats.power_analysis import (
     MAX_SEEDS,
     attainable_margin,
     non_inferiority_power,
     seeds_for_margin,
 )
-from relation_tf.stats.rank_tests import steel, steel_dwass
-from relation_tf.stats.signed_rank import signed_rank_attainable_pvalue, wilcoxon_holm
-from relation_tf.stats.stratified import (
-    stratified_attainable_pvalue,
+from relation_tf.stats.rank_tests import (
+    steel,
+    steel_dwass,
     stratified_steel,
     stratified_steel_dwass,
 )
-from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel
-from relation_tf.stats.welch_test import welch
+from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
 from relation_tf.words import at_least, count, format_level, pvalue_only, two_digits
 
 _POWER = 0.8  # of a plan

@@ -1,32 +1,147 @@
-"""Rank tests of pairs of methods: Steel-Dwass (all pairs) and Steel (against a control)."""
+"""Rank tests of all pairs of methods (Steel-Dwass) or against a control (Steel), over tasks too."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.comparisons import PairwiseResult, due_to_ties, pairwise_result
-from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue, seeds_needed
+from relation_tf.stats.comparisons import (
+    Estimand,
+    PairwiseResult,
+    due_to_ties,
+    pairwise_result,
+    table_of_pairs,
+)
+from relation_tf.stats.design import (
+    RankTest,
+    attainable_pvalue,
+    samples_needed,
+    seeds_needed,
+    stratified_attainable_pvalue,
+)
+from relation_tf.stats.directions import Directions, read_directions
 from relation_tf.stats.null_distribution import (
-    PERMUTATIONS,
+    NullDistribution,
     PvalueMethod,
     RandomSource,
     null_distribution,
 )
-from relation_tf.stats.pairwise import Pairs, index_pairs, observed_groups, standardized_wins
+from relation_tf.stats.pairwise import Groups, Pairs, add, dominance, observed_groups, rank_sums
 from relation_tf.stats.samples import (
     TIE_RTOL,
+    FloatArray,
     NanPolicy,
     RankedSamples,
     Samples,
+    TaskSamples,
+    TaskScores,
     control_first,
     groups_of,
+    in_task,
     rank_samples,
+    read_tasks,
 )
-from relation_tf.stats.unequal_spread import brunner_munzel
-from relation_tf.words import pvalue_only
+from relation_tf.stats.spread import is_constant, scaled_residuals, unequal_spread
+from relation_tf.words import at_least, capital, count, number_of_seeds, pvalue_only
+
+
+@dataclass(frozen=True)
+class RankOptions:
+    """Options of `steel_dwass`, `steel` and their forms over tasks.
+
+    Attributes:
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`.
+        nan: `"worst"` ranks NaN (a diverged run) worst, tied with infinity at that end, and adds a
+            note; `"raise"` raises an error. No score is dropped.
+        rtol: Relative tolerance of ties: neighboring scores within it are tied. 0.1 + 0.2 ties with
+            0.3, and a float32 with the float64 before rounding. Scores within 1e-12 of the scale
+            (the median absolute score other than zero) or within 1e-15 are always tied.
+        permutations: Number of random arrangements for `monte-carlo`; by default 200,000, fewer for
+            designs larger than about 10 methods, 10 seeds and 10 tasks (at least 2,000).
+        rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
+            stands for a fixed seed: the same scores always give the same p.
+    """
+
+    alpha: float = 0.05
+    method: PvalueMethod = "auto"
+    nan: NanPolicy = "worst"
+    rtol: float = TIE_RTOL
+    permutations: int | None = None
+    rng: RandomSource = None
+
+    def __post_init__(self) -> None:
+        check_probability("alpha", self.alpha)
+
+    def rank(self, samples: Samples, higher_is_better: bool = True) -> RankedSamples:
+        """Return the ranks of the scores of one task."""
+        return rank_samples(
+            samples, higher_is_better=higher_is_better, nan=self.nan, rtol=self.rtol
+        )
+
+    def test(
+        self, tasks: list[Groups], control: Hashable | None
+    ) -> tuple[NullDistribution, FloatArray, FloatArray]:
+        """Return the null distribution, and the standardized U and p of each tested pair."""
+        test: RankTest = "steel-dwass" if control is None else "steel"
+        null = null_distribution(test, tasks, self.method, self.permutations, self.rng)
+        statistic = add(rank_sums(groups, null.pairs) for groups in tasks).statistic[:, 0]
+        return null, statistic, null.pvalues(statistic)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StratifiedResult(PairwiseResult):
+    """Result of `stratified_steel_dwass` or `stratified_steel`.
+
+    It has the attributes and tables of `PairwiseResult`, with these differences: signs are positive
+    where the column's method (or the method compared with the control) is better; the effect size
+    is the mean of Cliff's delta over tasks, with the weights of the test; `samples` has the scores
+    of all tasks; there is no Kruskal-Wallis test. The intervals are for a shift that is the same on
+    each task: use them only if all tasks have the same unit.
+
+    Attributes:
+        tasks: Task -> method -> its scores as given.
+        signs: Task -> 1, or -1 where lower scores are better.
+    """
+
+    tasks: TaskScores
+    signs: Mapping[Hashable, int]
+
+    _ahead = "better"
+
+    @property
+    def estimand(self) -> Estimand:
+        """Difference that `confidence_interval` estimates."""
+        return Estimand(
+            "Hodges-Lehmann difference",
+            "It assumes that the score distributions of two methods differ only in location, by "
+            "the same shift on every task.",
+        )
+
+    def _by_task(self) -> list[list[FloatArray]]:
+        return [
+            [self.signs[task] * scores for scores in methods.values()]
+            for task, methods in self.tasks.items()
+        ]
+
+    def _trials(self, a: Hashable, b: Hashable) -> float:
+        sizes = [(scores[a].size, scores[b].size) for scores in self.tasks.values()]
+        total = sum(m * n / (m + n + 1) for m, n in sizes)
+        return total**2 / sum((m * n / (m + n + 1)) ** 2 / min(m, n) for m, n in sizes)
+
+    def _smallest(self) -> str:
+        return at_least(self.attainable_pvalue, self.alpha)
+
+    def _design(self) -> str:
+        sizes = [scores.size for task in self.tasks.values() for scores in task.values()]
+        return f"over {count(len(self.tasks), 'task')} x {number_of_seeds(sizes)}"
 
 
 def steel_dwass(
@@ -34,12 +149,8 @@ def steel_dwass(
     alpha: float = 0.05,
     method: PvalueMethod = "auto",
     *,
-    equal_spread: bool = True,
     higher_is_better: bool = True,
-    nan: NanPolicy = "worst",
-    rtol: float = TIE_RTOL,
-    permutations: int | None = None,
-    rng: RandomSource = None,
+    **options: Any,
 ) -> PairwiseResult:
     """Compare all pairs of methods with the Steel-Dwass test (Dwass-Steel-Critchlow-Fligner).
 
@@ -73,20 +184,10 @@ def steel_dwass(
             cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
         method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`.
-        equal_spread: If True, all methods are assumed to have the same spread. If False, return the
-            result of the studentized test `brunner_munzel`, which has only the method `"auto"`.
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:
             "higher" always means a higher score.
-        nan: `"worst"` ranks NaN (a diverged run) worst, tied with infinity at that end, and adds a
-            note; `"raise"` raises an error. No score is dropped.
-        rtol: Relative tolerance of ties: neighboring scores within it are tied. 0.1 + 0.2 ties with
-            0.3, and a float32 with the float64 before rounding. Scores within 1e-12 of the scale
-            (the median absolute score other than zero) or within 1e-15 are always tied.
-        permutations: Number of random arrangements for `monte-carlo`; by default 200,000, fewer for
-            designs larger than about 10 methods, 10 seeds and 10 tasks (at least 2,000).
-        rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
-            stands for a fixed seed: the same scores always give the same p.
+        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`.
 
     Returns:
         A `PairwiseResult` with signed W*; `print` shows it.
@@ -112,20 +213,7 @@ def steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    if not equal_spread:
-        if method != "auto":
-            raise ValueError(f"`method` must be 'auto' if equal_spread=False. Received: {method!r}")
-        return brunner_munzel(
-            samples,
-            alpha,
-            higher_is_better=higher_is_better,
-            nan=nan,
-            rtol=rtol,
-            permutations=PERMUTATIONS if permutations is None else permutations,
-            rng=rng,
-        )
-    ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
-    return _compare(ranked, None, alpha, method, higher_is_better, permutations, rng)
+    return _compare(samples, None, higher_is_better, RankOptions(alpha, method, **options))
 
 
 def steel(
@@ -135,10 +223,7 @@ def steel(
     method: PvalueMethod = "auto",
     *,
     higher_is_better: bool = True,
-    nan: NanPolicy = "worst",
-    rtol: float = TIE_RTOL,
-    permutations: int | None = None,
-    rng: RandomSource = None,
+    **options: Any,
 ) -> PairwiseResult:
     """Compare each method with one control using Steel's many-one rank test.
 
@@ -170,12 +255,7 @@ def steel(
         method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`.
         higher_is_better: If True, higher scores are better and NaN is ranked lowest; else lower
             scores are better and NaN is ranked highest. Signs do not depend on it.
-        nan: `"worst"` ranks NaN (a diverged run) worst and adds a note; `"raise"` raises an error.
-        rtol: Relative tolerance of ties: neighboring scores within it are tied.
-        permutations: Number of random arrangements for `monte-carlo`; by default 200,000, fewer for
-            designs larger than about 10 methods, 10 seeds and 10 tasks (at least 2,000).
-        rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
-            stands for a fixed seed: the same scores always give the same p.
+        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`.
 
     Returns:
         A `PairwiseResult` with signed Z; `print` shows it.
@@ -203,36 +283,150 @@ def steel(
         Biometrics 15, 560-572.
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
-    groups = control_first(groups_of(samples), control)
-    ranked = rank_samples(groups, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
-    return _compare(ranked, control, alpha, method, higher_is_better, permutations, rng)
+    return _compare(samples, control, higher_is_better, RankOptions(alpha, method, **options))
+
+
+def stratified_steel_dwass(
+    samples: TaskSamples | pd.DataFrame,
+    control: Hashable | None = None,
+    alpha: float = 0.05,
+    method: PvalueMethod = "auto",
+    *,
+    higher_is_better: Directions = None,
+    **options: Any,
+) -> StratifiedResult:
+    """Compare all pairs of methods over several tasks with a stratified Steel-Dwass test.
+
+    For a pair of methods, U is the Mann-Whitney statistic of their scores on one task, and V its
+    variance given the ties. Over tasks the statistic is
+
+    `W* = sqrt(2) Sum_t w_t (U_t - n_i n_j / 2) / sqrt(Sum_t w_t^2 V_t)`,
+
+    with the weights `w_t = 1 / (n_i + n_j + 1)` of van Elteren, which are the same for tasks with
+    the same number of seeds. Each task can have its own scale, metric and number of seeds. Seeds of
+    different tasks are never paired. The test is two-sided; p is family-wise: the share of
+    arrangements with a largest |W*| of all pairs at least as large as this |W*|, where scores are
+    permuted jointly over all methods within each task, and independently between tasks. With one
+    task the test equals `steel_dwass`.
+
+    The null hypothesis is that no method differs on any of these tasks. The test has power against
+    a difference in the same direction on most tasks; differences in opposite directions cancel. It
+    is about these tasks, not about new ones. It assumes scores with the same spread for all methods
+    of a task.
+
+    Args:
+        samples: `{task: {method: scores}}`; the scores of a task can have any form that
+            `steel_dwass` takes. Or a `pandas.DataFrame` with columns `task`, `method` and `score`.
+            All tasks must have the same methods.
+        control: Method to compare all others with, as in `stratified_steel`; by default all pairs
+            are compared.
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p: `"exact"` (all arrangements), `"monte-carlo"` (random ones),
+            `"auto"` (exact if it takes about a second, else Monte Carlo), or `"asymptotic"` (the
+            studentized range, as for `steel_dwass`).
+        higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
+            is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
+            with a note, and higher on others.
+        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`; ranks and ties are
+            those of a task.
+
+    Returns:
+        A `StratifiedResult`; `print` shows it. Signs are positive where the second method is
+        better, also if lower scores are better.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If there is no task, a task lacks a method or has fewer than two, an option is
+            out of range, or `exact` needs too many arrangements.
+
+    Example:
+        >>> samples = {
+        ...     "CoLA": {"mlp": [0.50, 0.52, 0.51], "relation": [0.55, 0.53, 0.54]},
+        ...     "RTE": {"mlp": [0.60, 0.61, 0.63], "relation": [0.64, 0.62, 0.65]},
+        ... }
+        >>> result = stratified_steel_dwass(samples)
+        >>> print(f"{result.statistic.loc['mlp', 'relation']:.3f}, {result.method}")
+        3.491, exact
+        >>> print(f"{result.pvalue.loc['mlp', 'relation']:.3f}")
+        0.015
+
+    References:
+        P. van Elteren (1960), On the combination of independent two-sample tests of Wilcoxon,
+        Bulletin de l'Institut International de Statistique 37, 351-361.
+        E. L. Lehmann (1975), Nonparametrics: statistical methods based on ranks, 132-137.
+        D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
+        one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
+    """
+    return _compare_over_tasks(
+        samples, control, higher_is_better, RankOptions(alpha, method, **options)
+    )
+
+
+def stratified_steel(
+    samples: TaskSamples | pd.DataFrame,
+    control: Hashable,
+    alpha: float = 0.05,
+    method: PvalueMethod = "auto",
+    *,
+    higher_is_better: Directions = None,
+    **options: Any,
+) -> StratifiedResult:
+    """Compare each method with one control over several tasks with a stratified Steel test.
+
+    The statistic Z of a method is `W* / sqrt(2)` of `stratified_steel_dwass` for the pair of the
+    control and the method. p is family-wise over all methods: the share of arrangements with a
+    largest |Z| at least as large, where scores are permuted jointly over all methods within each
+    task. With one task the test equals `steel`. Declare the control before the runs.
+
+    Args:
+        samples: As for `stratified_steel_dwass`.
+        control: Name of the control, which has scores on every task.
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p, as for `stratified_steel_dwass`; `"asymptotic"`: Dunnett's
+            distribution with the correlations of rank statistics, averaged over tasks.
+        higher_is_better: As for `stratified_steel_dwass`.
+        **options: As for `stratified_steel_dwass`.
+
+    Returns:
+        A `StratifiedResult`, positive where a method is better than the control.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If the control or a method has no scores on a task, an option is out of range,
+            or `exact` needs too many arrangements.
+
+    Example:
+        >>> samples = {
+        ...     "CoLA": {"attention": [0.50, 0.52, 0.51], "relation": [0.55, 0.53, 0.54]},
+        ...     "RTE": {"attention": [0.60, 0.61, 0.63], "relation": [0.64, 0.62, 0.65]},
+        ... }
+        >>> result = stratified_steel(samples, control="attention")
+        >>> result.pairs()["verdict"].tolist()
+        ['relation better']
+
+    References:
+        R. G. D. Steel (1959), A multiple comparison rank sum test: treatments versus control,
+        Biometrics 15, 560-572.
+        P. van Elteren (1960), see `stratified_steel_dwass`.
+    """
+    return _compare_over_tasks(
+        samples, control, higher_is_better, RankOptions(alpha, method, **options)
+    )
 
 
 def _compare(
-    ranked: RankedSamples,
-    control: Hashable | None,
-    alpha: float,
-    method: PvalueMethod,
-    higher_is_better: bool,
-    permutations: int | None,
-    rng: RandomSource,
+    samples: Samples, control: Hashable | None, higher_is_better: bool, options: RankOptions
 ) -> PairwiseResult:
-    check_probability("alpha", alpha)
-    test: RankTest = "steel-dwass" if control is None else "steel"
-    groups, sizes = observed_groups(ranked), ranked.sizes.tolist()
-    null = null_distribution(test, sizes, method, permutations, rng)
-    pairs = index_pairs(len(groups), control is not None)
-    statistic = standardized_wins(groups, pairs)[:, 0]
-    asymptotic = asymptotic_pvalues(statistic, sizes, test, ranked.multiplicity.tolist())
-    notes = list(_constant_pairs(ranked, pairs))
-    exact = attainable = attainable_pvalue(len(sizes), sizes, "exact", test=test)
-    pvalue = null.pvalues(statistic, groups)
+    ranked = options.rank(control_first(groups_of(samples), control), higher_is_better)
+    null, statistic, pvalue = options.test([observed_groups(ranked)], control)
+    sizes, attainable = null.sizes[0], null.attainable_pvalue
+    notes = list(_constant_pairs(ranked, null.pairs))
     if null.method == "asymptotic":
-        attainable = attainable_pvalue(len(sizes), sizes, "asymptotic", test=test)
-        if attainable < alpha <= exact:
+        exact = attainable_pvalue(len(sizes), sizes, "exact", test=null.test)
+        if attainable < options.alpha <= exact:
             notes.append(
                 "The asymptotic p is too small for so few scores: the smallest exact p without "
-                f"ties is {pvalue_only(exact, alpha)}"
+                f"ties is {pvalue_only(exact, options.alpha)}"
             )
     if due_to_ties(pvalue, attainable, null.standard_error(attainable)):
         notes.append(
@@ -240,17 +434,17 @@ def _compare(
             "because scores are tied (rounded or constant)"
         )
     return pairwise_result(
-        PROCEDURES[test],
+        PROCEDURES[null.test],
         ranked,
         statistic * (math.sqrt(2) if control is None else 1),
         pvalue,
-        alpha=alpha,
+        alpha=options.alpha,
         higher_is_better=higher_is_better,
         control=control,
-        asymptotic_pvalue=asymptotic,
+        asymptotic_pvalue=replace(null, method="asymptotic").pvalues(statistic),
         null=null,
         attainable_pvalue=attainable,
-        seeds_needed=seeds_needed(len(sizes), alpha, "exact", test=test),
+        seeds_needed=seeds_needed(len(sizes), options.alpha, "exact", test=null.test),
         notes=notes,
     )
 
@@ -260,3 +454,69 @@ def _constant_pairs(ranked: RankedSamples, pairs: Pairs) -> Iterator[str]:
     for a, b in ((names[i], names[j]) for i, j in pairs):
         if len({*ranked.codes[a].tolist(), *ranked.codes[b].tolist()}) == 1:
             yield f"All scores of {a} and {b} are equal, so p = 1"
+
+
+def _compare_over_tasks(
+    samples: TaskSamples | pd.DataFrame,
+    control: Hashable | None,
+    higher_is_better: Directions,
+    options: RankOptions,
+) -> StratifiedResult:
+    tasks = read_tasks(samples, control)
+    higher, notes = read_directions(tasks, higher_is_better)
+    signs = {task: 1 if higher[task] else -1 for task in tasks}
+    ranked = {
+        task: in_task(task, options.rank, {name: signs[task] * x for name, x in methods.items()})
+        for task, methods in tasks.items()
+    }
+    groups = [observed_groups(task) for task in ranked.values()]
+    null, statistic, pvalue = options.test(groups, control)
+    methods, against = list(next(iter(tasks.values()))), control is not None
+    pvalues = table_of_pairs(pvalue, methods, against, diagonal=1.0, below=1.0)
+    return StratifiedResult(
+        procedure=PROCEDURES[f"stratified-{null.test}"],
+        statistic=table_of_pairs((1 if against else math.sqrt(2)) * statistic, methods, against),
+        pvalue=pvalues,
+        asymptotic_pvalue=None,
+        significant=pvalues < options.alpha,
+        effect_size=table_of_pairs(dominance(groups, null.pairs), methods, against),
+        samples={name: np.concatenate([own[name] for own in tasks.values()]) for name in methods},
+        control=control,
+        alpha=options.alpha,
+        method=null.method,
+        null=null,
+        higher_is_better=True,
+        attainable_pvalue=null.attainable_pvalue,
+        seeds_needed=samples_needed(
+            lambda n: stratified_attainable_pvalue(len(methods), len(tasks), n, test=null.test),
+            options.alpha,
+            least=1,
+        ),
+        kruskal=None,
+        notes=(*notes, *_notes(tasks, ranked)),
+        tasks=tasks,
+        signs=signs,
+    )
+
+
+def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Iterator[str]:
+    """Yield notes on NaN, and on methods with unequal spread on all tasks together."""
+    for task, each in ranked.items():
+        yield from (f"{task}: {note}" for note in each.notes)
+    relative: dict[Hashable, list[FloatArray]] = {}
+    for own in tasks.values():
+        finite = {name: scores[np.isfinite(scores)] for name, scores in own.items()}
+        residuals = {
+            name: 0 * scores if is_constant(scores) else scaled_residuals(scores)
+            for name, scores in finite.items()
+            if scores.size > 1  # one score has no spread
+        }
+        spread = np.concatenate([*residuals.values(), np.zeros(1)]).std() or 1.0
+        for name, values in residuals.items():
+            relative.setdefault(name, []).append(values / spread)
+    joined = {name: np.concatenate(values) for name, values in relative.items()}
+    if found := unequal_spread(joined):
+        yield (
+            f"{capital(str(found))} (scores of each task divided by their SD). The test "
+            "assumes equal spread on each task, so its error rate can exceed alpha"
+        )

@@ -1,11 +1,11 @@
-"""Checks and ranks of the scores of several methods."""
+"""Checks and ranks of the scores of several methods, on one task or several."""
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
 TaskSamples: TypeAlias = Mapping[Any, Samples]
+TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
+Read = TypeVar("Read")
 
 # Neighboring float32 numbers differ by at most 1.2e-7 of their value; rounding float64 to float32
 # changes it by at most 6e-8. Neither difference must break a tie.
@@ -245,3 +247,77 @@ def _described(samples: Any) -> str:
         return f"a dict of dicts or tables, {reprlib.repr(list(samples))}"
     shape = f" of shape {samples.shape}" if isinstance(samples, np.ndarray) else ""
     return f"{type(samples).__name__}{shape}"
+
+
+def read_tasks(
+    samples: Samples | TaskSamples, first: Hashable | None = None, name: str = "control"
+) -> TaskScores:
+    """Return the scores of each task and method, in the same order of methods on each task.
+
+    Args:
+        samples: `{task: {method: scores}}`, or a table with columns `task`, `method` and `score`.
+        first: A method to put first, or None.
+        name: Name of the argument `first` in errors.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If there is no task, or a method or the first one has no scores on a task.
+    """
+    if isinstance(samples, pd.DataFrame):
+        samples = _from_table(samples)
+    if not isinstance(samples, Mapping):
+        raise TypeError(
+            "`samples` must be {task: {method: scores}}, or a pandas.DataFrame with columns 'task',"
+            f" 'method' and 'score'. Received: {type(samples).__name__}"
+        )
+    if not samples:
+        raise ValueError("`samples` must have at least one task. Received: 0 tasks")
+    tasks = {task: in_task(task, read_groups, own) for task, own in samples.items()}
+    methods = list(dict.fromkeys(method for own in tasks.values() for method in own))
+    if first is not None:
+        if first not in methods:
+            raise ValueError(f"`{name}` must be one of {methods}. Received: {name}={first!r}")
+        methods = list(dict.fromkeys([first, *methods]))
+    for task, own in tasks.items():
+        if missing := [method for method in methods if method not in own]:
+            raise ValueError(
+                f"all tasks must have the same methods. {task!r} has no scores of "
+                f"{', '.join(map(repr, missing))}"
+            )
+    return {task: {method: own[method] for method in methods} for task, own in tasks.items()}
+
+
+def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
+    """Return the samples of a table with a row per score."""
+    if not {*table.columns} >= {"task", "method", "score"}:
+        raise TypeError(
+            "a table must have columns 'task', 'method' and 'score', with a row for each score. "
+            f"Received: columns {list(table.columns)}"
+        )
+    if table[["task", "method"]].isna().any(axis=None):
+        raise ValueError("columns 'task' and 'method' must have a name in each row")
+    return {
+        task: {
+            name: group["score"] for name, group in own.groupby("method", sort=False, observed=True)
+        }
+        for task, own in table.groupby("task", sort=False, observed=True)
+    }
+
+
+def in_task(task: Hashable, read: Callable[..., Read], *args: Any, **options: Any) -> Read:
+    """Call a function for the scores of one task, and name the task in its errors."""
+    try:
+        return read(*args, **options)
+    except (TypeError, ValueError) as error:
+        if task is None:
+            raise
+        raise type(error)(f"task {task!r}: {error}") from error
+
+
+def of_task(name: str, value: Any, task: Hashable) -> Any:
+    """Return an option's value for a task, if it has one for each."""
+    if not isinstance(value, Mapping):
+        return value
+    if task not in value:
+        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
+    return value[task]

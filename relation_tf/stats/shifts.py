@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relation_tf.stats.pairwise import Pairs
 from relation_tf.stats.samples import FloatArray
 
 _ROUNDING = 1e-12  # relative, of sums of weights
@@ -31,91 +32,78 @@ def differences_of(a: FloatArray, b: FloatArray, worst: float) -> FloatArray:
 
 
 def shift_intervals(
-    pairs: Sequence[tuple[FloatArray, FloatArray]],
-    num_rejected: Callable[[int, int], int],
+    tasks: Sequence[Sequence[FloatArray]],
+    pairs: Pairs,
+    critical: float,
     *,
     accept_zero: NDArray[np.bool_],
     worst: float,
 ) -> FloatArray:
-    """Return the result of `shift_interval` for many pairs, with equal weights.
+    """Return the shifts of Hodges and Lehmann and the limits of the shifts that are not rejected.
+
+    The differences of all tasks are ordered together, with the weights of `RankSums`. A limit is
+    infinite if no shift is rejected.
 
     Args:
-        pairs: Scores a and b of each of P pairs.
-        num_rejected: Function from the numbers of scores m and n to the number of values
-            U = 0, 1, ... that the test rejects.
-        accept_zero: True for each pair whose interval must contain 0, shape `(P,)`.
+        tasks: Scores of each method, for each task.
+        pairs: P pairs of indices of methods.
+        critical: Smallest standardized statistic that the test rejects, without ties.
+        accept_zero: True for each pair whose interval must contain 0, shape `(P,)`: ties can make
+            the test of the scores accept 0 where it rejects small shifts, which break the ties.
         worst: Value of a NaN, as in `differences_of`.
 
     Returns:
-        Medians of the differences, lower and upper limits, shape `(3, P)`.
+        Weighted medians of the differences, lower and upper limits, shape `(3, P)`.
     """
-    rows_by_size: dict[tuple[int, int], list[int]] = {}
-    for row, (a, b) in enumerate(pairs):
-        rows_by_size.setdefault((a.size, b.size), []).append(row)
+    rows_by_size = defaultdict(list)
+    for row, (i, j) in enumerate(pairs):
+        rows_by_size[tuple((scores[i].size, scores[j].size) for scores in tasks)].append(row)
     found = np.empty((3, len(pairs)))
-    for (m, n), rows in rows_by_size.items():
-        rejected, step = num_rejected(m, n), max(1, _MOST_DIFFERENCES // (m * n))
+    for sizes, rows in rows_by_size.items():
+        weights = np.concatenate([np.full(m * n, 1 / (m + n + 1)) for m, n in sizes])
+        deviation = critical * math.sqrt(weights.sum() / 12)  # (m + n + 1) w^2 = w
+        step = max(1, _MOST_DIFFERENCES // weights.size)
         for part in (rows[start : start + step] for start in range(0, len(rows), step)):
-            a, b = (np.stack(scores) for scores in zip(*(pairs[row] for row in part), strict=True))
-            found[:, part] = _limits(differences_of(a, b, worst), rejected)
+            a, b = zip(*(pairs[row] for row in part), strict=True)
+            differences = [
+                differences_of(
+                    np.stack([scores[i] for i in a]), np.stack([scores[j] for j in b]), worst
+                )
+                for scores in tasks
+            ]
+            found[:, part] = _limits(np.concatenate(differences, axis=1), weights, deviation)
     _, low, high = found
     low[accept_zero & (low > 0)] = 0.0
     high[accept_zero & (high < 0)] = 0.0
     return found
 
 
-def _limits(differences: FloatArray, rejected: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return medians and limits of differences of shape `(P, N)`."""
-    undefined, size = np.isnan(differences), differences.shape[1]
-    low, middle, high = (
-        np.sort(np.where(undefined, fill, differences), axis=1) for fill in (-np.inf, 0.0, np.inf)
-    )
-    median = (middle[:, (size - 1) // 2] + middle[:, size // 2]) / 2
-    if not rejected:
-        return median, np.full_like(median, -np.inf), np.full_like(median, np.inf)
-    return median, low[:, rejected - 1], high[:, size - rejected]
+def _limits(
+    differences: FloatArray, weights: FloatArray, critical: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return medians and limits of differences of shape `(P, N)`.
 
-
-def shift_interval(
-    differences: FloatArray,
-    weights: FloatArray,
-    rejects: Callable[[float], bool],
-    *,
-    accepts_zero: bool,
-) -> tuple[float, float, float]:
-    """Return the shift of Hodges and Lehmann and the limits of the shifts that are not rejected.
-
-    Args:
-        differences: Differences of scores, from `differences_of`, shape `(N,)`.
-        weights: Weight of each in the test, shape `(N,)`.
-        rejects: Function from a deviation, the weight of the differences above a shift minus half
-            of all weights, to True if the test rejects this shift.
-        accepts_zero: If True, the interval must contain 0: ties can make the test of the scores
-            accept 0 where it rejects small shifts, which break the ties.
-
-    Returns:
-        Weighted median of the differences, lower and upper limit.
+    A shift is rejected if the weight of the differences above it exceeds half of all weights by the
+    critical deviation.
     """
-    half, undefined = float(weights.sum()) / 2, np.isnan(differences)
-    alike = bool((weights == weights[0]).all())
+    undefined, half = np.isnan(differences), float(weights.sum()) / 2
+    alike, rows = bool((weights == weights[0]).all()), np.arange(len(differences))
 
     def ordered(values: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
+        """Return sorted values and the weight up to each."""
         filled = np.where(undefined, fill, values)
         if alike:  # much faster
-            return np.sort(filled), np.cumsum(weights)
-        order = np.argsort(filled, kind="stable")
-        return filled[order], np.cumsum(weights[order])
+            return np.sort(filled, axis=1), np.cumsum(weights)[None]
+        order = np.argsort(filled, axis=1, kind="stable")
+        return np.take_along_axis(filled, order, axis=1), np.cumsum(weights[order], axis=1)
 
-    def lower(values: FloatArray) -> float:
-        sizes, up_to = ordered(values, -np.inf)
-        below = np.concatenate([[0.0], up_to])  # weight below each gap between differences
-        gaps = range(int(np.searchsorted(below, half * (1 - _ROUNDING))))
-        first = bisect.bisect_left(
-            gaps, True, key=lambda gap: not rejects(half - float(below[gap]))
-        )
-        return float(sizes[first - 1]) if first else -math.inf
+    def lower(values: FloatArray) -> FloatArray:
+        ascending, up_to = ordered(values, -np.inf)
+        below = np.pad(up_to, ((0, 0), (1, 0)))[:, :-1]
+        rejected = (half - below >= critical).sum(axis=1)  # gaps between differences
+        return np.where(rejected, ascending[rows, np.maximum(rejected - 1, 0)], -np.inf)
 
-    sizes, up_to = ordered(differences, 0.0)
-    places = np.searchsorted(up_to, [half * (1 - _ROUNDING), half * (1 + _ROUNDING)])
-    middle, low, high = float(np.mean(sizes[places])), lower(differences), -lower(-differences)
-    return (middle, min(low, 0.0), max(high, 0.0)) if accepts_zero else (middle, low, high)
+    ascending, up_to = ordered(differences, 0.0)
+    first, second = ((up_to >= half * (1 + side * _ROUNDING)).argmax(axis=1) for side in (-1, 1))
+    median = (ascending[rows, first] + ascending[rows, second]) / 2
+    return median, lower(differences), -lower(-differences)

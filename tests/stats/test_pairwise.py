@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from relation_tf.stats import pairwise
+from relation_tf.stats.null_distribution import drawn_maxima, exact_maxima, null_distribution
 from relation_tf.stats.pairwise import (
     arrangements,
     index_pairs,
     net_wins,
     num_arrangements,
     observed_groups,
-    permutation_maxima,
     permutation_pvalues,
+    rank_sums,
     shuffled_groups,
-    standardized_wins,
 )
 from relation_tf.stats.samples import rank_samples
 
@@ -33,6 +33,10 @@ UNTIED = st.permutations(range(12)).map(lambda order: [order[:3], order[3:7], or
 
 def observed(groups):
     return observed_groups(rank_samples(dict(enumerate(groups))))
+
+
+def stratum(groups):
+    return null_distribution("steel-dwass", [observed(groups)], "asymptotic").strata
 
 
 def naive_statistic(first, second):
@@ -52,7 +56,7 @@ def naive_statistic(first, second):
 def test_statistics_match_the_formulas(against_first, groups):
     pairs = index_pairs(len(groups), against_first)
     wins = net_wins(observed(groups), pairs)[:, 0]
-    statistic = standardized_wins(observed(groups), pairs)[:, 0]
+    statistic = rank_sums(observed(groups), pairs).statistic[:, 0]
     for row, (i, j) in enumerate(pairs):
         signs = [np.sign(y - x) for x, y in itertools.product(groups[i], groups[j])]
         assert wins[row] == sum(signs)
@@ -62,7 +66,8 @@ def test_statistics_match_the_formulas(against_first, groups):
 def test_many_scores_do_not_overflow():
     groups = observed([range(300), range(300, 600)])
     assert net_wins(groups, [(0, 1)]) == 300 * 300
-    assert standardized_wins(observed([[0] * 300, [1] * 300]), [(0, 1)]) == pytest.approx(599**0.5)
+    apart = observed([[0] * 300, [1] * 300])
+    assert rank_sums(apart, [(0, 1)]).statistic == pytest.approx(599**0.5)
 
 
 @settings(deadline=None, max_examples=50)
@@ -108,13 +113,16 @@ def test_permutation_p_matches_a_loop(groups, against_first):
             for order in map(np.array, set(itertools.permutations(labels.tolist())))
         ]
     )
-    statistics = standardized_wins(observed(groups), pairs)[:, 0]
-    exact = permutation_maxima(observed(groups), pairs)
+    statistics = rank_sums(observed(groups), pairs).statistic[:, 0]
+    strata = stratum(groups)
+    exact, at_least = exact_maxima(strata, tuple(pairs))
     times = naive.size // exact.size  # with equal groups, all pairs: one of each two or three
     np.testing.assert_allclose(np.repeat(exact, times), np.sort(naive), atol=1e-12)
-    drawn = permutation_maxima(observed(groups), pairs, 20_000, seed=1)
+    drawn = drawn_maxima(strata, tuple(pairs), 20_000, seed=1)
     expected = [np.mean(naive >= abs(statistic) - 1e-9) for statistic in statistics]
     np.testing.assert_allclose(permutation_pvalues(statistics, exact, drawn=False), expected)
+    reached = np.searchsorted(exact, np.abs(statistics) - 1e-9)
+    np.testing.assert_allclose(at_least[reached], expected)
     np.testing.assert_allclose(
         permutation_pvalues(statistics, drawn, drawn=True), expected, atol=0.02
     )
@@ -127,13 +135,12 @@ def test_random_p_counts_the_observed_arrangement():
 
 
 @pytest.mark.parametrize(
-    "maxima", [permutation_maxima, lambda *a: permutation_maxima(*a, 100, seed=1)]
+    "maxima", [lambda *a: exact_maxima(*a)[0], lambda *a: drawn_maxima(*a, 100, seed=1)]
 )
 def test_maxima_of_equal_ranks_are_computed_once(maxima):
-    pairs = index_pairs(2)
-    first = maxima(observed([[0.1, 0.2], [0.3, 0.4]]), pairs)
-    assert maxima(observed([[8, 5], [7, 6]]), pairs) is first
-    assert not first.flags.writeable
-    tied = maxima(observed([[8, 5], [5, 6]]), pairs)
+    pairs = tuple(index_pairs(2))
+    first = maxima(stratum([[0.1, 0.2], [0.3, 0.4]]), pairs)
+    assert maxima(stratum([[8, 5], [7, 6]]), pairs) is first
+    tied = maxima(stratum([[8, 5], [5, 6]]), pairs)
     assert tied is not first
-    assert maxima(observed([[8, 5, 7], [6]]), pairs) is not first
+    assert maxima(stratum([[8, 5, 7], [6]]), pairs) is not first

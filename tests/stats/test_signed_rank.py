@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest, rankdata, wilcoxon
 
 from relation_tf.stats import wilcoxon_holm
-from relation_tf.stats.signed_rank import signed_rank_attainable_pvalue
+from relation_tf.stats.over_tasks import signed_rank_attainable_pvalue
 
 # Paired measurements of Hollander and Wolfe (1973, page 29) on the Hamilton depression scale.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.stats import (
+    design,
+    null_distribution,
     steel,
     steel_dwass,
-    stratified,
-    stratified_null,
     stratified_steel,
     stratified_steel_dwass,
 )
+from relation_tf.stats.design import stratified_attainable_pvalue
+from relation_tf.stats.null_distribution import drawn_maxima, exact_maxima
 from relation_tf.stats.pairwise import index_pairs
-from relation_tf.stats.stratified import stratified_attainable_pvalue
-from relation_tf.stats.stratified_null import drawn_maxima, exact_maxima
 
 RESULTS = Path(__file__).parents[2] / "results" / "glue-small-smoothed" / "scores.csv"
 SAMPLES = {
@@ -252,7 +252,7 @@ def test_bound_of_unequal_groups_against_all_orders():
             max(place["a"]) < min(place[other]) or max(place[other]) < min(place["a"])
             for other in "bc"
         ))  # fmt: skip
-    bound = stratified._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
+    bound = design._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
     assert 0.8 * np.mean(found) < bound <= np.mean(found) + 1e-9
 
 
@@ -363,7 +363,7 @@ def test_published_scores(joined, expected):
 @pytest.mark.parametrize("draws", [1, math.inf], ids=["listed", "shuffled"])
 @pytest.mark.parametrize("codes", [(0, 1, 2, 3, 4, 5), (0, 0, 1, 2, 2, 3)], ids=["untied", "tied"])
 def test_drawn_maxima_have_the_exact_distribution(codes, draws, monkeypatch):
-    monkeypatch.setattr(stratified_null, "_DRAWS", draws)
+    monkeypatch.setattr(null_distribution, "_DRAWS", draws)
     strata, pairs = (((codes, (2, 2, 2)),) * 3), tuple(index_pairs(3))
     exact, at_least = exact_maxima(strata, pairs)
     maxima = drawn_maxima.__wrapped__(strata, pairs, 40_000, 0)
@@ -412,4 +412,4 @@ def test_the_smallest_p_is_rounded_down():
     scores = {task: {"a": [1.0, 2.0], "b": [3.0, 4.0]} for task in "xy"}
     result = stratified_steel_dwass(scores)
     assert result.attainable_pvalue == pytest.approx(0.0556, abs=1e-4)
-    assert "at least .055." in str(result)
+    assert "at least .055;" in str(result)

@@ -6,7 +6,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -297,11 +296,3 @@ def test_five_seeds_of_four_methods_decide_as_steel_dwass():
 
 def exact_steel_dwass(samples):
     return steel_dwass(samples, method="monte-carlo", permutations=20_000)
-
-
-def test_steel_dwass_without_equal_spread_is_this_test():
-    scores = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10], "c": [0, 4.5, 7.5, 8.5, 20]}
-    found, expected = steel_dwass(scores, equal_spread=False), brunner_munzel(scores)
-    pd.testing.assert_frame_equal(found.pairs(), expected.pairs())
-    with pytest.raises(ValueError, match="`method` must be 'auto'"):
-        steel_dwass(scores, method="exact", equal_spread=False)
