@@ -7,6 +7,7 @@ from .design import attainable_pvalue as attainable_pvalue
 from .design import seeds_needed as seeds_needed
 from .effect_size import cliffs_delta as cliffs_delta
 from .effect_size import cliffs_delta_interval as cliffs_delta_interval
+from .effect_size import mean_interval as mean_interval
 from .items import RowTest as RowTest
 from .items import ScoreErrors as ScoreErrors
 from .items import mcnemar as mcnemar
@@ -37,7 +38,6 @@ from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
 from .rank_tests import stratified_steel as stratified_steel
 from .rank_tests import stratified_steel_dwass as stratified_steel_dwass
-from .summary import mean_interval as mean_interval
 from .unequal_spread import BrunnerMunzelResult as BrunnerMunzelResult
 from .unequal_spread import WelchResult as WelchResult
 from .unequal_spread import brunner_munzel as brunner_munzel

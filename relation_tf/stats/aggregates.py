@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
+from relation_tf.stats.effect_size import Interval
 from relation_tf.stats.null_distribution import RandomSource, random_seed
 from relation_tf.stats.samples import FloatArray, check_finite, dense_ranks, numeric_scores
-from relation_tf.stats.summary import Interval
 
 TaskScores: TypeAlias = Mapping[Any, ArrayLike]  # task -> scores of a method's seeds
 

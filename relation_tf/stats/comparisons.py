@@ -306,6 +306,11 @@ class PairwiseResult(Shown):
         """Return columns as a table with one row per pair."""
         return name_pairs(list(self.samples), self.control is not None, **columns)
 
+    def _intervals(self, rows: Sequence[tuple[float, float, float]]) -> pd.DataFrame:
+        """Return the difference of each pair and its limits as a table."""
+        difference, low, high = zip(*rows, strict=True)
+        return self._table(difference=difference, low=low, high=high)
+
     def _level(self, confidence: float | None) -> float:
         """Return the joint level of intervals with a coverage, by default that of the test."""
         if confidence is None:
@@ -345,14 +350,6 @@ class PairwiseResult(Shown):
                 f"{format_level(self.alpha)} needs at least {needed}."
             )
         yield f"Statistic and effect size are positive where the second method is {self._ahead}."
-        if (kruskal := self.kruskal) is not None:
-            yield (
-                f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
-                f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
-            )
-        if self.null is not None and self.null.method == "monte-carlo":
-            yield f"p from {self.null.permutations:,} random permutations, seed {self.null.seed}."
-        yield from (f"Note: {note}" for note in self.notes)
 
 
 Kind = TypeVar("Kind", bound=PairwiseResult)

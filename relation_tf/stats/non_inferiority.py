@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,6 @@ class NonInferiorityResult(Shown):
             "Differences are positive where the method is better. Intervals: "
             f"{self.confidence:.1%} each (Bonferroni over {count(self.num_methods - 1, 'method')})."
         )
-        yield from (f"Note: {note}" for note in self.notes)
 
 
 def non_inferiority(
@@ -194,27 +193,21 @@ def non_inferiority(
     check_count("num_methods", num_methods, 1 + len(methods))
     corrected = num_methods - 1
     level = alpha / (2 * corrected)  # of each limit
-    pairs = {
-        name: {
-            task: _Pair(signs[task] * groups[name], signs[task] * groups[reference])
-            for task, groups in tasks.items()
-        }
-        for name in methods
-    }
-    tables = {
-        task: _table(
-            {name: _welch([pairs[name][task]], own, level) for name in methods}, own, corrected
-        )
-        for task, own in margins.items()
-    }
-    mean_margin = float(np.mean(list(margins.values())))
-    mean = _table(
-        {name: _welch([*pairs[name].values()], mean_margin, level) for name in methods},
-        mean_margin,
-        corrected,
-    )
+
+    def table(of: Sequence[Hashable], margin: float) -> pd.DataFrame:
+        """Return the verdicts on the mean difference over some tasks."""
+        rows = {}
+        for name in methods:
+            pairs = [(signs[t] * tasks[t][name], signs[t] * tasks[t][reference]) for t in of]
+            difference, low, high, pvalue = _welch(pairs, margin, level)
+            verdict = _verdict(low, high, margin)
+            adjusted = min(1.0, corrected * pvalue)
+            rows[name] = (difference, low, high, margin, adjusted, verdict, high < -margin)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+
+    tables = {task: table([task], of_task) for task, of_task in margins.items()}
     return NonInferiorityResult(
-        table=mean if several else tables[None],
+        table=table([*tasks], float(np.mean([*margins.values()]))) if several else tables[None],
         tasks=tables if several else {},
         reference=reference,
         alpha=alpha,
@@ -224,57 +217,38 @@ def non_inferiority(
     )
 
 
-class _Pair(NamedTuple):
-    method: FloatArray
-    reference: FloatArray
+def _welch(
+    pairs: Sequence[tuple[FloatArray, FloatArray]], margin: float, level: float
+) -> tuple[float, float, float, float]:
+    """Return the mean difference over tasks, its limits, and p of "worse by the margin or more".
 
-
-class _Limits(NamedTuple):
-    difference: float
-    low: float
-    high: float
-    pvalue: float  # one-sided, of "worse by the margin or more"
-
-
-def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
-    """Return the limits of the mean difference over tasks (one pair per task)."""
+    Args:
+        pairs: Scores of the method and of the reference, for each task.
+        margin: Largest acceptable decrease.
+        level: Level of each limit.
+    """
     from scipy.stats import t
 
-    difference = float(np.mean([pair.method.mean() - pair.reference.mean() for pair in pairs]))
+    difference = float(np.mean([method.mean() - reference.mean() for method, reference in pairs]))
     error, degrees = error_of_sum([scores for pair in pairs for scores in pair])
-    if not error or any(map(_is_of_unknown_spread, pairs)):
-        return _Limits(difference, -math.inf, math.inf, 1.0)
+    # Different scores that do not vary have an unknown spread; equal ones add nothing to the mean.
+    unknown = any(
+        all(map(is_constant, pair)) and not is_constant(np.concatenate(pair)) for pair in pairs
+    )
+    if not error or unknown:
+        return difference, -math.inf, math.inf, 1.0
     error /= len(pairs)
     half = float(t.isf(level, degrees)) * error
     pvalue = float(t.sf((difference + margin) / error, degrees))
-    return _Limits(difference, difference - half, difference + half, pvalue)
+    return difference, difference - half, difference + half, pvalue
 
 
-def _is_of_unknown_spread(pair: _Pair) -> bool:
-    """Return True for different scores that do not vary; equal ones add nothing to the mean."""
-    return all(map(is_constant, pair)) and not is_constant(np.concatenate(pair))
-
-
-def _table(limits: Mapping[Hashable, _Limits], margin: float, corrected: int) -> pd.DataFrame:
-    rows = {
-        name: (
-            *each[:3],
-            margin,
-            min(1.0, corrected * each.pvalue),
-            _verdict(each, margin),
-            each.high < -margin,
-        )
-        for name, each in limits.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
-
-
-def _verdict(limits: _Limits, margin: float) -> Verdict:
-    if limits.low > 0:
+def _verdict(low: float, high: float, margin: float) -> Verdict:
+    if low > 0:
         return "better"
-    if limits.low > -margin:
+    if low > -margin:
         return "no worse"
-    return "worse" if limits.high < 0 else "inconclusive"
+    return "worse" if high < 0 else "inconclusive"
 
 
 def _check_finite(tasks: TaskScores) -> None:

@@ -226,8 +226,8 @@ def null_distribution(
         if method == "exact" and not is_exact:
             arrangements = sum(math.log10(num_arrangements(sizes)) for sizes in null.sizes)
             raise ValueError(
-                f"method='exact' has too many arrangements, about 10^{arrangements:.1f}; one task "
-                f"allows at most {MAX_ARRANGEMENTS:,} arrangements. Use method='monte-carlo'"
+                f"method='exact' has too many arrangements (one task allows {MAX_ARRANGEMENTS:,}); "
+                f"use method='monte-carlo'. Received: about 10^{arrangements:.1f} arrangements"
             )
         kind = "exact" if is_exact else "monte-carlo"
     return replace(

@@ -40,7 +40,7 @@ from relation_tf.stats.samples import (
     tie_tolerance,
 )
 from relation_tf.stats.unequal_spread import holm
-from relation_tf.words import capital, count, format_level, format_pvalue
+from relation_tf.words import capital, count, format_pvalue
 
 FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
 _FEW_METHODS = 6  # with more methods there are too many orders to enumerate
@@ -139,28 +139,11 @@ class FriedmanNemenyiResult(Shown):
         )
 
     def _remarks(self) -> Iterator[str]:
-        num_tasks, num_methods = self.ranks.shape
-        freedom = num_methods - 1
-        how = "exact" if self.exact else "approximate"
-        friedman = (
-            f"Friedman: chi-square({freedom}) = {self.statistic:.2f}, "
-            f"{format_pvalue(self.friedman_pvalue, self.alpha)} ({how})"
-        )
-        iman = (
-            f"; Iman-Davenport: F({freedom}, {freedom * (num_tasks - 1)}) = "
-            f"{self.f_statistic:.2f}, {format_pvalue(self.f_pvalue, self.alpha)}"
-        )
-        yield f"{friedman}{'' if num_tasks < FEW_TASKS else iman}."
         yield (
-            f"Average ranks (1 is best) that differ by more than {self.critical_difference:.2f} "
-            f"differ significantly, {format_level(self.alpha)}."
+            f"Friedman: chi-square({self.ranks.shape[1] - 1}) = {self.statistic:.2f}, "
+            f"{format_pvalue(self.friedman_pvalue, self.alpha)}. Average ranks (1 is best) that "
+            f"differ by more than {self.critical_difference:.2f} differ significantly."
         )
-        yield (
-            "Smallest possible p of this design: "
-            f"{format_pvalue(self.attainable_pvalue, self.alpha)}; "
-            f"{format_level(self.alpha)} needs at least {self.tasks_needed} tasks."
-        )
-        yield from (f"Note: {note}" for note in self.notes)
 
 
 def friedman_nemenyi(
@@ -286,10 +269,6 @@ class SignedRankResult(PairwiseResult):
     def _design(self) -> str:
         tasks = len(next(iter(self.samples.values())))
         return f"over the means of {count(tasks, 'task')}"
-
-    def _remarks(self) -> Iterator[str]:
-        yield from super()._remarks()
-        yield "Differences are ranked across tasks, so all tasks need the same unit."
 
 
 def wilcoxon_holm(

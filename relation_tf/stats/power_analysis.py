@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -92,8 +92,6 @@ class Power(Shown):
             f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
             "high are the 95 % interval of the simulation error."
         )
-        if self.num_seeds > _FEW_SEEDS:
-            yield f"Above {_FEW_SEEDS} seeds the asymptotic p is used."
 
 
 def power(
@@ -237,11 +235,7 @@ def non_inferiority_power(
     margin: float,
     num_seeds: int,
     sd: float | Sequence[float] = 1.0,
-    *,
-    num_methods: int = 2,
-    alpha: float = 0.05,
-    simulations: int = 100_000,
-    seed: int = 0,
+    **options: Any,
 ) -> SimulatedProbability:
     """Estimate the probability that a method equal to the reference is found to be no worse.
 
@@ -252,10 +246,9 @@ def non_inferiority_power(
         margin: Largest acceptable score decrease, in the unit of `sd`.
         num_seeds: Number of scores per method and task, two or more.
         sd: Standard deviation over seeds, or one for each task.
-        num_methods: Number of methods compared, including the reference.
-        alpha: Two-sided level, for all methods together.
-        simulations: Number of simulated experiments.
-        seed: Seed of the simulation.
+        **options: `num_methods` compared, including the reference (2); `alpha`, two-sided level for
+            all methods together (0.05); `simulations`, number of simulated experiments (100,000);
+            `seed` of the simulation (0).
 
     Returns:
         The probability with a 95 % confidence interval of the simulation error.
@@ -273,19 +266,14 @@ def non_inferiority_power(
     check_number("margin", margin)
     if not 0 <= margin < math.inf:
         raise ValueError(f"`margin` must be at least 0 and finite. Received: margin={margin}")
-    shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
-    return _estimate(shown < margin)
+    return _estimate(_margins_shown(num_seeds, sd, **options) < margin)
 
 
 def attainable_margin(
     num_seeds: int,
     sd: float | Sequence[float] = 1.0,
     power: float = 0.8,
-    *,
-    num_methods: int = 2,
-    alpha: float = 0.05,
-    simulations: int = 100_000,
-    seed: int = 0,
+    **options: Any,
 ) -> float:
     """Return the smallest margin for which `non_inferiority_power` reaches a required power.
 
@@ -295,10 +283,7 @@ def attainable_margin(
         num_seeds: Number of scores per method and task, two or more.
         sd: Standard deviation over seeds, or one for each task.
         power: Required probability, between 0 and 1.
-        num_methods: Number of methods compared, including the reference.
-        alpha: Two-sided level, for all methods together.
-        simulations: Number of simulated experiments.
-        seed: Seed of the simulation.
+        **options: As for `non_inferiority_power`.
 
     Returns:
         The margin, in the unit of `sd`.
@@ -314,9 +299,9 @@ def attainable_margin(
     from scipy.stats import binom
 
     check_probability("power", power)
-    _check_simulations(simulations, power)
-    shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
-    successes = int(binom.isf(_TAIL, simulations, power))  # one more has a lower limit of `power`
+    shown = _margins_shown(num_seeds, sd, **options)
+    _check_simulations(shown.size, power)
+    successes = int(binom.isf(_TAIL, shown.size, power))  # one more has a lower limit of `power`
     return float(np.partition(shown, successes)[successes])
 
 
@@ -324,11 +309,7 @@ def seeds_for_margin(
     margin: float,
     sd: float | Sequence[float] = 1.0,
     power: float = 0.8,
-    *,
-    num_methods: int = 2,
-    alpha: float = 0.05,
-    simulations: int = 100_000,
-    seed: int = 0,
+    **options: Any,
 ) -> int:
     """Return the number of seeds per method with which `attainable_margin` is small enough.
 
@@ -336,10 +317,7 @@ def seeds_for_margin(
         margin: Largest acceptable score decrease, in the unit of `sd`, above 0.
         sd: Standard deviation over seeds, or one for each task.
         power: Required probability, between 0 and 1.
-        num_methods: Number of methods compared, including the reference.
-        alpha: Two-sided level, for all methods together.
-        simulations: Number of simulated experiments for each number of seeds.
-        seed: Seed of the simulation.
+        **options: As for `non_inferiority_power`.
 
     Returns:
         Smallest number of seeds, two or more.
@@ -358,16 +336,7 @@ def seeds_for_margin(
         raise ValueError(f"`margin` must be above 0. Received: margin={margin}")
 
     def enough(num_seeds: int) -> bool:
-        shown = attainable_margin(
-            num_seeds,
-            sd,
-            power,
-            num_methods=num_methods,
-            alpha=alpha,
-            simulations=simulations,
-            seed=seed,
-        )
-        return shown <= margin
+        return attainable_margin(num_seeds, sd, power, **options) <= margin
 
     return _fewest_seeds(2, enough, f"power={power}, margin={margin}, sd={sd}")
 
@@ -375,10 +344,11 @@ def seeds_for_margin(
 def _margins_shown(
     num_seeds: int,
     sd: float | Sequence[float],
-    num_methods: int,
-    alpha: float,
-    simulations: int,
-    seed: int,
+    *,
+    num_methods: int = 2,
+    alpha: float = 0.05,
+    simulations: int = 100_000,
+    seed: int = 0,
 ) -> NDArray[np.float64]:
     """Return minus the lower limit of each simulated difference, the margin that it excludes.
 

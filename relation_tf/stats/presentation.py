@@ -21,7 +21,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 
 
 class Shown(ABC):
-    """Base class of results that print as a title, a table and remarks."""
+    """Base class of results that print as a title, a table, remarks and notes."""
 
     @abstractmethod
     def _title(self) -> str: ...
@@ -30,19 +30,22 @@ class Shown(ABC):
     def _shown(self) -> pd.DataFrame:
         """Return the table that is printed."""
 
-    @abstractmethod
-    def _remarks(self) -> Iterator[str]: ...
+    def _remarks(self) -> Iterator[str]:
+        return iter(())
+
+    def _lines(self) -> list[str]:
+        return [*self._remarks(), *(f"Note: {note}" for note in getattr(self, "notes", ()))]
 
     def __str__(self) -> str:
         table = self._shown().to_string(index=False, formatters=_FORMATS)
-        return "\n".join([self._title(), table, *self._remarks()])
+        return "\n".join([self._title(), table, *self._lines()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         table = self._shown().to_html(index=False, formatters=_FORMATS, border=0)
-        remarks = "".join(f"<p>{html.escape(remark)}</p>" for remark in self._remarks())
-        return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{remarks}</div>"
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._lines())
+        return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{lines}</div>"
 
 
 def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:

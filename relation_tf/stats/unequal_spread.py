@@ -26,7 +26,6 @@ import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -117,8 +116,7 @@ class BrunnerMunzelResult(PairwiseResult):
                 low, high = min(low, 0.0), max(high, 0.0)
             median = float(np.median(np.subtract.outer(second, first)))
             rows.append((median, low, high))
-        differences, lows, highs = zip(*rows, strict=True)
-        return self._table(difference=differences, low=lows, high=highs)
+        return self._intervals(rows)
 
 
 def brunner_munzel(
@@ -266,13 +264,11 @@ class WelchResult(PairwiseResult):
         rows = []
         for a, b in self._named:
             first, second = self.samples[a], self.samples[b]
-            found = _welch(first, second)
-            half = math.inf if found is None else float(-stdtrit(found.freedom, level / 2))
-            half *= 1 if found is None else found.error
-            difference = float(second.mean() - first.mean())
+            error, freedom = _welch_error(first, second)
+            half = -stdtrit(freedom, level / 2) * error if error else math.inf
+            difference = second.mean() - first.mean()
             rows.append((difference, difference - half, difference + half))
-        differences, lows, highs = zip(*rows, strict=True)
-        return self._table(difference=differences, low=lows, high=highs)
+        return self._intervals(rows)
 
 
 def welch(
@@ -319,24 +315,30 @@ def welch(
         B. L. Welch (1947), The generalization of "Student's" problem when several different
         population variances are involved, Biometrika 34, 28-35.
     """
+    from scipy.special import stdtr
+
     check_probability("alpha", alpha)
     ordered = control_first(groups_of(samples), control)
     ranked = rank_samples(ordered, higher_is_better=higher_is_better)
     names, groups = list(ranked.scores), list(ranked.scores.values())
-    for name, own in ranked.scores.items():
-        check_finite(own, name)
-    pairs = index_pairs(len(groups), control is not None)
-    tests = [_welch(groups[i], groups[j]) for i, j in pairs]
-    notes = [
-        f"{names[i]} and {names[j]}: not tested, because the variance of a mean is unknown or 0"
-        for (i, j), test in zip(pairs, tests, strict=True)
-        if test is None
-    ]
+    for name, scores in ranked.scores.items():
+        check_finite(scores, name)
+    statistics, pvalues, notes = [], [], []
+    for i, j in index_pairs(len(groups), control is not None):
+        error, freedom = _welch_error(groups[i], groups[j])
+        statistic = float((groups[j].mean() - groups[i].mean()) / error) if error else 0.0
+        statistics.append(statistic)
+        pvalues.append(float(2 * stdtr(freedom, -abs(statistic))) if error else 1.0)
+        if not error:
+            notes.append(
+                f"{names[i]} and {names[j]}: not tested, because the variance of a mean is unknown "
+                "or 0"
+            )
     found = pairwise_result(
         PROCEDURES["welch" if control is None else "welch-control"],
         ranked,
-        [0.0 if test is None else test.statistic for test in tests],
-        holm(np.array([1.0 if test is None else test.pvalue for test in tests])),
+        statistics,
+        holm(np.array(pvalues)),
         alpha=alpha,
         higher_is_better=higher_is_better,
         control=control,
@@ -345,24 +347,9 @@ def welch(
     return as_kind(found, WelchResult)
 
 
-class _Welch(NamedTuple):
-    statistic: float
-    pvalue: float  # two-sided
-    error: float  # standard error of the difference
-    freedom: float
-
-
-def _welch(first: FloatArray, second: FloatArray) -> _Welch | None:
-    """Return Welch's t test; None if the variance is unknown or 0."""
-    from scipy.special import stdtr
-
-    if min(first.size, second.size) < 2:
-        return None
-    error, freedom = error_of_sum([first, second])
-    if not error:
-        return None
-    t = float((second.mean() - first.mean()) / error)
-    return _Welch(t, float(2 * stdtr(freedom, -abs(t))), error, freedom)
+def _welch_error(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+    """Return the error of the difference and its degrees of freedom; error 0 if it is unknown."""
+    return error_of_sum([first, second]) if min(first.size, second.size) > 1 else (0.0, math.nan)
 
 
 def holm(pvalues: FloatArray) -> FloatArray:
