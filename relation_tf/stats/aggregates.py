@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
@@ -71,19 +71,22 @@ def interquartile_mean(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
+    from scipy.stats import trim_mean
+
     by_task = [*_finite_scores(scores).values()]
-    if len({own.size for own in by_task}) > 1:
+    sizes = [seeds.size for seeds in by_task]
+    if len({*sizes}) > 1:
         raise ValueError(
             "each task must have the same number of scores, because a task with more would count "
-            f"more. Received: {[own.size for own in by_task]}"
+            f"more. Received: {sizes}"
         )
 
     def resampled(generator: np.random.Generator, count: int) -> FloatArray:
-        drawn = [own[generator.integers(own.size, size=(count, own.size))] for own in by_task]
-        return _middle_mean(np.hstack(drawn))
+        drawn = [x[generator.integers(x.size, size=(count, x.size))] for x in by_task]
+        return np.asarray(trim_mean(np.hstack(drawn), 0.25, axis=1))
 
-    value = float(_middle_mean(np.concatenate(by_task)[None])[0])
-    return Estimate(value, *_percentiles(resampled, by_task, confidence, draws, rng))
+    value = float(trim_mean(np.concatenate(by_task), 0.25))
+    return Estimate(value, *_percentiles(resampled, sum(sizes), confidence, draws, rng))
 
 
 def probability_of_improvement(
@@ -128,44 +131,33 @@ def probability_of_improvement(
         R. Agarwal, M. Schwarzer, P. S. Castro, A. Courville, M. G. Bellemare (2021), Deep
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
-    pairs = _paired_tasks(first, second)
-    signs = refuse_unknown_direction(first, higher_is_better)
-    wins = [
-        np.heaviside(sign * (b - a[:, None]), 0.5)
-        for sign, (a, b) in zip(signs, (_ranks(*pair) for pair in pairs), strict=True)
-    ]
-
-    def resampled(generator: np.random.Generator, count: int) -> FloatArray:
-        shares = [
-            np.einsum("di,ij,dj->d", _shares(generator, count, len(own)), own,
-                      _shares(generator, count, own.shape[1]))
-            for own in wins
-        ]  # fmt: skip
-        return np.clip(np.mean(shares, axis=0), 0.0, 1.0)  # rounding
-
-    value = float(np.mean([own.mean() for own in wins]))
-    both = [scores for pair in pairs for scores in pair]
-    return Estimate(value, *_percentiles(resampled, both, confidence, draws, rng))
-
-
-def _ranks(first: FloatArray, second: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the joint ranks of both samples, in which values that differ by rounding are tied."""
-    ranks = dense_ranks(np.concatenate([first, second]))
-    return ranks[: first.size], ranks[first.size :]
-
-
-def _paired_tasks(first: TaskScores, second: TaskScores) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the scores of two methods by task, in the order of the first.
-
-    Raises:
-        ValueError: If the tasks differ, or a score is not finite.
-    """
     one, other = _finite_scores(first), _finite_scores(second)
     if set(one) != set(other):
         raise ValueError(
             f"both methods must have the same tasks. Received: {list(one)} and {list(other)}"
         )
-    return [(own, other[task]) for task, own in one.items()]
+    signs = refuse_unknown_direction(first, higher_is_better)
+    wins, number = [], 0
+    for sign, (task, scores) in zip(signs, one.items(), strict=True):
+        # Values that differ by rounding are tied.
+        a, b = np.split(dense_ranks(np.concatenate([scores, other[task]])), [scores.size])
+        wins.append(np.heaviside(sign * (b - a[:, None]), 0.5))
+        number += a.size + b.size
+
+    def shares(generator: np.random.Generator, count: int, seeds: int) -> FloatArray:
+        """Return how often each seed is drawn, as a share; shape `(count, seeds)`."""
+        return generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=count) / seeds
+
+    def resampled(generator: np.random.Generator, count: int) -> FloatArray:
+        of_tasks = [
+            np.einsum("di,ij,dj->d", shares(generator, count, m), won, shares(generator, count, n))
+            for won in wins
+            for m, n in [won.shape]
+        ]
+        return np.clip(np.mean(of_tasks, axis=0), 0.0, 1.0)  # rounding
+
+    value = float(np.mean([won.mean() for won in wins]))
+    return Estimate(value, *_percentiles(resampled, number, confidence, draws, rng))
 
 
 def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
@@ -181,27 +173,15 @@ def _finite_scores(scores: TaskScores) -> dict[Any, FloatArray]:
         )
     if not scores:
         raise ValueError("scores must hold at least one task. Received: 0 tasks")
-    found = {task: numeric_scores(own, task) for task, own in scores.items()}
-    for task, values in found.items():
-        check_finite(values, task)
-    return found
-
-
-def _middle_mean(scores: FloatArray) -> FloatArray:
-    """Return the interquartile mean of each row, shape `(draws,)`."""
-    cut = scores.shape[1] // 4
-    middle: FloatArray = np.sort(scores, axis=1)[:, cut : scores.shape[1] - cut].mean(axis=1)
-    return middle
-
-
-def _shares(generator: np.random.Generator, draws: int, seeds: int) -> NDArray[np.float64]:
-    """Return how often each seed is drawn, as a share; shape `(draws, seeds)`."""
-    return generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds
+    by_task = {task: numeric_scores(seeds, task) for task, seeds in scores.items()}
+    for task, seeds in by_task.items():
+        check_finite(seeds, task)
+    return by_task
 
 
 def _percentiles(
     resampled: Callable[[np.random.Generator, int], FloatArray],
-    scores: Sequence[FloatArray],
+    num_scores: int,
     confidence: float,
     draws: int,
     rng: RandomSource,
@@ -209,8 +189,8 @@ def _percentiles(
     check_probability("confidence", confidence)
     check_count("draws", draws, 2)
     generator = np.random.default_rng(random_seed(rng, drawn=True))
-    step = max(1, _CHUNK_NUMBERS // sum(own.size for own in scores))
+    step = max(1, _CHUNK_NUMBERS // num_scores)
     counts = (min(step, draws - start) for start in range(0, draws, step))
-    found = np.concatenate([resampled(generator, count) for count in counts])
-    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2])
+    estimates = np.concatenate([resampled(generator, count) for count in counts])
+    low, high = np.quantile(estimates, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))

@@ -438,15 +438,11 @@ def pairwise_result(
     )
 
 
-def as_kind(found: PairwiseResult, kind: type[Kind], **own: Any) -> Kind:
-    """Return a result as a subclass of `PairwiseResult`.
-
-    Args:
-        found: The result.
-        kind: The subclass.
-        **own: Attributes that only the subclass has.
-    """
-    return kind(**{each.name: getattr(found, each.name) for each in fields(found)}, **own)
+def as_kind(result: PairwiseResult, kind: type[Kind], **attributes: Any) -> Kind:
+    """Return a result as a subclass of `PairwiseResult`, with the attributes that only it has."""
+    return kind(
+        **{field.name: getattr(result, field.name) for field in fields(result)}, **attributes
+    )
 
 
 def table_of_pairs(

@@ -53,7 +53,7 @@ def suggest_direction(task: Hashable, metrics: Sequence[str] = ()) -> Direction:
         >>> suggest_direction("MR", ["acc"])
         Direction(higher_is_better=True, origin='column')
     """
-    known = [higher for each in metrics if (higher := read_name(each)[0]) is not None]
+    known = [higher for metric in metrics if (higher := read_name(metric)[0]) is not None]
     if known:
         return Direction(all(known), "registered" if METRICS.keys() >= {*metrics} else "column")
     higher = None if task is None else read_name(str(task))[0]
@@ -70,11 +70,13 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
         >>> state_directions({task: suggest_direction(task) for task in tasks[1:]})
         'Higher is better on both tasks (assumed)'
     """
-    said = []
+    sentences = []
     for higher, word, most in ((False, "Lower", _MOST_LOWER), (True, "Higher", _MOST_HIGHER)):
         groups = []
         for origin, labels in _LABELS.items():
-            if tasks := [str(task) for task, own in directions.items() if own == (higher, origin)]:
+            if tasks := [
+                str(task) for task, direction in directions.items() if direction == (higher, origin)
+            ]:
                 label = labels[len(tasks) > 1]
                 groups.append((tasks, f" ({label})" if label else ""))
         if [len(tasks) for tasks, _ in groups] == [len(directions)]:
@@ -82,11 +84,11 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
             alone = "" if None in directions else f" on {tasks[0]}"
             every = "both" if len(tasks) == 2 else f"all {len(tasks)}"
             where = f" on {every} tasks" if len(tasks) > 1 else alone
-            said.append(f"{word} is better{where}{label}")
+            sentences.append(f"{word} is better{where}{label}")
         elif groups:
             named = [f"{_some(tasks, most)}{label}" for tasks, label in groups]
-            said.append(f"{word} is better: {', '.join(named)}")
-    return ". ".join(said)
+            sentences.append(f"{word} is better: {', '.join(named)}")
+    return ". ".join(sentences)
 
 
 def _some(names: Sequence[str], most: int) -> str:
@@ -125,12 +127,12 @@ SST-2 (declared)
             raise TypeError(
                 f"`higher_is_better` must be True or False. Received: {higher!r}{where}"
             )
-    found = {
+    directions = {
         task: Direction(bool(given[task]), "declared") if task in given else suggest_direction(task)
         for task in tasks
     }
-    notes = [] if len(given) == len(found) else [state_directions(found)]
-    return {task: own.higher_is_better for task, own in found.items()}, notes
+    notes = [] if len(given) == len(directions) else [state_directions(directions)]
+    return {task: direction.higher_is_better for task, direction in directions.items()}, notes
 
 
 def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
@@ -141,10 +143,10 @@ def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Direct
     """
     higher, notes = read_directions(tasks, higher_is_better)
     given = higher_is_better if isinstance(higher_is_better, Mapping) else {}
-    low = {task: False for task, each in higher.items() if not each and task not in given}
+    low = {task: False for task, is_higher in higher.items() if not is_higher and task not in given}
     if notes and low:
         raise ValueError(f"`higher_is_better` must be given, such as {low}. {notes[0]}")
-    return [1 if each else -1 for each in higher.values()]
+    return [1 if is_higher else -1 for is_higher in higher.values()]
 
 
 def check_tasks(option: str, given: Iterable[Hashable], tasks: Iterable[Hashable]) -> None:
@@ -189,5 +191,5 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
         kinds.setdefault((higher[task], word, unit), (task, size))
     if len(kinds) < 2:
         return ""
-    said = ", ".join(f"{task} up to {size:.4g}" for task, size in kinds.values())
-    return f"tasks may have different units ({said})"
+    examples = ", ".join(f"{task} up to {size:.4g}" for task, size in kinds.values())
+    return f"tasks may have different units ({examples})"

@@ -70,12 +70,12 @@ def largest_exceeds(statistics: FloatArray, loadings: FloatArray) -> FloatArray:
     from scipy.integrate import quad
     from scipy.special import ndtr
 
-    own = np.sqrt(1 - loadings**2)
+    residual = np.sqrt(1 - loadings**2)
 
     def exceeds(value: float) -> float:
         def density(u: float) -> float:
-            outside = ndtr((loadings * u - value) / own)
-            outside = outside + ndtr((-loadings * u - value) / own)
+            outside = ndtr((loadings * u - value) / residual)
+            outside = outside + ndtr((-loadings * u - value) / residual)
             # 1 - product of (1 - outside), without losing a small p to rounding
             any_outside = -math.expm1(np.log1p(-np.minimum(outside, 1 - 1e-16)).sum())
             return math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * any_outside

@@ -95,19 +95,19 @@ def score_errors(
     check_count("draws", draws, 2)
     seeds, rows = given.shape
     generator = np.random.default_rng(random_seed(rng, drawn=True))
-    own = _scores(given, true, metrics, np.ones((1, rows)))[:, 0]
+    of_each_seed = _scores(given, true, metrics, np.ones((1, rows)))[:, 0]
     drawn = np.hstack(
         [_scores(given, true, metrics, weights) for weights in _weights(generator, draws, rows)]
     )
-    several = seeds > 1
-    deviation = float(own.std(ddof=1)) if several else math.nan
+    has_seeds = seeds > 1
+    deviation = float(of_each_seed.std(ddof=1)) if has_seeds else math.nan
     of_rows, of_seeds, both = float(drawn.mean(axis=0).var(ddof=1)), deviation**2 / seeds, math.nan
-    if several:
+    if has_seeds:
         chosen = generator.integers(seeds, size=(draws, seeds - 1))
         of_both = float(drawn[chosen, np.arange(draws)[:, None]].mean(axis=1).var(ddof=1))
         both = math.sqrt(max(of_rows, of_seeds, 2 * (of_rows + of_seeds) - of_both))
     return ScoreErrors(
-        score=float(own.mean()),
+        score=float(of_each_seed.mean()),
         num_rows=rows,
         num_seeds=seeds,
         seeds_sd=deviation,

@@ -39,14 +39,14 @@ def read_name(name: str) -> tuple[bool | None, str]:
     """
     if known := METRICS.get(name):
         return known.higher_is_better, name
-    if said := _SAID.search(name):
-        return not said[1], said[0]
+    if sign := _SAID.search(name):
+        return not sign[1], sign[0]
     text = _split(name)
     readings = [_read(part.split()) for part in _OF.split(text)]
     units = [word for word in re.findall(r"(?<!\d )\b[^\W\d]+", text) if _UNITS.fullmatch(word)]
-    found = [own for own in readings if own[1]] + [(False, word) for word in units]
+    metrics = [reading for reading in readings if reading[1]] + [(False, word) for word in units]
     either = [word for word in text.split() if _EITHER.fullmatch(word)]
-    return found[0] if found else (None, "".join(either[:1]))
+    return metrics[0] if metrics else (None, "".join(either[:1]))
 
 
 def _split(name: str) -> str:
@@ -54,9 +54,9 @@ def _split(name: str) -> str:
     for sign, word in _TABLE["signs"].items():
         name = re.sub(sign, word, name)
     words, parts = [], r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z]+"
-    for own in re.findall(r"[^\W_]+", name):
-        known = any(each.fullmatch(own.lower()) for each in _KNOWN)
-        words += [own] if known else re.findall(parts, own)
+    for part in re.findall(r"[^\W_]+", name):
+        known = any(pattern.fullmatch(part.lower()) for pattern in _KNOWN)
+        words += [part] if known else re.findall(parts, part)
     text = " ".join(words).lower()
     for phrase, word in _TABLE["phrases"].items():
         text = re.sub(rf"\b(?:{phrase})\b", word, text)
@@ -65,18 +65,18 @@ def _split(name: str) -> str:
 
 def _read(words: list[str]) -> tuple[bool | None, str]:
     """Return the direction of the last metric, as in error detection F1, and its word."""
-    higher, said, negative = None, "", ""
+    higher, metric, negative = None, "", ""
     for word in words:
         if _NEGATIVE.fullmatch(word):
             negative = word
         elif _LOWER.fullmatch(word) or _TOPICS.fullmatch(word):
-            higher, said, negative = bool(negative), word, ""
+            higher, metric, negative = bool(negative), word, ""
         elif _HIGHER.fullmatch(word):  # "negative F1" is that of a class
-            higher, said, negative = negative != "complement", word, ""
-        elif _LESS.fullmatch(word) and said:
+            higher, metric, negative = negative != "complement", word, ""
+        elif _LESS.fullmatch(word) and metric:
             higher = not higher
-        elif _TASKS.fullmatch(word) and _TOPICS.fullmatch(said):
-            higher, said = None, ""
+        elif _TASKS.fullmatch(word) and _TOPICS.fullmatch(metric):
+            higher, metric = None, ""
         elif not _BETWEEN.fullmatch(word):
             negative = ""
-    return higher, said
+    return higher, metric

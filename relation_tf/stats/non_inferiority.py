@@ -174,8 +174,8 @@ def non_inferiority(
         population variances are involved, Biometrika 34, 28-35.
     """
     check_probability("alpha", alpha)
-    several = has_groups(samples)
-    by_task: Any = samples if several else {None: samples}
+    over_tasks = has_groups(samples)
+    by_task: Any = samples if over_tasks else {None: samples}
     tasks = read_tasks(by_task, reference, "reference")
     _check_finite(tasks)
     if isinstance(margin, Mapping):
@@ -207,8 +207,8 @@ def non_inferiority(
 
     tables = {task: table([task], of_task) for task, of_task in margins.items()}
     return NonInferiorityResult(
-        table=table([*tasks], float(np.mean([*margins.values()]))) if several else tables[None],
-        tasks=tables if several else {},
+        table=table([*tasks], float(np.mean([*margins.values()]))) if over_tasks else tables[None],
+        tasks=tables if over_tasks else {},
         reference=reference,
         alpha=alpha,
         confidence=1 - 2 * level,
@@ -275,7 +275,7 @@ def _has_unequal_spread(groups: Mapping[Hashable, FloatArray], reference: Hashab
 
 def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -> Iterator[str]:
     largest = {
-        task: max(float(np.abs(x).max()) for x in own.values()) for task, own in tasks.items()
+        task: max(float(np.abs(x).max()) for x in groups.values()) for task, groups in tasks.items()
     }
     if remark := unlike_units(largest, higher):
         yield f"{capital(remark)}, so the mean difference mixes them: use `tasks`"

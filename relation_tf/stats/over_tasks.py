@@ -321,24 +321,24 @@ def wilcoxon_holm(
     tasks = read_tasks(samples, control)
     if len(tasks) < 2:
         raise ValueError(f"`samples` must have at least two tasks. Received: {[*tasks]}")
-    for task, own in tasks.items():
-        for name, scores in own.items():
+    for task, methods in tasks.items():
+        for name, scores in methods.items():
             in_task(task, check_finite, scores, name)
     higher, notes = read_directions(tasks, higher_is_better)
     signs = np.array([[1 if higher[task] else -1] for task in tasks])
     names = list(next(iter(tasks.values())))
-    means = signs * np.array([[own[name].mean() for name in names] for own in tasks.values()])
+    means = signs * np.array([[x[name].mean() for name in names] for x in tasks.values()])
     largest = {task: float(np.abs(row).max()) for task, row in zip(tasks, means, strict=True)}
     if remark := unlike_units(largest, higher):
         notes.append(f"{capital(remark)}, and the ranks of differences depend on the units")
     ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
-    statistic = np.array([own.sum() for own in ranks])
-    total = np.array([np.abs(own).sum() for own in ranks])
+    statistic = np.array([signed.sum() for signed in ranks])
+    total = np.array([np.abs(signed).sum() for signed in ranks])
     found = pairwise_result(
         PROCEDURES["wilcoxon-holm"],
         rank_samples({name: means[:, column] for column, name in enumerate(names)}, rtol=rtol),
         statistic,
-        holm(np.array([_pvalue(own) for own in ranks])),
+        holm(np.array([_pvalue(signed) for signed in ranks])),
         alpha=alpha,
         control=control,
         attainable_pvalue=signed_rank_attainable_pvalue(len(names), len(tasks)),
@@ -413,7 +413,7 @@ def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]])
                     f"Received: {type(methods).__name__} for {task!r}"
                 )
         means = {
-            task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
+            task: {name: numeric_scores(scores, name).mean() for name, scores in methods.items()}
             for task, methods in table.items()
         }
         table = pd.DataFrame.from_dict(means, orient="index")

@@ -102,8 +102,8 @@ def _plan(
 ) -> Sequence[tuple[int, slice, slice]]:
     blocks = []
     keys = ((i, sizes[j], j - row) for row, (i, j) in enumerate(pairs))
-    for (i, size, shift), own in itertools.groupby(enumerate(keys), lambda each: each[1]):
-        rows = [row for row, _ in own]
+    for (i, size, shift), same in itertools.groupby(enumerate(keys), operator.itemgetter(1)):
+        rows = [row for row, _ in same]
         step = max(1, BLOCK_ELEMENTS // (sizes[i] * size * number))
         for start in range(rows[0], rows[-1] + 1, step):
             stop = min(start + step, rows[-1] + 1)

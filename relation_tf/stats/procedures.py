@@ -259,16 +259,18 @@ def what_margin_can_be_shown(
     seeds = f"{num_seeds} seeds on {tasks} tasks" if tasks > 1 else f"{num_seeds} seeds"
     least = attainable_margin(num_seeds, sd, _POWER, **options)
     level = f"{_POWER:g}".removeprefix("0")
-    said = (
+    least_margin = (
         f"Against a reference, the smallest margin that {seeds} can show is "
         f"{two_digits(least)}{unit and f' {unit}'} (power {level} if the methods are equal)"
     )
     if margin is None:
-        return f"{said}."
+        return f"{least_margin}."
     reached = non_inferiority_power(margin, num_seeds, sd, **options).probability
     try:
         needed = f"{seeds_for_margin(margin, sd, _POWER, **options)} seeds"
     except ValueError:
         needed = f"more than {MAX_SEEDS:,} seeds"
-    own = f"A margin of {margin:g} has power {reached:.2f} and needs {needed} for power {level}."
-    return f"{said}. {own}"
+    return (
+        f"{least_margin}. A margin of {margin:g} has power {reached:.2f} and needs {needed} for "
+        f"power {level}."
+    )

@@ -243,11 +243,11 @@ def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, 
             f"Received: {type(table).__name__}"
         )
     every = list(_entries(table))
-    entries = [each for each in every if _text(each.mean) or _text(each.sd)]
+    entries = [entry for entry in every if _text(entry.mean) or _text(entry.sd)]
     if not entries:
         raise ValueError("`table` contains no numbers")
-    means = _rounded([each.mean for each in entries], entries)
-    sds = _rounded([each.sd for each in entries], entries)
+    means = _rounded([entry.mean for entry in entries], entries)
+    sds = _rounded([entry.sd for entry in entries], entries)
     tasks: dict[Hashable, dict[Hashable, _Figures]] = {}
     for entry, (mean, mean_error), (sd, sd_error) in zip(entries, means, sds, strict=True):
         methods = tasks.setdefault(entry.task, {})
@@ -290,8 +290,8 @@ def _read_toml(path: Path) -> pd.DataFrame:
     if "task" in table:
         table["task"] = [*map(str, table["task"])]
         if "metric" in table:
-            several = table.groupby("task")["metric"].transform("nunique") > 1
-            table.loc[several, "task"] += ", " + table["metric"].astype(str)
+            has_metrics = table.groupby("task")["metric"].transform("nunique") > 1
+            table.loc[has_metrics, "task"] += ", " + table["metric"].astype(str)
         if "units" in table:
             of_width = table["units"].notna()
             table.loc[of_width, "task"] += ", " + table["units"].astype(str) + " units"

@@ -480,7 +480,7 @@ def _compare_over_tasks(
         asymptotic_pvalue=None,
         significant=pvalues < options.alpha,
         effect_size=table_of_pairs(dominance(groups, null.pairs), methods, against),
-        samples={name: np.concatenate([own[name] for own in tasks.values()]) for name in methods},
+        samples={name: np.concatenate([x[name] for x in tasks.values()]) for name in methods},
         control=control,
         alpha=options.alpha,
         method=null.method,
@@ -501,11 +501,11 @@ def _compare_over_tasks(
 
 def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Iterator[str]:
     """Yield notes on NaN, and on methods with unequal spread on all tasks together."""
-    for task, each in ranked.items():
-        yield from (f"{task}: {note}" for note in each.notes)
+    for task, of_task in ranked.items():
+        yield from (f"{task}: {note}" for note in of_task.notes)
     relative: dict[Hashable, list[FloatArray]] = {}
-    for own in tasks.values():
-        finite = {name: scores[np.isfinite(scores)] for name, scores in own.items()}
+    for methods in tasks.values():
+        finite = {name: scores[np.isfinite(scores)] for name, scores in methods.items()}
         residuals = {
             name: 0 * scores if is_constant(scores) else scaled_residuals(scores)
             for name, scores in finite.items()

@@ -236,7 +236,7 @@ def has_groups(samples: Samples | TaskSamples) -> bool:
     if isinstance(samples, pd.DataFrame):
         return {"method", "score"} <= {*samples.columns}
     return isinstance(samples, Mapping) and any(
-        isinstance(own, Mapping | pd.DataFrame) for own in samples.values()
+        isinstance(scores, Mapping | pd.DataFrame) for scores in samples.values()
     )
 
 
@@ -272,19 +272,19 @@ def read_tasks(
         )
     if not samples:
         raise ValueError("`samples` must have at least one task. Received: 0 tasks")
-    tasks = {task: in_task(task, read_groups, own) for task, own in samples.items()}
-    methods = list(dict.fromkeys(method for own in tasks.values() for method in own))
+    tasks = {task: in_task(task, read_groups, groups) for task, groups in samples.items()}
+    methods = list(dict.fromkeys(method for groups in tasks.values() for method in groups))
     if first is not None:
         if first not in methods:
             raise ValueError(f"`{name}` must be one of {methods}. Received: {name}={first!r}")
         methods = list(dict.fromkeys([first, *methods]))
-    for task, own in tasks.items():
-        if missing := [method for method in methods if method not in own]:
+    for task, groups in tasks.items():
+        if missing := [method for method in methods if method not in groups]:
             raise ValueError(
                 f"all tasks must have the same methods. {task!r} has no scores of "
                 f"{', '.join(map(repr, missing))}"
             )
-    return {task: {method: own[method] for method in methods} for task, own in tasks.items()}
+    return {task: {method: groups[method] for method in methods} for task, groups in tasks.items()}
 
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
@@ -298,9 +298,10 @@ def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
         raise ValueError("columns 'task' and 'method' must have a name in each row")
     return {
         task: {
-            name: group["score"] for name, group in own.groupby("method", sort=False, observed=True)
+            name: group["score"]
+            for name, group in groups.groupby("method", sort=False, observed=True)
         }
-        for task, own in table.groupby("task", sort=False, observed=True)
+        for task, groups in table.groupby("task", sort=False, observed=True)
     }
 
 

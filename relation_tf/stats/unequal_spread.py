@@ -448,11 +448,11 @@ def _statistics(labels: Labels, ties: Sequence[int]) -> FloatArray:
         return np.where(excess == 0, 0.0, excess / np.sqrt(of_first + of_second))
 
 
-def _placements(own: Labels, other: Labels, ties: Sequence[int]) -> tuple[Labels, FloatArray]:
+def _placements(method: Labels, other: Labels, ties: Sequence[int]) -> tuple[Labels, FloatArray]:
     """Return twice the sum of a method's placements, and their variance times their number.
 
     Args:
-        own: 1 where a sorted score is of this method, else 0; shape `(B, N)`.
+        method: 1 where a sorted score is of this method, else 0; shape `(B, N)`.
         other: 1 where it is of the other method, else 0.
         ties: Number of occurrences of each distinct score, in ascending order.
 
@@ -462,8 +462,8 @@ def _placements(own: Labels, other: Labels, ties: Sequence[int]) -> tuple[Labels
     ends = np.cumsum(ties)
     start, end = np.repeat(ends - ties, ties), np.repeat(ends, ties)
     below = np.pad(np.cumsum(other, axis=1), ((0, 0), (1, 0)))
-    doubled = (below[:, start] + below[:, end]) * own
-    size, total = own.sum(axis=1), doubled.sum(axis=1)
+    doubled = (below[:, start] + below[:, end]) * method
+    size, total = method.sum(axis=1), doubled.sum(axis=1)
     squares = size * (doubled**2).sum(axis=1) - total**2
     return total, squares / (4 * np.maximum(size - 1, 1))
 
