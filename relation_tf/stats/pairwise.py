@@ -160,12 +160,17 @@ def rank_sums(groups: Groups, pairs: Pairs, tie_sums: TieSums | None = None) -> 
     weight = 1 / (total + 1)
     untied = total**3 - total - (tie_sums or tie_sums_of(groups))(pairs)
     variance = products / (12 * total * (total - 1)) * untied
-    return RankSums(weight * net_wins(groups, pairs) / 2, weight**2 * variance)
+    return RankSums(weight / 2 * net_wins(groups, pairs), weight**2 * variance)
 
 
 def add(tasks: Iterable[RankSums]) -> RankSums:
     """Return the sums over tasks."""
-    return RankSums(*(functools.reduce(operator.add, sums) for sums in zip(*tasks, strict=True)))
+    return functools.reduce(
+        lambda total, task: RankSums(
+            total.deviation + task.deviation, total.variance + task.variance
+        ),
+        tasks,
+    )
 
 
 def dominance(tasks: Sequence[Groups], pairs: Pairs) -> FloatArray:

@@ -150,6 +150,7 @@ def steel_dwass(
     method: PvalueMethod = "auto",
     *,
     higher_is_better: bool = True,
+    nan: NanPolicy = "worst",
     **options: Any,
 ) -> PairwiseResult:
     """Compare all pairs of methods with the Steel-Dwass test (Dwass-Steel-Critchlow-Fligner).
@@ -187,7 +188,8 @@ def steel_dwass(
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:
             "higher" always means a higher score.
-        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`.
+        nan: `"worst"` ranks NaN (a diverged run) worst and adds a note; `"raise"` raises an error.
+        **options: `rtol`, `permutations` and `rng` of `RankOptions`.
 
     Returns:
         A `PairwiseResult` with signed W*; `print` shows it.
@@ -213,7 +215,7 @@ def steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    return _compare(samples, None, higher_is_better, RankOptions(alpha, method, **options))
+    return _compare(samples, None, higher_is_better, RankOptions(alpha, method, nan, **options))
 
 
 def steel(
@@ -223,6 +225,7 @@ def steel(
     method: PvalueMethod = "auto",
     *,
     higher_is_better: bool = True,
+    nan: NanPolicy = "worst",
     **options: Any,
 ) -> PairwiseResult:
     """Compare each method with one control using Steel's many-one rank test.
@@ -255,7 +258,8 @@ def steel(
         method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`.
         higher_is_better: If True, higher scores are better and NaN is ranked lowest; else lower
             scores are better and NaN is ranked highest. Signs do not depend on it.
-        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`.
+        nan: `"worst"` ranks NaN (a diverged run) worst and adds a note; `"raise"` raises an error.
+        **options: `rtol`, `permutations` and `rng` of `RankOptions`.
 
     Returns:
         A `PairwiseResult` with signed Z; `print` shows it.
@@ -283,7 +287,7 @@ def steel(
         Biometrics 15, 560-572.
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
-    return _compare(samples, control, higher_is_better, RankOptions(alpha, method, **options))
+    return _compare(samples, control, higher_is_better, RankOptions(alpha, method, nan, **options))
 
 
 def stratified_steel_dwass(
@@ -293,6 +297,7 @@ def stratified_steel_dwass(
     method: PvalueMethod = "auto",
     *,
     higher_is_better: Directions = None,
+    nan: NanPolicy = "worst",
     **options: Any,
 ) -> StratifiedResult:
     """Compare all pairs of methods over several tasks with a stratified Steel-Dwass test.
@@ -327,7 +332,8 @@ def stratified_steel_dwass(
         higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
             is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
             with a note, and higher on others.
-        **options: `nan`, `rtol`, `permutations` and `rng` of `RankOptions`; ranks and ties are
+        nan: `"worst"` ranks NaN (a diverged run) worst and adds a note; `"raise"` raises an error.
+        **options: `rtol`, `permutations` and `rng` of `RankOptions`; ranks and ties are
             those of a task.
 
     Returns:
@@ -358,7 +364,7 @@ def stratified_steel_dwass(
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
     return _compare_over_tasks(
-        samples, control, higher_is_better, RankOptions(alpha, method, **options)
+        samples, control, higher_is_better, RankOptions(alpha, method, nan, **options)
     )
 
 
@@ -369,6 +375,7 @@ def stratified_steel(
     method: PvalueMethod = "auto",
     *,
     higher_is_better: Directions = None,
+    nan: NanPolicy = "worst",
     **options: Any,
 ) -> StratifiedResult:
     """Compare each method with one control over several tasks with a stratified Steel test.
@@ -385,6 +392,7 @@ def stratified_steel(
         method: Computation of p, as for `stratified_steel_dwass`; `"asymptotic"`: Dunnett's
             distribution with the correlations of rank statistics, averaged over tasks.
         higher_is_better: As for `stratified_steel_dwass`.
+        nan: As for `stratified_steel_dwass`.
         **options: As for `stratified_steel_dwass`.
 
     Returns:
@@ -410,7 +418,7 @@ def stratified_steel(
         P. van Elteren (1960), see `stratified_steel_dwass`.
     """
     return _compare_over_tasks(
-        samples, control, higher_is_better, RankOptions(alpha, method, **options)
+        samples, control, higher_is_better, RankOptions(alpha, method, nan, **options)
     )
 
 
