@@ -94,7 +94,7 @@ def inline(text: str, escape: Callable[[str], str], patterns: Mapping[str, str])
             other kinds are shown as plain text.
 
     Example:
-        >>> inline(r"**a\\*b** of `x`", str.upper, {"bold": "<{0}>"})
+        >>> inline(r"**a\*b** of `x`", str.upper, {"bold": "<{0}>"})
         '<A*B> OF X'
     """
     shown, end = [], 0

@@ -162,30 +162,31 @@ def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, s
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
 
 
-def test_a_change_of_an_imported_module_is_checked_again(checked, tmp_path, monkeypatch):
+def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, suite):
     """The digest of a layer covers only its own module."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
     helper = tmp_path / "leaky_helper.py"
     helper.write_text("SCALE = 1\n", encoding="utf-8")
     (tmp_path / "with_helper.py").write_text("import leaky_helper\nclass Own: pass\n", "utf-8")
-    own = {"mechanism": "with_helper:Own", "mechanism_digest": layer_digest("with_helper:Own")}
-    config = checked.model_copy(update=own)
-    layer_checks._cache(config, [LEAKS], deterministic=False)
-    assert layer_checks._cached(config, deterministic=False) == [LEAKS]
+    own = Method(mechanism="with_helper:Own", units=8)
+    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[own]).runs()
+    config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
+    file = layer_checks._cache_file(config, deterministic=False)
     helper.write_text("SCALE = 20\n", encoding="utf-8")
-    assert layer_checks._cached(config, deterministic=False) is None
+    assert layer_checks._cache_file(config, deterministic=False) != file
 
 
-def test_a_cache_that_cannot_be_used_is_not(checked, tmp_path):
-    layer_checks._cache(checked, [LEAKS], deterministic=False)
-    (file,) = tmp_path.glob("cache/layer-faults-*.json")
+def test_a_cache_that_cannot_be_used_is_not(tmp_path):
+    file = tmp_path / "layer-faults-1.json"
     for content in ("{", "[]", "{}", '{"faults": 3}', '{"faults": [[1]]}'):
         file.write_text(content)
-        assert layer_checks._cached(checked, deterministic=False) is None
+        assert layer_checks._cached(file) is None
+    file.write_text('{"faults": [["Own", "padding", "It leaks."]]}')
+    assert layer_checks._cached(file) == [Fault("Own", "padding", "It leaks.")]
     file.unlink()
     file.mkdir()
-    layer_checks._cache(checked, [], deterministic=False)
-    assert layer_checks._cached(checked, deterministic=False) is None
+    assert layer_checks._cached(file) is None
 
 
 @pytest.mark.parametrize(("name", "cached"), [("process", 0), ("padding", 1)])
@@ -208,7 +209,7 @@ DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
         ("transformer-encoder-decoder", {"mechanism": "my_leaky:Leaky", "options": {"a": 1}},
          [("my_leaky:Leaky", 8, {"a": 1}), ("my_leaky:Leaky", 8, {"causal": True, "a": 1})]),
         ("transformer-encoder-decoder", {"mechanism": "relation"}, []),
-        ("own-network", {"depth": 2}, [("own-network", 100, {"depth": 2})]),
+        ("own-network", {"depth": 2}, []),
     ],
 )  # fmt: skip
 def test_layers_inside_networks_are_checked(
@@ -232,9 +233,7 @@ def test_layers_inside_networks_are_checked(
     config = suite(tasks=[task], seeds=[1], method=[method], **width).runs()[0]
     faults = layer_faults(config)
     assert checked == expected
-    name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"
-    assert faults == [(name, "padding", "It leaks.")] * len(expected)
-    assert config.has_built_in_layer is not bool(expected)
+    assert faults == [("my_leaky:Leaky", "padding", "It leaks.")] * len(expected)
 
 
 @pytest.mark.tensorflow

@@ -248,9 +248,9 @@ def test_a_comparison_says_where_they_differ(made, copied):
     asked = json.loads((copied / "pretraining.json").read_text())
     (copied / "pretraining.json").write_text(json.dumps(asked | {"steps": 900}))
     for _ in range(2):
-        found = compare(made.folder, copied).data
-        assert any(warning.endswith(" in steps: 6; 900.") for warning in found.warnings)
-        assert "steps 900" in found.made["pre-training"][1]
+        report = compare(made.folder, copied)
+        assert any(warning.endswith(" in steps: 6; 900.") for warning in report.warnings)
+        assert "steps 900" in report.data.made["pre-training"][1]
         shutil.rmtree(copied / "runs", ignore_errors=True)  # as results/ keeps it
     assert "commands" not in compare(copied).data.made
 
