@@ -17,6 +17,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.stand_ins import add_stand_ins
 from relation_tf.config.suite import Suite
+from relation_tf.config.training import without_former_keys
 from relation_tf.errors import (
     OptionError,
     SuiteError,
@@ -75,7 +76,7 @@ def load_suite(
         where, values = f"suite {suite}", tomllib.loads(file.read_text(encoding="utf-8"))
     elif str(suite).endswith(".toml"):
         path = expand_home(suite)
-        where, values, folder = str(suite), _read(path), path.parent
+        where, values, folder = str(suite), without_former_keys(_read(path)), path.parent
     else:
         files = [str(file) for file in Path(suite).parent.glob("*.toml")]
         known = [*list_suites(), *files]

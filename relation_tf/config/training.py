@@ -264,11 +264,6 @@ class TrainingSettings(BaseModel):
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_keys(cls, values: Any) -> Any:
-        return without_former_keys(values)
-
     @field_validator("optimizer_options", "schedule_options")
     @classmethod
     def _without_keys_of_the_suite(cls, options: dict[str, Any]) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def environment() -> Environment:
     )
     own.filters |= {
         "listed": lambda names: Markup(words.listed([*map(escape_text, names)])),
-        "capital": lambda text: Markup(words.capital(escape_text(text))),
+        "capital": lambda text: Markup(words.capital(escape_text(text).strip())),
         "marked": _marked,
         "number": words.number,
         "signed": words.signed,

@@ -197,6 +197,7 @@ def headline(
         reference=reference,
         tasks=[*one_task],
         margin=float(verdicts.mean["margin"].iloc[0]),
+        mean_margin=bool(scores.margins) and len(verdicts.averaged) > 1,
         unit=scores.unit,
         lower_is_better=scores.main_tasks[0] in scores.lower_is_better,
         methods=len(verdicts.methods),
