@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
 from relation_tf.files import align_within
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import Picture, Style
-from relation_tf.report.text import chunks
+from relation_tf.report.text import TASK, chunks, plain
 from relation_tf.words import pvalue_only, signed
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -253,10 +250,12 @@ class Folded:
     Attributes:
         summary: Heading, always visible.
         blocks: The blocks.
+        task: Task of the blocks, for the page's filter.
     """
 
     summary: str
     blocks: Sequence[Block]
+    task: str = ""
 
 
 Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Code | Figure | Table | Folded
@@ -288,7 +287,8 @@ def blocks(template: str, **values: Any) -> list[Block]:
             opened.append((content, []))
         elif kind == "+++":
             summary, inner = opened.pop()
-            opened[-1][1].append(Folded(summary, inner))
+            _, task, title = summary.split(TASK) if TASK in summary else ("", "", summary)
+            opened[-1][1].append(Folded(title, inner, plain(task)))
         else:
             own.append(Paragraph(content, styles[kind]))
     ((_, found),) = opened
@@ -299,10 +299,22 @@ def _placed(content: Any) -> list[Block]:
     if content is None:
         return []
     if isinstance(content, list):
-        return [block for each in content for block in _placed(each)]
+        return _with_one_legend([block for each in content for block in _placed(each)])
     if isinstance(content, Picture):
         return [Figure(content, content.legend)] if content.panels else []
     return [content]
+
+
+def _with_one_legend(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks, but figures without the legend of the figure before them."""
+    own: list[Block] = []
+    shown: Mapping[str, Style] = {}
+    for block in blocks:
+        if isinstance(block, Figure):
+            repeated, shown = block.legend == shown, block.legend
+            block = replace(block, legend={}) if repeated else block
+        own.append(block)
+    return own
 
 
 class Section:

@@ -187,4 +187,4 @@ def _states(runs: pd.DataFrame | None) -> dict[Any, float]:
 def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
     """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
     found = capabilities(scores, verdicts)
-    return "" if found is None else str(found.describe(method)).partition(": ")[2]
+    return "" if found is None else str(found.describe(method)).removeprefix(f"{method}: ")

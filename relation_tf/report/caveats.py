@@ -167,7 +167,7 @@ def _mostly_collapsed(
 
 
 def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame) -> dict[str, Any]:
-    """Return how many collapsed runs the rule or the limit ended, and a metric to monitor."""
+    """Return what ended the collapsed runs, and what else to monitor."""
     columns: dict[str, Any] = dict.fromkeys(("stopped", "monitor", "metrics"), "")
     columns |= dict.fromkeys(("epochs", "kept_epoch"), math.nan)
     runs = runs.assign(**{name: own for name, own in columns.items() if name not in runs})
@@ -178,14 +178,27 @@ def _how_stopped(lost: pd.DataFrame, methods: Sequence[str], runs: pd.DataFrame)
     at_limit = [row for row in ended if re.fullmatch(r"reached \d+ epochs", str(row.stopped))]
     # The lowest loss can be that of the first epoch, however long a run is.
     early = [row for row in ended if row.monitor == "val_loss" and row.kept_epoch < row.epochs]
-    metrics = [str(row.metrics).partition(",")[0] for row in early]
-    known = (by_rule or at_limit) and metrics and metrics[0]
+    monitor = _monitor([row.task for row in early], runs) if by_rule or at_limit else ""
     return {
         "stopped_by_rule": len(by_rule),
         "median_epochs": float(np.median(by_rule)) if by_rule else None,
         "at_limit": len(at_limit),
-        "monitor": f"--set monitor=val_{metrics[0]}" if known else "",
+        "monitor": monitor,
+        "median_kept": float(np.median([row.kept_epoch for row in early])) if monitor else None,
     }
+
+
+def _monitor(tasks: Sequence[str], runs: pd.DataFrame) -> str:
+    """Return the options that select the model of some tasks by a metric; empty if not known."""
+    known = runs[runs["metrics"].fillna("") != ""].drop_duplicates("task")
+    metrics = {row.task: row.metrics.split(", ") for row in rows_of(known)}
+    for task in dict.fromkeys(tasks):
+        for name in metrics.get(task, ()):
+            if all(name in others for others in metrics.values()):
+                return f"--set monitor=val_{name}"
+        if task in metrics:  # a suite has one key for all tasks
+            return f"--set 'tasks=[\"{task}\"]' --set monitor=val_{metrics[task][0]}"
+    return ""
 
 
 def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:

@@ -43,7 +43,7 @@ from relation_tf.report.reliability import (
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import standings
-from relation_tf.report.text import Statement, state
+from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
@@ -320,8 +320,10 @@ class ReportData:
         """Return the blocks of each comparison, below the name of its family."""
         found: list[Block] = []
         for family, part in self.comparisons.items():
-            if own := show(part):
-                found += [Heading(capital(family)), *of_family(own, family)] if family else own
+            own = show(part)
+            if own and family:
+                own = [Heading(in_markup(capital(family))), *of_family(own, family)]
+            found += own
         return found
 
     @cached_property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relation_tf.report.blocks import Block, Figure, Folded, Table
+from relation_tf.report.text import in_markup
 
 
 def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
@@ -29,7 +30,7 @@ def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
             paper = block.paper and replace(
                 block.paper,
                 label=f"{block.paper.label}-{slug}",
-                caption=f"{block.paper.caption} ({family})",
+                caption=f"{block.paper.caption.rstrip('.')} ({in_markup(family)}).",
             )
             return replace(block, label=f"{block.label}, {family}", paper=paper)
         return block

@@ -96,4 +96,4 @@ def _cell(cell: Cell) -> str:
 
 def _inline(text: str) -> str:
     # Links to sections of the page have no target here.
-    return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _SPANS))
+    return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _SPANS, str))

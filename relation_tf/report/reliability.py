@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from relation_tf.report.comparison import Comparison
 
 _MOST_NAMED = 6  # tasks or methods in one warning
-DAGGER = (
-    "†: number of collapsed runs, which learned nothing; their scores are included. So few seeds "
-    "do not show how often runs collapse."
-)
 _ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
 
 

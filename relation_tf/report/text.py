@@ -6,11 +6,13 @@ these backslashes, so names cannot change the layout.
 
 A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
 `### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
-opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
+opens collapsed blocks and `+++` closes them; `{{ of_task(name) }}` before the title gives their
+task. `{{ place(x) }}` inserts tables, figures or blocks.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +34,7 @@ _INLINE = re.compile(
 
 
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
-_BREAK, _KIND, _PLACED = "\x01", "\x02", "\x03"
+_BREAK, _KIND, _PLACED, _SPACE, TASK = "\x01", "\x02", "\x03", "\x04", "\x05"
 
 
 class _Marks(Extension):
@@ -65,13 +67,16 @@ class Statement:
     def text(self) -> str:
         """The statement in words, with markup."""
         macro: Callable[..., str] = getattr(_statements(), self.kind)
-        start = f"{escape_text(words.capital(self.family))}: " if self.family else ""
+        start = f"{in_markup(words.capital(self.family))}: " if self.family else ""
         return start + _in_a_line(macro(**self.values))
 
     def record(self) -> dict[str, Any]:
-        """Return kind, values and words, for JSON."""
+        """Return kind, values and words for JSON; numbers that are not finite are None."""
         family = {"family": self.family} if self.family else {}
-        return {"kind": self.kind, **family, **self.values, "text": str(self)}
+        record = {"kind": self.kind, **family, **self.values, "text": str(self)}
+        numbers = json.dumps(record, default=lambda number: number.item())  # of NumPy
+        plain_record: dict[str, Any] = json.loads(numbers, parse_constant=lambda _: None)
+        return plain_record
 
 
 def state(kind: str, /, **values: Any) -> Statement:
@@ -84,7 +89,12 @@ def state(kind: str, /, **values: Any) -> Statement:
     return Statement(kind, values)
 
 
-def inline(text: str, escape: Callable[[str], str], patterns: Mapping[str, str]) -> str:
+def inline(
+    text: str,
+    escape: Callable[[str], str],
+    patterns: Mapping[str, str],
+    escape_code: Callable[[str], str] | None = None,
+) -> str:
     r"""Render text with markup.
 
     Args:
@@ -92,6 +102,7 @@ def inline(text: str, escape: Callable[[str], str], patterns: Mapping[str, str])
         escape: Function that escapes plain text.
         patterns: Format by kind of markup, with its text `{0}` and the target of a link `{1}`;
             other kinds are shown as plain text.
+        escape_code: Function that escapes code, if it is another one.
 
     Example:
         >>> inline(r"**a\*b** of `x`", str.upper, {"bold": "<{0}>"})
@@ -103,7 +114,8 @@ def inline(text: str, escape: Callable[[str], str], patterns: Mapping[str, str])
         kind = str(found.lastgroup if found["link"] is None else "link")
         own = re.sub(r"\\(.)", r"\1", found[kind])
         pattern = patterns.get(kind, "{0}")
-        shown.append(pattern.format(escape(own), found["target"]))
+        escaped = (escape_code or escape)(own) if kind == "code" else escape(own)
+        shown.append(pattern.format(escaped, found["target"]))
         end = found.end()
     return "".join([*shown, _escape(text[end:], escape)])
 
@@ -115,15 +127,21 @@ def _escape(text: str, escape: Callable[[str], str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text without markup."""
-    return inline(text, str, {})
+    """Return text without markup other than the backticks of code."""
+    return inline(text, str, {"code": "`{0}`"})
 
 
 def escape_text(value: Any) -> Markup:
     """Escape the markup of a value; keep that of text with `Markup`."""
     if isinstance(value, Markup):
         return value
-    return Markup(_SPECIAL.sub(r"\\\1", re.sub(r"[\s\x00-\x03]+", " ", str(value))))
+    text = re.sub(r"[^\S ]|[\x00-\x05]", " ", str(value))
+    return Markup(_SPECIAL.sub(r"\\\1", text).replace(" ", _SPACE))
+
+
+def in_markup(text: str) -> str:
+    """Return plain text as text with markup."""
+    return escape_text(text).replace(_SPACE, " ")
 
 
 def render(template: str, **values: Any) -> str:
@@ -159,13 +177,18 @@ def environment() -> Environment:
         "pvalue_only": words.pvalue_only,
         "level": words.format_level,
     }
-    own.globals |= {"count": words.count, "first_of": words.first_of}
+    own.globals |= {
+        "count": words.count,
+        "first_of": words.first_of,
+        "of_task": lambda task: Markup(f"{TASK}{escape_text(task)}{TASK}"),
+    }
     return own
 
 
 def _in_a_line(text: str) -> str:
     """Return rendered text on one line, without the spaces that lines of a template leave."""
-    return re.sub(r" (?=[,;.](?:\s|$)|\))", "", " ".join(text.split()))
+    line = re.sub(rf" (?=[,;.:](?:[\s{_SPACE}]|$)|\))", "", " ".join(text.split()))
+    return re.sub(rf"(?<= ){_SPACE}+|{_SPACE}+(?= )", "", line).replace(_SPACE, " ").strip()
 
 
 def _marked(text: str) -> Markup:
@@ -202,6 +225,8 @@ def chunks(template: str, **values: Any) -> Iterator[tuple[str, Any]]:
         elif text.startswith((f"{_KIND}- ", f"{_KIND}!- ")):
             items = re.split(rf"{_KIND}!?- ", text)[1:]
             yield text[1:].partition(" ")[0], [_in_a_line(item) for item in items]
+        elif _KIND in text[1:]:
+            raise ValueError(f"a block of a template must begin after a blank line: {text!r:.80}")
         elif text.startswith(_KIND):
             kind, _, rest = _in_a_line(text[1:]).partition(" ")
             yield kind, rest

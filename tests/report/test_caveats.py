@@ -160,10 +160,10 @@ def test_a_method_with_scores_on_diagnostic_sets_only_has_no_caveat(table_of):
     ("collapsed", "stopped", "change", "kept", "advice"),
     [
         (2, "patience", {}, 20, None),
-        (3, "patience", {}, 20, "Train longer (--set epochs=N --set patience=N)"),
-        (3, "reached 20 epochs", {}, 20, "Train longer (--set epochs=N)"),
+        (3, "patience", {}, 20, "Train longer (`--set epochs=N --set patience=N`)"),
+        (3, "reached 20 epochs", {}, 20, "Train longer (`--set epochs=N`)"),
         # Longer runs keep the same epoch if the loss rises from it on.
-        (3, "patience", {}, 1, "(--set monitor=val_matthews)"),
+        (3, "patience", {}, 1, "(`--set monitor=val_matthews`)"),
         (3, "patience", {"monitor": "val_matthews"}, 1, "Train longer"),
     ],
 )  # fmt: skip

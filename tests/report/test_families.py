@@ -245,9 +245,9 @@ def test_wrong_families_of_a_comparison_are_named(table, families, message):
 @pytest.mark.parametrize(
     ("options", "suggested"),
     [
-        ({}, "--test welch."),
-        ({"control": "a"}, "--test welch-control --control a."),
-        ({"families": TWO, "control": ["a", "c"]}, "--test welch-control --control a,c."),
+        ({}, "--test welch`"),
+        ({"control": "a"}, "--test welch-control --control a`"),
+        ({"families": TWO, "control": ["a", "c"]}, "--test welch-control --control a,c`"),
     ],
 )
 def test_a_warning_of_unequal_spread_suggests_a_valid_command(table_of, options, suggested):

@@ -186,7 +186,7 @@ def test_a_method_without_whole_tasks_is_named(incomplete):
     (warning,) = (each for each in compare(incomplete).warnings if each.startswith("Methods"))
     assert warning == (
         "Methods without scores on whole tasks: c on B and C. Tests over tasks are not possible. "
-        "To compare a and b on all tasks: relation-tf compare SOURCE... --complete-methods."
+        "To compare a and b on all tasks: `relation-tf compare SOURCE... --complete-methods`."
     )
     some = incomplete[(incomplete["task"] != "C") | (incomplete["method"] == "a")]
     some = pd.concat([some, long_table(["D"], ["a", "b", "c"], seeds=4)])

@@ -165,6 +165,8 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
         ends=("worse", "better"), positive=_POSITIVE,
         digits={title: scores.digits(scores.main_tasks[0])},
     )  # fmt: skip
+    if picture is None or not picture.panels:
+        return None
     return {"picture": picture, "best": best, "estimand": estimand, "assumption": assumption,
             "finite": bool(finite.all())}  # fmt: skip
 

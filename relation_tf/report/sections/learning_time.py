@@ -22,6 +22,7 @@ from relation_tf.report.learning_times import limit_of, target_of, time_statemen
 from relation_tf.report.runs import computed_tokens
 from relation_tf.words import number, spread
 
+_TIED = "some seeds did not reach the target"
 _TARGET, _EPOCH = "Time to target", "Epoch with validation"
 _COLUMNS: Mapping[Column, Show] = {
     Column("Method", "method"): lambda row: row.method,
@@ -65,7 +66,11 @@ class LearningTime(Section):
             threads=suite.threads,
             level=part.level,
             # Ties are between runs that did not reach the target.
-            tied=[task for task, test in times.tests.items() if test.notes],
+            notes=[
+                (task, note.replace("scores are tied (rounded or constant)", _TIED))
+                for task, test in times.tests.items()
+                for note in test.notes
+            ],
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:

@@ -35,9 +35,9 @@ class TradeOffs(Section):
     def blocks(self, part: Comparison) -> Sequence[Block]:
         """Return the methods that are no worse and cheaper, the figures and a table."""
         costs = part.timed_costs
-        scores = mean_scores(part.scores, part.collapsed)
         if part.report.timed_costs.empty:
             return []
+        scores = mean_scores(part.scores, part.collapsed)
         kinds = {own.kind for by_method in scores.values() for own in by_method.values()}
         known = {*costs["method"]} if scores else set()
         return blocks(
