@@ -1,19 +1,18 @@
 """Compare the committed results with the papers' tables: `python results/reproduced.py`.
 
-Reads table.csv, times.csv and suite.toml of each study that repeats a published table. Writes the
-summary into README.md between its markers, and every compared figure into published.csv of the
-study's folder.
+Reads studies.toml, and table.csv, times.csv and suite.toml of each study that repeats a published
+table. Writes the summary into README.md between its markers, and every compared figure into
+published.csv of the study's folder.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import ascii_lowercase
-from typing import Any
 
 import pandas as pd
 
@@ -34,86 +33,26 @@ class Study:
     Attributes:
         name: Name in the table.
         folder: Folder of the results.
-        page: Folder of the page that describes it.
-        notes: Known differences from the paper, by task; those of all tasks under an empty name.
-        of_methods: Known differences of single methods from the paper.
+        page: Folder of the page that describes it, if it is another one.
+        differences: Known differences from the paper.
+        tasks: Those of single tasks.
+        methods: Those of single methods.
     """
 
     name: str
     folder: str
-    page: str
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    of_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    page: str = ""
+    differences: Sequence[str] = ()
+    tasks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def readme(self) -> str:
+        """The page that describes it, below results/."""
+        return f"{self.page or self.folder}/README.md"
 
 
-_GLUE = {
-    "": ["words of dev and test are not in the vocabulary", "batches of texts of similar length"],
-    "MNLI": ["MNLI is a sample of 19,875 training rows", "one network for both parts of MNLI"],
-    "QNLI": ["QNLI is a sample of 9,999 training rows"],
-    "QQP": ["QQP is a sample of 8,999 training rows"],
-}
-_READOUT = "only the output of the first token is computed"
-_CHOSEN = "rank, vocabulary and test split are our choices"
-_PATIENCE = "patience 5 instead of 10"
-_CUT = "texts are cut at 200 tokens"
-_NARROW = "100 units instead of 300"
-_OWN_VECTORS = ["vectors of width 100 trained on reviews", _PATIENCE, _CUT, _NARROW]
-_SUBSET = ["GloVe vectors for only 20 to 25 % of the words", _PATIENCE, _NARROW]
-_TOGETHER = ["GloVe vectors for only 12.5 % of the words", _PATIENCE, _NARROW,
-             "4 of 16 domains trained together"]  # fmt: skip
-STUDIES = (
-    Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE,
-          {"baseline-64": ["gated as in the authors' program, not chained as in the paper"]}),
-    Study("Relation, Table 1, early stopping", "glue-small-best", "glue-small-smoothed", _GLUE),
-    Study("Relation, Table 1, 128 and 256 units", "glue-sizes", "glue-sizes", {}),
-    Study("Relation, Table 1, 128 units, large tasks", "glue-large-128", "glue-sizes", _GLUE),
-    Study("Relation, Table 1, 256 units, large tasks", "glue-large-256", "glue-sizes", _GLUE),
-    Study("Relation, Table 1, 64 units, QQP", "glue-qqp-64", "glue-sizes", _GLUE),
-    Study("Relation, Table 1, word vectors", "glue-small-vectors", "glue-small-vectors",
-          {"": ["word vectors trained on 18.5 million tokens, not GloVe 6B"]}),
-    Study("Relation, Table 2, validation", "relation-table2-validation",
-          "relation-table2-validation", {"": [_READOUT, "the validation accuracy stops training"]}),
-    Study("Relation, Table 2, running", "relation-table2-running", "relation-table2-validation",
-          {"": [_READOUT]}),
-    Study("Contextualizer, Table 2", "contextualizer-table2", "contextualizer-table2",
-          {"": [_CHOSEN]},
-          {f"transformer-{size}": ["learns little in 10 epochs"] for size in ("1M", "1.5M", "2M")}),
-    Study("Contextualizer, Table 3", "contextualizer-table3", "contextualizer-table3",
-          {"": [_CHOSEN]}),
-    Study("Contextualizer, Table 3, without b", "contextualizer-table3-without-biases",
-          "contextualizer-table3", {"": [_CHOSEN, "without the bias b"]}),
-    Study("Contextualizer, Table 4", "contextualizer-table4", "contextualizer-table4",
-          {"": [_CHOSEN]}),
-    Study("FCSR, Table 3", "fcsr-table3", "fcsr-table3",
-          {"": ["vectors of width 100 trained on reviews, news and tweets",
-                _PATIENCE, _NARROW],
-           "AG-News": ["AG News is a sample of 8,798 training rows"],
-           "Yelp-full": ["Yelp Full is a sample of 900 training rows"]}),
-    Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4",
-          {"": _OWN_VECTORS}),
-    Study("FCSR, Table 4, GloVe vectors", "fcsr-table4-glove", "fcsr-table4-glove",
-          {"": _SUBSET}, {"s-lstm": ["five steps instead of nine"]}),
-    Study("FCSR, Table 4, word vectors", "fcsr-vectors", "fcsr-vectors",
-          {"": _OWN_VECTORS}),
-    Study("FCSR, Table 4, word vectors of width 300", "fcsr-vectors-300", "fcsr-vectors",
-          {"": ["vectors trained on reviews", _PATIENCE, _CUT]},
-          {"cnn": ["300 filters of each width (elsewhere 100)"]}),
-    Study("FCSR, Table 4, tuned settings", "fcsr-settings", "fcsr-settings",
-          {"": [*_SUBSET, _CUT, "tuned on validation data"]}),
-    Study("FCSR, Table 4, tuned settings and word vectors", "fcsr-settings-vectors",
-          "fcsr-settings",
-          {"": [*_OWN_VECTORS, "tuned on validation data"]}),
-    Study("FCSR, Table 5", "fcsr-table5", "fcsr-table5", {"": _TOGETHER}),
-    Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
-          {"": [*_TOGETHER, "a lower learning rate"]}),
-    Study("FCSR, Figure 3", "fcsr-figure3", "fcsr-figure3", {}),
-    Study("FCSR, Figure 4", "fcsr-figure4", "fcsr-figure4",
-          {"": ["GloVe vectors for only 11 % of the words", "patience 5 instead of 40"]}),
-    Study("FCSR, Figure 5", "fcsr-figure5", "fcsr-figure5",
-          {"": ["random embeddings of width 60 instead of GloVe 300", _PATIENCE]}),
-    Study("FCSR, Figure 7", "fcsr-figure7", "fcsr-figure7",
-          {"": ["the paper does not name the dataset of this figure"]}),
-)  # fmt: skip
+STUDIES = [Study(**own) for own in tomllib.loads((RESULTS / "studies.toml").read_text())["study"]]
 
 
 def compared(study: Study) -> pd.DataFrame:
@@ -132,26 +71,15 @@ def compared(study: Study) -> pd.DataFrame:
         of_runs = pd.read_csv(folder / "runs.csv").groupby(["task", "method"])["seconds_epoch"]
         means = of_runs.agg(n="count", mean="mean", sd="std").reset_index()
         ours.append(means.assign(metric=PER_EPOCH))
-    notes = {task: [*study.notes.get("", ()), *study.notes.get(task, ())] for task in suite.tasks}
+    notes = {task: [*study.differences, *study.tasks.get(task, ())] for task in suite.tasks}
     published = load_published(suite.published)
     found = compare_published(published, suite, pd.concat(ours, ignore_index=True), notes)
+    of_method = found["method"].map(lambda name: "; ".join(study.methods.get(name, ())))
     found["reason"] = [
-        "; ".join([*_split(reason), *study.of_methods.get(method, ())])
-        if not method.startswith("cnn")  # has 100 filters of each width also in the paper's suites
-        else "; ".join(
-            [
-                *(cause for cause in _split(reason) if cause != _NARROW),
-                *study.of_methods.get(method, ()),
-            ]
-        )
-        for reason, method in zip(found["reason"], found["method"], strict=True)
+        "; ".join(filter(None, causes)) for causes in zip(found["reason"], of_method, strict=True)
     ]
     whole = found["n"] == len(suite.seeds)
-    return found[whole & _is_finite(found)].reset_index(drop=True)
-
-
-def _is_finite(found: pd.DataFrame) -> Any:
-    return found["difference"].map(math.isfinite)
+    return found[whole & found["difference"].map(math.isfinite)].reset_index(drop=True)
 
 
 def summarize() -> str:
@@ -166,7 +94,7 @@ def summarize() -> str:
         timed = found["metric"].isin(TIMES)
         found["figures"] = (found["task"] + ", " + found["metric"]).where(timed, "scores")
         names = sorted(dict.fromkeys(found["figures"]), key=lambda name: name != "scores")
-        shown = f"[{study.name}]({study.page}/README.md)"
+        shown = f"[{study.name}]({study.readme})"
         for figures in names:
             label, shown_count = figures, 0
             for method, own in found[found["figures"] == figures].groupby("method", sort=False):
@@ -174,7 +102,7 @@ def summarize() -> str:
                     shown_count = len(own)
                     label = f"{shown_count} scores" if shown_count > 1 else "score"
                 causes = dict.fromkeys(cause for each in own["reason"] for cause in _split(each))
-                keys = [reasons.setdefault(cause, _letter(len(reasons))) for cause in causes]
+                keys = [reasons.setdefault(cause, str(1 + len(reasons))) for cause in causes]
                 cells = [shown, label, method, _numbers(own), _within(own), ", ".join(keys)]
                 lines.append(f"| {' | '.join(cells)} |")
                 shown = label = ""
@@ -200,11 +128,6 @@ def _totals(found: pd.DataFrame) -> str:
 
 def _split(reason: str) -> list[str]:
     return [cause for cause in reason.split("; ") if cause]
-
-
-def _letter(place: int) -> str:
-    """Return a, b, ... z, aa, bb, ..."""
-    return ascii_lowercase[place % 26] * (1 + place // 26)
 
 
 def _numbers(own: pd.DataFrame) -> str:

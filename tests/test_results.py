@@ -28,7 +28,7 @@ def test_committed_table_equals_the_command_output():
 def test_committed_figures_equal_the_command_output(study):
     path = RESULTS / study.folder / "published.csv"
     assert path.read_text(encoding="utf-8") == reproduced.details(study)
-    assert (RESULTS / study.page / "README.md").is_file()
+    assert (RESULTS / study.readme).is_file()
 
 
 def test_every_result_of_a_paper_names_its_table_and_is_compared():
