@@ -20,12 +20,12 @@ from reproduced import insert
 
 from relation_tf.bench.results import GLUE_AVERAGE
 from relation_tf.report.pictures.drawing import Panel, Picture, Style, styles
-from relation_tf.words import pvalue_only, signed
+from relation_tf.words import count, pvalue_only, signed, spread
 
 
 def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:
     """Return one sentence: does the paper's conclusion hold?"""
-    sentences, lower = [], 0
+    sentences, lower, sizes = [], 0, tested["units"].nunique()
     for task, shown in ((GLUE_AVERAGE, "the GLUE average (dev)"), ("AX", "AX (two classes, test)")):
         counts = []
         for rival in RIVALS:
@@ -34,10 +34,10 @@ def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:
             above, below = ((better == name).sum() for name in ("relation", rival))
             counts.append(f"above {rival} at {above} and below it at {below}")
             lower += below
-        sentences.append(f"{', '.join(counts)} of {len(UNITS)} sizes on {shown}")
+        sentences.append(f"{', '.join(counts)} of {count(sizes, 'size')} on {shown}")
     close = compared["verdict"].isin(["better", "no worse"])
     if lower:
-        answer = "In part" if lower < len(RIVALS) * len(UNITS) else "No"
+        answer = "In part" if lower < len(RIVALS) * sizes else "No"
     else:
         answer = "Yes" if close.all() else "Not contradicted"
     return (
@@ -75,7 +75,9 @@ def _draw(found: pd.DataFrame, looks: Mapping[str, Style]) -> Callable[[Axes], N
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    """Return a table with numbers on the right of their columns."""
+    """Return a table with numbers on the right of their columns, or that it was not run."""
+    if table.empty:
+        return "Not run yet."
     texts = table.astype(str)
     rules = ["---" if texts[name].str[:1].str.isalpha().any() else "---:" for name in texts]
     lines = [[*texts.columns], rules, *texts.to_numpy().tolist()]
@@ -87,11 +89,11 @@ def _shown(found: pd.DataFrame) -> pd.DataFrame:
     several = found.groupby("task")["metric"].transform("nunique") > 1
     task = found["task"] + (", " + found["metric"]).where(several, "")
     ours, paper = (
-        [f"{mean:z.1f} ± {sd:.1f}".replace("-", "−") for mean, sd in found[names].to_numpy()]
+        [spread(*values) for values in found[names].to_numpy()]
         for names in (["mean", "sd"], ["paper", "paper_sd"])
     )
-    place = pd.DataFrame({"task": task, "mechanism": found["mechanism"], "units": found["units"]})
-    return place.assign(ours=ours, paper=paper)
+    shown = found.assign(task=task, ours=ours, paper=paper)
+    return shown[["task", "mechanism", "units", "ours", "paper"]]
 
 
 def _intervals(found: pd.DataFrame, names: Sequence[str] = LIMITS) -> list[str]:
@@ -104,12 +106,15 @@ def _intervals(found: pd.DataFrame, names: Sequence[str] = LIMITS) -> list[str]:
 
 
 def _wide(shown: pd.DataFrame, values: Sequence[str], column: str) -> pd.DataFrame:
-    """Return a table with a column for each value of a column, in the order of appearance."""
+    """Return a table with a column for each value of a column, in the order of appearance.
+
+    Cells without a value are empty.
+    """
     place = [name for name in shown if name not in (column, *values)]
     table = shown.pivot_table([*values], place, column, "first", sort=False)
     table = table[[*product(values, shown[column].unique())]]
     table.columns = [" ".join(map(str, names)).strip() for names in table.columns]
-    return table.reset_index()
+    return table.reset_index().fillna("")
 
 
 def _show_cells(found: pd.DataFrame, outside: pd.DataFrame) -> str:
@@ -122,7 +127,7 @@ def _show_cells(found: pd.DataFrame, outside: pd.DataFrame) -> str:
     )
     return (
         f"{found['within'].sum()} of {total} cells have |z| ≤ 2 ({100 * found['within'].mean():.0f}"
-        f" %). Of the other {len(outside)}, {unexplained} are unexplained. Of the authors' "
+        f" %). Outside: {count(len(outside), 'cell')}, {unexplained} unexplained. Of the authors' "
         f"submissions, {exact} of {total} are within two of the paper's SDs of its mean, and "
         f"{rounded} with {ROUNDING:g} points allowed for rounding.\n\n{_markdown(table)}"
     )
@@ -166,10 +171,7 @@ def _show_claims(tested: pd.DataFrame, compared: pd.DataFrame) -> str:
 
 
 def _show_growth(found: pd.DataFrame) -> str:
-    columns = {
-        "ours (dev)": _intervals(found),
-        "paper (test)": found["paper"].map("{:+z.1f}".format),
-    }
+    columns = {"ours (dev)": _intervals(found), "paper (test)": found["paper"].map(signed)}
     return _markdown(found[["mechanism"]].assign(**columns))
 
 
@@ -195,8 +197,8 @@ def _show_samples(found: pd.DataFrame) -> str:
 
 def _show_duplicates(found: pd.DataFrame) -> str:
     shown = _shown(found).assign(share=found["share"].map("{:.3g}".format))
-    table = _wide(shown.rename(columns={"ours": ""}), [""], "share")
-    return _markdown(table.rename(columns={"paper": "paper (test)"}))
+    names = {"ours": "", "paper": "paper (test)"}
+    return _markdown(_wide(shown.rename(columns=names), [""], "share"))
 
 
 def page(data: Data) -> dict[str, str]:
@@ -204,9 +206,8 @@ def page(data: Data) -> dict[str, str]:
     runs, paper, submissions = data.runs, data.paper, data.submissions
     found, effect = table1.cells(runs, paper, submissions), table1.effects(runs, data.factors)
     tested, compared = table1.claims(runs, data.published), table1.rivals(runs)
-    image = f"![{picture(found).alt}](table1.svg)"
     return {
-        "conclusion": f"{conclusion(tested, compared)}\n\n{image}",
+        "conclusion": f"{conclusion(tested, compared)}\n\n![{picture(found).alt}](table1.svg)",
         "cells": _show_cells(found, table1.explained(found, effect)),
         "dev": _show_dev(table1.dev_cells(runs, paper)),
         "averages": _show_averages(table1.averages(runs, paper, submissions)),

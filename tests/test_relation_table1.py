@@ -51,7 +51,7 @@ def files_of(folder):
     own = runs[names]
     unused = own[own["split"] == "test"].assign(split="dev", value=0.5)
     pd.concat([own, unused]).to_csv(folder / "scores.csv", index=False)
-    parts = [changed.assign(factor=name) for name in table1.FACTORS]
+    parts = [changed.assign(factor=name) for name in ("random", "train-words", "length")]
     pd.concat(parts).to_csv(folder / "factors.csv", index=False)
     parts = [fewer.assign(rows=rows) for rows in (5000, 10000)]
     pd.concat(parts).to_csv(folder / "samples.csv", index=False)
