@@ -14,7 +14,7 @@ from relation_tf.registry import Procedure
 from relation_tf.report.comparisons import check_level, values_of_pairs
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult
-from relation_tf.stats.presentation import name_pairs
+from relation_tf.stats.comparisons import name_pairs
 
 _COLUMNS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
             "significant", "better"]  # fmt: skip

@@ -17,7 +17,7 @@ from relation_tf.bench.run_folder import prediction_file
 from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.stats import mcnemar, score_errors
-from relation_tf.stats.unequal_spread import holm
+from relation_tf.stats.pair_tests import holm
 from relation_tf.tasks import Task
 from relation_tf.tasks.metrics import counted
 

@@ -19,8 +19,7 @@ from relation_tf.errors import (
 )
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores, most_seeds
-from relation_tf.stats.directions import suggest_direction
-from relation_tf.stats.metric_names import read_name
+from relation_tf.stats.directions import read_name, suggest_direction
 from relation_tf.words import count
 
 KEY = ["task", "method", "seed"]

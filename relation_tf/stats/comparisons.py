@@ -1,28 +1,88 @@
-"""Result of a test of pairs of methods, and its construction from p-values."""
+"""Result of a test of pairs of methods: its tables, its text, and its construction from p."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, TypeVar
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import Procedure
-from relation_tf.stats.checks import check_probability
-from relation_tf.stats.effect_size import delta_intervals
-from relation_tf.stats.null_distribution import NullDistribution, NullMethod
-from relation_tf.stats.pairwise import ROUNDING, dominance, index_pairs, observed_groups
-from relation_tf.stats.presentation import Shown, labels, name_pairs, pair_names
-from relation_tf.stats.samples import FloatArray, RankedSamples
-from relation_tf.stats.shifts import shift_intervals
+from relation_tf.stats.estimates import delta_intervals, shift_intervals
+from relation_tf.stats.permutation import (
+    ROUNDING,
+    NullDistribution,
+    NullMethod,
+    dominance,
+    observed_groups,
+)
+from relation_tf.stats.samples import FloatArray, RankedSamples, check_probability, index_pairs
 from relation_tf.stats.spread import spread_notes
 from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "statistic": "{:+.3f}".format,
+    "pvalue": "{:.4g}".format,
+    "effect_size": "{:+.2f}".format,
+    "rank_a": "{:.2f}".format,
+    "rank_b": "{:.2f}".format,
+}
+
+
+class Shown(ABC):
+    """Base class of results that print as a title, a table, remarks and notes."""
+
+    @abstractmethod
+    def _title(self) -> str: ...
+
+    @abstractmethod
+    def _shown(self) -> pd.DataFrame:
+        """Return the table that is printed."""
+
+    def _remarks(self) -> Iterator[str]:
+        return iter(())
+
+    def _lines(self) -> list[str]:
+        return [*self._remarks(), *(f"Note: {note}" for note in getattr(self, "notes", ()))]
+
+    def __str__(self) -> str:
+        table = self._shown().to_string(index=False, formatters=_FORMATS)
+        return "\n".join([self._title(), table, *self._lines()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table = self._shown().to_html(index=False, formatters=_FORMATS, border=0)
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._lines())
+        return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{lines}</div>"
+
+
+def labels(names: Sequence[Hashable] | pd.Index[Any]) -> pd.Index[Any]:
+    """Return names as an index in which a tuple is one label."""
+    return pd.Index(names, tupleize_cols=False)
+
+
+def name_pairs(
+    names: Sequence[Hashable], against_first: bool = False, **columns: Any
+) -> pd.DataFrame:
+    """Return columns `a` and `b` of all pairs, or only of those with the first name.
+
+    Args:
+        names: The names.
+        against_first: If True, only pairs with the first name.
+        **columns: More columns; adding them to a table later is many times slower.
+    """
+    pairs = index_pairs(len(names), against_first)
+    first, second = ([names[pair[place]] for pair in pairs] for place in (0, 1))
+    return pd.DataFrame({"a": first, "b": second, **columns})
 
 
 class Estimand(NamedTuple):
@@ -70,8 +130,8 @@ def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
 
     Example:
         >>> from relation_tf.stats.samples import rank_samples
-        >>> found = kruskal_wallis(rank_samples({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}))
-        >>> round(found.statistic, 3), round(found.pvalue, 4)
+        >>> test = kruskal_wallis(rank_samples({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}))
+        >>> round(test.statistic, 3), round(test.pvalue, 4)
         (7.2, 0.0273)
 
     References:
@@ -81,13 +141,14 @@ def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
     from scipy.stats import kruskal
 
     freedom = len(ranked.codes) - 1
-    if ranked.multiplicity.size == 1:
+    groups = [codes.astype(np.float64) for codes in ranked.codes.values()]
+    if not np.concatenate(groups).any():  # all scores are equal
         return Kruskal(0.0, 1.0, freedom)
-    statistic, pvalue = kruskal(*(codes.astype(np.float64) for codes in ranked.codes.values()))
+    statistic, pvalue = kruskal(*groups)
     return Kruskal(float(statistic), float(pvalue), freedom)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PairwiseResult(Shown):
     """Result of `steel_dwass`, `steel` or another test of pairs of methods.
 
@@ -102,7 +163,6 @@ class PairwiseResult(Shown):
         pvalue: Family-wise p of each pair.
         asymptotic_pvalue: Asymptotic p, for comparison with published work only; None for a
             procedure without one.
-        significant: True where `pvalue` < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
@@ -122,29 +182,34 @@ class PairwiseResult(Shown):
     procedure: Procedure
     statistic: Any
     pvalue: Any
-    asymptotic_pvalue: Any
-    significant: Any
     effect_size: Any
     samples: dict[Hashable, FloatArray]
-    control: Hashable | None
-    alpha: float
-    method: NullMethod
-    null: NullDistribution | None
-    higher_is_better: bool
-    attainable_pvalue: float
-    seeds_needed: int
-    kruskal: Kruskal | None
-    notes: tuple[str, ...]
+    asymptotic_pvalue: Any = None
+    control: Hashable | None = None
+    alpha: float = 0.05
+    method: NullMethod = "asymptotic"
+    null: NullDistribution | None = None
+    higher_is_better: bool = True
+    attainable_pvalue: float = 0.0
+    seeds_needed: int = 0
+    kruskal: Kruskal | None = None
+    notes: tuple[str, ...] = ()
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
     _unit: ClassVar[str] = "seed"  # of `seeds_needed`
+
+    @functools.cached_property
+    def significant(self) -> Any:
+        """True where `pvalue` < alpha, of the form of `pvalue`."""
+        return self.pvalue < self.alpha
 
     @property
     def tied(self) -> bool:
         """True if a p is smaller than it can be without ties."""
         best = self.attainable_pvalue
         error = 0.0 if self.null is None else self.null.standard_error(best)
-        return due_to_ties(self.pvalue.to_numpy(), best, error)
+        # Tolerance: ties between other methods change p slightly.
+        return bool(self.pvalue.to_numpy().min() < 0.999 * best - 5 * error)
 
     @property
     def estimand(self) -> Estimand | None:
@@ -171,18 +236,19 @@ class PairwiseResult(Shown):
             ['b']
         """
         asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
-        shown = ["statistic", "pvalue", *asymptotic, "effect_size", "significant"]
-        values = {name: self._of_pairs(name) for name in shown}
+        names = ["statistic", "pvalue", *asymptotic, "effect_size", "significant"]
+        values = {name: self._of_pairs(name) for name in names}
         signs = np.where(values["significant"], self.directions(), 0).tolist()
-        rows = [(a, b, sign) for (a, b), sign in zip(self._named, signs, strict=True)]
-        turned = 1 if self.higher_is_better else -1
-        return {
-            "a": [a for a, _ in self._named],
-            "b": [b for _, b in self._named],
-            **values,
-            "better": [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows],
-            "verdict": [self._verdict(*row) for row in rows],
-        }
+        better, verdicts = [], []
+        for (a, b), sign in zip(self._tested, signs, strict=True):
+            high, low = (b, a) if sign > 0 else (a, b)
+            ahead = f"{high} {self._ahead}"
+            if not self.higher_is_better:
+                high, ahead = low, f"{ahead}, {low} better"
+            better.append(high if sign else None)
+            verdicts.append(ahead if sign else NOT_SIGNIFICANT)
+        first, second = ([pair[place] for pair in self._tested] for place in (0, 1))
+        return {"a": first, "b": second, **values, "better": better, "verdict": verdicts}
 
     def directions(self) -> FloatArray:
         """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
@@ -195,7 +261,7 @@ class PairwiseResult(Shown):
         signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
         if (unknown := np.isnan(statistic) & (signs == 0)).any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
-            first, second = np.array([(means[a], means[b]) for a, b in self._named]).T
+            first, second = np.array([(means[a], means[b]) for a, b in self._tested]).T
             signs = np.where(unknown, 1.0 * (second > first) - (second < first), signs)
         return signs
 
@@ -213,7 +279,7 @@ class PairwiseResult(Shown):
             (P(b > a) + P(a = b) / 2, with the interval `(low + 1) / 2` to `(high + 1) / 2`).
         """
         delta = self._of_pairs("effect_size")
-        trials = np.array([self._trials(a, b) for a, b in self._named])
+        trials = np.array([self._trials(a, b) for a, b in self._tested])
         low, high = delta_intervals(delta, trials, confidence)
         return self._table(delta=delta, low=low, high=high, probability=(delta + 1) / 2)
 
@@ -222,16 +288,17 @@ class PairwiseResult(Shown):
         return min(self.samples[a].size, self.samples[b].size)
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence intervals of the shift between the methods of each pair.
+        """Return simultaneous confidence intervals of the difference between methods of each pair.
 
-        If the scores of two methods differ by a shift only, all tested pairs together have their
-        shifts in these intervals with at least this probability. An interval contains each shift
-        that the test does not reject, with the joint critical value of the largest statistic: its
-        limits are two of the ordered differences between the scores of b and of a. The estimate is
-        their median (Hodges and Lehmann). No interval excludes 0 if p is at least
-        `1 - confidence`; without ties it excludes 0 exactly if p is below. A limit is infinite if
-        this number of methods and scores cannot give such a p. Methods whose scores are constant
-        show no variance; their interval can be a point.
+        All tested pairs together have their differences in these intervals with at least this
+        probability. The docstrings of the results of `brunner_munzel` and `welch` describe their
+        intervals. Those of rank tests are for a shift: if the scores of two methods differ by a
+        shift only, an interval contains each shift that the test does not reject, with the joint
+        critical value of the largest statistic. Its limits are two of the ordered differences
+        between the scores of b and of a. The estimate is their median (Hodges and Lehmann). No
+        interval excludes 0 if p is at least `1 - confidence`; without ties it excludes 0 exactly if
+        p is below. A limit is infinite if this number of methods and scores cannot give such a p.
+        Methods whose scores are constant show no variance; their interval can be a point.
 
         Args:
             confidence: Joint coverage of all intervals, between 0 and 1; by default 1 - alpha.
@@ -255,20 +322,27 @@ class PairwiseResult(Shown):
             Mathematical Statistics 34, 598-611.
             R. G. Miller (1981), Simultaneous Statistical Inference, 2nd ed., sections 4.2 and 4.3.
         """
+        level = self.alpha
+        if confidence is not None:
+            check_probability("confidence", confidence)
+            level = 1 - confidence
+        difference, low, high = self._limits(level)
+        return self._table(difference=difference, low=low, high=high)
+
+    def _limits(self, level: float) -> FloatArray:
+        """Return differences, lower and upper limits at a joint level, shape `(3, P)`."""
         if self.null is None:
             raise ValueError(
                 f"{self.procedure.title} has no confidence intervals; use steel_dwass, steel, "
                 "welch or brunner_munzel"
             )
-        level = self._level(confidence)
-        difference, low, high = shift_intervals(
+        return shift_intervals(
             self._by_task(),
             self.null.pairs,
             self.null.critical_statistic(level),
             accept_zero=self._of_pairs("pvalue") >= level,
             worst=-np.inf if self.higher_is_better else np.inf,
         )
-        return self._table(difference=difference, low=low, high=high)
 
     def _by_task(self) -> list[list[FloatArray]]:
         """Return the scores of each method, for each task."""
@@ -293,9 +367,11 @@ class PairwiseResult(Shown):
         return letters.str.replace(" ", "")
 
     @functools.cached_property
-    def _named(self) -> list[tuple[Hashable, Hashable]]:
+    def _tested(self) -> list[tuple[Hashable, Hashable]]:
         """Names of the tested pairs."""
-        return pair_names(list(self.samples), self.control is not None)
+        names = list(self.samples)
+        pairs = index_pairs(len(names), self.control is not None)
+        return [(names[i], names[j]) for i, j in pairs]
 
     def _of_pairs(self, attribute: str) -> NDArray[Any]:
         """Return the values of an attribute, one per pair."""
@@ -305,25 +381,6 @@ class PairwiseResult(Shown):
     def _table(self, **columns: Any) -> pd.DataFrame:
         """Return columns as a table with one row per pair."""
         return name_pairs(list(self.samples), self.control is not None, **columns)
-
-    def _intervals(self, rows: Sequence[tuple[float, float, float]]) -> pd.DataFrame:
-        """Return the difference of each pair and its limits as a table."""
-        difference, low, high = zip(*rows, strict=True)
-        return self._table(difference=difference, low=low, high=high)
-
-    def _level(self, confidence: float | None) -> float:
-        """Return the joint level of intervals with a coverage, by default that of the test."""
-        if confidence is None:
-            return self.alpha
-        check_probability("confidence", confidence)
-        return 1 - confidence
-
-    def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
-        if not sign:
-            return NOT_SIGNIFICANT
-        high, low = (b, a) if sign > 0 else (a, b)
-        ahead = f"{high} {self._ahead}"
-        return ahead if self.higher_is_better else f"{ahead}, {low} better"
 
     def _shown(self) -> pd.DataFrame:
         return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
@@ -352,24 +409,16 @@ class PairwiseResult(Shown):
         yield f"Statistic and effect size are positive where the second method is {self._ahead}."
 
 
-Kind = TypeVar("Kind", bound=PairwiseResult)
-
-
 def pairwise_result(
     procedure: Procedure,
     ranked: RankedSamples,
     statistic: ArrayLike,
     pvalue: ArrayLike,
     *,
-    alpha: float = 0.05,
-    higher_is_better: bool = True,
     control: Hashable | None = None,
     asymptotic_pvalue: ArrayLike | None = None,
-    method: NullMethod = "asymptotic",
-    null: NullDistribution | None = None,
-    attainable_pvalue: float = 0.0,
-    seeds_needed: int = 0,
     notes: Iterable[str] = (),
+    **attributes: Any,
 ) -> PairwiseResult:
     """Build the result of a test of pairs from the statistic and p of each pair.
 
@@ -379,15 +428,11 @@ def pairwise_result(
         statistic: Statistic of each pair, positive where the second method is higher. Order: all
             pairs as in `itertools.combinations`, or the control with each method.
         pvalue: Family-wise p of each pair.
-        alpha: Level of the test.
-        higher_is_better: If True, higher scores are better.
         control: The method that the others are compared with, or None for all pairs.
         asymptotic_pvalue: Asymptotic p of each pair, if p is another one.
-        method: Computation of p; for a rank test, `null` gives it.
-        null: Null distribution of a rank test.
-        attainable_pvalue: Smallest p that this design can give, 0 if no bound is known.
-        seeds_needed: Fewest scores per method that can give p < alpha, 0 if unknown.
         notes: Remarks for the reader.
+        **attributes: Other attributes of `PairwiseResult`: `alpha`, `higher_is_better`, `method`,
+            `null`, `attainable_pvalue` and `seeds_needed`.
 
     Returns:
         The result, which prints as a table.
@@ -402,46 +447,31 @@ def pairwise_result(
         ...     ranked = rank_samples(samples, higher_is_better=higher_is_better)
         ...     pairs = list(itertools.combinations(ranked.scores.values(), 2))
         ...     tests = [ttest_ind(b, a) for a, b in pairs]
-        ...     pvalue = [min(1.0, found.pvalue * len(pairs)) for found in tests]
-        ...     statistic = [found.statistic for found in tests]
+        ...     pvalue = [min(1.0, test.pvalue * len(pairs)) for test in tests]
+        ...     statistic = [test.statistic for test in tests]
         ...     return pairwise_result(PROCEDURES["doc-t"], ranked, statistic, pvalue,
         ...                            alpha=alpha, higher_is_better=higher_is_better)
         >>> scores = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9]}
         >>> t_with_bonferroni(scores).pairs()["better"].tolist()
         [None, 'c', 'c']
     """
-    groups = observed_groups(ranked)
-    names = labels(list(ranked.scores))
+    names, against = labels(list(ranked.scores)), control is not None
+    effect_size = dominance([observed_groups(ranked)], index_pairs(len(names), against))
+    asymptotic = None
+    if asymptotic_pvalue is not None:
+        asymptotic = table_of_pairs(asymptotic_pvalue, names, against, symmetric=True)
     unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
-    pairs = index_pairs(len(names), control is not None)
-    against = control is not None
-    pvalues = table_of_pairs(pvalue, names, against, diagonal=1.0, below=1.0)
     return PairwiseResult(
         procedure=procedure,
         statistic=table_of_pairs(statistic, names, against),
-        pvalue=pvalues,
-        asymptotic_pvalue=None
-        if asymptotic_pvalue is None
-        else table_of_pairs(asymptotic_pvalue, names, against, diagonal=1.0, below=1.0),
-        significant=pvalues < alpha,
-        effect_size=table_of_pairs(dominance([groups], pairs), names, against),
+        pvalue=table_of_pairs(pvalue, names, against, symmetric=True),
+        effect_size=table_of_pairs(effect_size, names, against),
         samples=ranked.scores,
+        asymptotic_pvalue=asymptotic,
         control=control,
-        alpha=alpha,
-        method=method if null is None else null.method,
-        null=null,
-        higher_is_better=higher_is_better,
-        attainable_pvalue=attainable_pvalue,
-        seeds_needed=seeds_needed,
         kruskal=kruskal_wallis(ranked),
         notes=(*ranked.notes, *unequal, *notes),
-    )
-
-
-def as_kind(result: PairwiseResult, kind: type[Kind], **attributes: Any) -> Kind:
-    """Return a result as a subclass of `PairwiseResult`, with the attributes that only it has."""
-    return kind(
-        **{field.name: getattr(result, field.name) for field in fields(result)}, **attributes
+        **attributes,
     )
 
 
@@ -450,8 +480,7 @@ def table_of_pairs(
     names: Sequence[Hashable] | pd.Index[Any],
     against_first: bool,
     *,
-    diagonal: float = 0.0,
-    below: float = -1.0,
+    symmetric: bool = False,
 ) -> Any:
     """Return a number per pair as a k x k table, or as a Series of all methods but the first.
 
@@ -460,26 +489,14 @@ def table_of_pairs(
             the first method.
         names: The k methods, as an index to save time, or as a sequence.
         against_first: If True, only the pairs with the first method are compared.
-        diagonal: Value on the diagonal.
-        below: Factor of the values below the diagonal: -1 turns the sign, 1 keeps it.
+        symmetric: If True, the table is symmetric with 1 on the diagonal, such as p; else values
+            below the diagonal have the opposite sign, and the diagonal is 0.
     """
     index, numbers = labels(names), np.asarray(values, dtype=np.float64)
     if against_first:
         return pd.Series(numbers, index=index[1:])
-    square = np.full((len(names), len(names)), diagonal)
+    square = np.eye(len(names)) if symmetric else np.zeros((len(names), len(names)))
     first, second = np.triu_indices(len(names), 1)
     square[first, second] = numbers
-    square[second, first] = below * numbers
+    square[second, first] = numbers if symmetric else -numbers
     return pd.DataFrame(square, index=index, columns=index)
-
-
-def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> bool:
-    """Return True if a p is smaller than scores without ties can give.
-
-    Args:
-        pvalues: p of each pair.
-        attainable: Smallest possible p without ties.
-        error: Standard error of the p.
-    """
-    # Tolerance: ties between other methods change p slightly.
-    return bool(pvalues.min() < 0.999 * attainable - 5 * error)

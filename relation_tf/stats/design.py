@@ -1,4 +1,4 @@
-"""Smallest p that a number of methods and seeds can give, computed before any run."""
+"""Asymptotic p of rank tests, and the smallest p that a number of methods and seeds can give."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from relation_tf.stats.checks import check_count, check_option, check_probability
-from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
-from relation_tf.stats.pairwise import index_pairs
-from relation_tf.stats.samples import FloatArray
+from relation_tf.stats.samples import (
+    FloatArray,
+    check_count,
+    check_option,
+    check_probability,
+    index_pairs,
+)
 
 DesignMethod: TypeAlias = Literal["exact", "asymptotic"]
 RankTest: TypeAlias = Literal["steel-dwass", "steel"]
@@ -71,7 +74,8 @@ def attainable_pvalue(
     check_option("test", test, RankTest)
     if method == "exact":
         return smallest_pvalue([sizes], test)
-    return float(asymptotic_pvalues(np.array(largest_statistic([sizes], test)), sizes, test))
+    task = range(sum(sizes)), sizes
+    return float(asymptotic_pvalues(np.array(largest_statistic([sizes], test)), [task], test))
 
 
 def stratified_attainable_pvalue(
@@ -178,26 +182,112 @@ def samples_needed(attainable: Callable[[int], float], alpha: float, least: int 
 
 
 def asymptotic_pvalues(
-    statistics: FloatArray, sizes: Sequence[int], test: RankTest = "steel-dwass"
+    statistics: FloatArray,
+    tasks: Sequence[tuple[Sequence[int], Sequence[int]]],
+    test: RankTest = "steel-dwass",
 ) -> FloatArray:
-    """Return the asymptotic family-wise p of standardized U statistics without ties.
+    """Return the asymptotic family-wise p of standardized U statistics.
+
+    For all pairs it is that of the studentized range. With a control it is that of the maximum of
+    several absolute normal statistics (Dunnett), with `rank_loadings`.
 
     Args:
-        statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
-        sizes: Number of scores of each method, the control first.
+        statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape; over tasks `RankSums.statistic`.
+        tasks: For each task, the pooled scores, and the number of scores of each method, the
+            control first.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Returns:
         p, same shape as the statistics.
     """
     if test == "steel":
-        return largest_exceeds(statistics, rank_loadings(sizes))
+        return largest_exceeds(statistics, rank_loadings(tasks))
     from scipy.stats import studentized_range
 
     # An integral for each of the few different values.
-    sizes_of, places = np.unique(np.abs(statistics), return_inverse=True)
-    found: FloatArray = studentized_range.sf(math.sqrt(2) * sizes_of, len(sizes), math.inf)
-    return found[places].reshape(np.shape(statistics))
+    values, places = np.unique(np.abs(statistics), return_inverse=True)
+    pvalues: FloatArray = studentized_range.sf(math.sqrt(2) * values, len(tasks[0][1]), math.inf)
+    return pvalues[places].reshape(np.shape(statistics))
+
+
+def rank_loadings(tasks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> FloatArray:
+    """Return the loadings b_j of rank statistics against a common control.
+
+    The correlation of two standardized statistics is `b_i b_j`. Assign the N pooled scores of a
+    task to groups at random. Let v be the probability that two scores differ, and c the covariance
+    of sign(y - x) and sign(z - x). Two statistics have the covariance `n_0 n_i n_j c`; each has the
+    variance `n_0 n_j (v + (n_0 + n_j - 2) c)`. Without ties v is 1 and c is 1/3, so
+    `b_j^2 = n_j / (n_0 + n_j + 1)`: 5/11 for five seeds, and Dunnett's 1/2 for many. This is exact
+    for any sample sizes. Over tasks, the squares are averaged, weighted by variance; this is exact
+    if all tasks have the same numbers of scores and no ties.
+
+    Args:
+        tasks: For each task, the pooled scores, and n_0 of the control and n_j of each method.
+
+    Returns:
+        b_j, shape `(k - 1,)`.
+
+    References:
+        F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873.
+    """
+    squares = variances = np.zeros(len(tasks[0][1]) - 1)
+    for pool, (control, *methods) in tasks:
+        others, total = np.array(methods, dtype=np.float64), len(pool)
+        t = np.array([*Counter(pool).values()], dtype=np.float64)
+        different = 1 - (t * (t - 1)).sum() / (total * (total - 1))
+        covariance = 1 / 3
+        if total > 2:
+            triples = (t * (t - 1) * (t - 2)).sum() / (total * (total - 1) * (total - 2))
+            covariance = (1 - triples) / 3
+        weight = control * others / (control + others + 1) ** 2
+        squares = squares + weight * others * covariance
+        variances = variances + weight * (different + (control + others - 2) * covariance)
+    return np.sqrt(np.divide(squares, variances, out=0 * squares, where=variances > 0))
+
+
+def largest_exceeds(statistics: FloatArray, loadings: FloatArray) -> FloatArray:
+    """Return the probability that the largest absolute normal statistic exceeds each value.
+
+    Each statistic is `b_j u + sqrt(1 - b_j^2) e_j` with a common normal u. Given u they are
+    independent, so one integral over u gives the joint distribution for any sizes.
+
+    Args:
+        statistics: Standardized statistics, any shape; positive where the method is higher.
+        loadings: The b_j of the methods, shape `(k - 1,)`.
+
+    Returns:
+        Family-wise p, same shape as the statistics.
+
+    Example:
+        >>> p = largest_exceeds(np.array([2.35]), np.full(3, 0.5**0.5))  # Dunnett's table: 2.35
+        >>> print(p.round(3))
+        [0.05]
+
+    References:
+        C. W. Dunnett (1955), A multiple comparison procedure for comparing several treatments with
+        a control, Journal of the American Statistical Association 50, 1096-1121.
+    """
+    from scipy.integrate import quad
+    from scipy.special import ndtr
+
+    residual = np.sqrt(1 - loadings**2)
+
+    def exceeds(value: float) -> float:
+        def density(u: float) -> float:
+            outside = ndtr((loadings * u - value) / residual)
+            outside = outside + ndtr((-loadings * u - value) / residual)
+            # 1 - product of (1 - outside), without losing a small p to rounding
+            any_outside = -math.expm1(np.log1p(-np.minimum(outside, 1 - 1e-16)).sum())
+            return math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * any_outside
+
+        reach = 12 + abs(value)
+        peak = float(loadings.max()) * value
+        points = [-peak, peak]
+        integral, _ = quad(density, -reach, reach, points=points, epsabs=0, epsrel=1e-9, limit=200)
+        return min(float(integral), 1.0)
+
+    values = np.abs(statistics)
+    return np.array([exceeds(value) for value in np.ravel(values)]).reshape(np.shape(values))
 
 
 def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import METRICS
-from relation_tf.stats.checks import check_count
-from relation_tf.stats.null_distribution import RandomSource, random_seed
-from relation_tf.stats.samples import FloatArray
+from relation_tf.stats.samples import FloatArray, RandomSource, check_count, random_seed
 
 _CHUNK_WEIGHTS = 2_000_000  # weights of rows at once: 16 MB
 _NEGLIGIBLE = 1e-40  # probabilities below it are left out of a convolution
@@ -94,7 +92,7 @@ def score_errors(
     given, true = _checked(predictions, labels)
     check_count("draws", draws, 2)
     seeds, rows = given.shape
-    generator = np.random.default_rng(random_seed(rng, drawn=True))
+    generator = np.random.default_rng(random_seed(rng))
     of_each_seed = _scores(given, true, metrics, np.ones((1, rows)))[:, 0]
     drawn = np.hstack(
         [_scores(given, true, metrics, weights) for weights in _weights(generator, draws, rows)]

@@ -11,18 +11,17 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.errors import join_names
-from relation_tf.stats.checks import check_count, check_number, check_probability
+from relation_tf.stats.comparisons import Shown
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
-from relation_tf.stats.presentation import Shown
 from relation_tf.stats.samples import (
     FloatArray,
     Samples,
     TaskSamples,
     TaskScores,
-    check_finite,
+    check_count,
+    check_number,
+    check_probability,
     has_groups,
-    in_task,
-    of_task,
     read_tasks,
 )
 from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
@@ -176,11 +175,11 @@ def non_inferiority(
     check_probability("alpha", alpha)
     over_tasks = has_groups(samples)
     by_task: Any = samples if over_tasks else {None: samples}
-    tasks = read_tasks(by_task, reference, "reference")
-    _check_finite(tasks)
-    if isinstance(margin, Mapping):
-        check_tasks("margin", margin, tasks)
-    margins = {task: of_task("margin", margin, task) for task in tasks}
+    tasks = read_tasks(by_task, reference, "reference", finite=2)
+    margins = margin if isinstance(margin, Mapping) else dict.fromkeys(tasks, margin)
+    check_tasks("margin", margins, tasks)
+    if missing := [task for task in tasks if task not in margins]:
+        raise ValueError(f"`margin` must have a value for each task. Received: none for {missing}")
     for value in margins.values():
         check_number("margin", value)
         if not 0 <= value < math.inf:
@@ -205,7 +204,7 @@ def non_inferiority(
             rows[name] = (difference, low, high, margin, adjusted, verdict, high < -margin)
         return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
 
-    tables = {task: table([task], of_task) for task, of_task in margins.items()}
+    tables = {task: table([task], margins[task]) for task in tasks}
     return NonInferiorityResult(
         table=table([*tasks], float(np.mean([*margins.values()]))) if over_tasks else tables[None],
         tasks=tables if over_tasks else {},
@@ -251,17 +250,6 @@ def _verdict(low: float, high: float, margin: float) -> Verdict:
     return "worse" if high < 0 else "inconclusive"
 
 
-def _check_finite(tasks: TaskScores) -> None:
-    for task, groups in tasks.items():
-        for name, scores in groups.items():
-            in_task(task, check_finite, scores, name)
-            if scores.size < 2:
-                raise ValueError(
-                    f"scores of {name!r} must be two or more numbers. "
-                    f"Received: {scores.tolist()}{'' if task is None else f' ({task})'}"
-                )
-
-
 def _has_unequal_spread(groups: Mapping[Hashable, FloatArray], reference: Hashable) -> bool:
     """Return True for a design in which wrong verdicts on one task are too frequent.
 
@@ -290,13 +278,9 @@ def _notes(tasks: TaskScores, higher: Mapping[Any, bool], reference: Hashable) -
     for task, groups in tasks.items():
         constant = [str(name) for name, scores in groups.items() if is_constant(scores)]
         if constant:
-            where = "" if task is None else f" on {task}"
-            whose = "their variance is" if len(constant) == 1 else "their variances are"
+            names, where = ", ".join(constant), "" if task is None else f" on {task}"
+            note = f"The scores of {names} do not vary{where}, so their variance is unknown"
             others = [name for name in constant if name != str(reference)]
-            verdict = ""
-            if others and len(others) < len(constant):
-                verdict = f"; the verdict on {', '.join(others)} is inconclusive"
-            yield (
-                f"The scores of {', '.join(constant)} do not vary{where}, so {whose} unknown"
-                f"{verdict}"
-            )
+            if 0 < len(others) < len(constant):
+                note += f"; the verdict on {', '.join(others)} is inconclusive"
+            yield note

@@ -6,40 +6,40 @@ import functools
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.checks import check_count, check_option, check_probability
 from relation_tf.stats.comparisons import (
     NOT_SIGNIFICANT,
     PairwiseResult,
-    as_kind,
+    Shown,
+    labels,
+    name_pairs,
     pairwise_result,
     table_of_pairs,
 )
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.directions import Directions, read_directions, unlike_units
 from relation_tf.stats.items import sign_flips
-from relation_tf.stats.presentation import Shown, labels, name_pairs
+from relation_tf.stats.pair_tests import holm
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
     NanPolicy,
     TaskSamples,
-    check_finite,
+    TestOptions,
+    check_count,
     dense_ranks,
-    in_task,
     numeric_scores,
     rank_samples,
     read_tasks,
     tie_tolerance,
 )
-from relation_tf.stats.unequal_spread import holm
 from relation_tf.words import capital, count, format_pvalue
 
 FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
@@ -97,16 +97,17 @@ class FriedmanNemenyiResult(Shown):
         """
         first, second = np.triu_indices(len(self.average_ranks), 1)
         ranks = self.average_ranks.to_numpy()
-        table = name_pairs(list(self.average_ranks.index))
-        table["rank_a"], table["rank_b"] = ranks[first], ranks[second]
-        table["pvalue"] = self.pvalue.to_numpy()[first, second]
-        table["significant"] = self.significant.to_numpy()[first, second]
+        table = name_pairs(
+            list(self.average_ranks.index),
+            rank_a=ranks[first],
+            rank_b=ranks[second],
+            pvalue=self.pvalue.to_numpy()[first, second],
+            significant=self.significant.to_numpy()[first, second],
+        )
         higher = table["a"].where(table["rank_a"] < table["rank_b"], table["b"]).astype(object)
-        table["better"] = higher.where(table["significant"], None)
-        table["verdict"] = [
-            NOT_SIGNIFICANT if name is None else f"{name} better" for name in table["better"]
-        ]
-        return table
+        better = higher.where(table["significant"], None)
+        verdicts = [NOT_SIGNIFICANT if name is None else f"{name} better" for name in better]
+        return table.assign(better=better, verdict=verdicts)
 
     def cliques(self) -> list[tuple[Hashable, ...]]:
         """Return the bars of a critical-difference diagram.
@@ -147,7 +148,7 @@ class FriedmanNemenyiResult(Shown):
 
 
 def friedman_nemenyi(
-    table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]],
+    table: pd.DataFrame | TaskSamples,
     alpha: float = 0.05,
     *,
     higher_is_better: Directions = None,
@@ -166,8 +167,9 @@ def friedman_nemenyi(
     (`steel_dwass`) is about this task only.
 
     Args:
-        table: Scores with tasks as rows and methods as columns, or `{task: {method: scores}}`; the
-            function then uses the mean of the scores. Tasks can have different scales.
+        table: Scores with tasks as rows and methods as columns; or `{task: {method: scores}}` or a
+            table with columns `task`, `method` and `score`, of which the function uses the means.
+            Tasks can have different scales.
         alpha: Level of the tests.
         higher_is_better: If True, the highest score of a task has rank 1, else the lowest; or
             `{task: bool}`. By default as for `stratified_steel_dwass`.
@@ -201,13 +203,11 @@ def friedman_nemenyi(
         statistic, Communications in Statistics - Theory and Methods 9, 571-595.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
-    from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
+    from scipy.stats import f, friedmanchisquare, studentized_range
 
-    check_probability("alpha", alpha)
-    check_option("nan", nan, NanPolicy)
+    options = TestOptions(alpha, nan=nan, rtol=rtol)
     table = _table_of_means(table)
-    scores, notes = _scores(table, higher_is_better, nan)
-    ranks = rankdata([-dense_ranks(row, rtol) for row in scores], axis=1)
+    ranks, notes = _rank(table, higher_is_better, options)
     num_tasks, num_methods = ranks.shape
     freedom = num_methods - 1
     statistic, friedman_pvalue = 0.0, 1.0
@@ -223,7 +223,13 @@ def friedman_nemenyi(
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
     attainable = nemenyi_attainable_pvalue(num_methods, num_tasks)
     if num_tasks < FEW_TASKS:
-        notes.append(_note_on_few_tasks(exact, least))
+        rough = "Nemenyi's p is a rough approximation; Friedman's p is exact"
+        if not exact:
+            rough = (
+                "both p are rough approximations; the lower bound of Friedman's p is "
+                f"{least:.3g}, the probability that all tasks rank the methods in the same order"
+            )
+        notes.append(f"With fewer than {FEW_TASKS} tasks {rough}")
     if attainable >= alpha:
         tasks = count(num_tasks, "task")
         notes.append(f"No pair of {num_methods} methods can differ significantly with {tasks}")
@@ -240,15 +246,13 @@ def friedman_nemenyi(
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),
         attainable_pvalue=attainable,
-        tasks_needed=samples_needed(
-            functools.partial(nemenyi_attainable_pvalue, num_methods), alpha
-        ),
+        tasks_needed=samples_needed(lambda n: nemenyi_attainable_pvalue(num_methods, n), alpha),
         alpha=alpha,
         notes=tuple(notes),
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SignedRankResult(PairwiseResult):
     """Result of `wilcoxon_holm`.
 
@@ -317,13 +321,10 @@ def wilcoxon_holm(
         A. Benavoli, G. Corani, F. Mangili (2016), Should we really use post-hoc tests based on
         mean-ranks?, Journal of Machine Learning Research 17, 1-10.
     """
-    check_probability("alpha", alpha)
-    tasks = read_tasks(samples, control)
+    options = TestOptions(alpha, rtol=rtol)
+    tasks = read_tasks(samples, control, finite=1)
     if len(tasks) < 2:
         raise ValueError(f"`samples` must have at least two tasks. Received: {[*tasks]}")
-    for task, methods in tasks.items():
-        for name, scores in methods.items():
-            in_task(task, check_finite, scores, name)
     higher, notes = read_directions(tasks, higher_is_better)
     signs = np.array([[1 if higher[task] else -1] for task in tasks])
     names = list(next(iter(tasks.values())))
@@ -334,25 +335,20 @@ def wilcoxon_holm(
     ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
     statistic = np.array([signed.sum() for signed in ranks])
     total = np.array([np.abs(signed).sum() for signed in ranks])
-    found = pairwise_result(
+    result = pairwise_result(
         PROCEDURES["wilcoxon-holm"],
-        rank_samples({name: means[:, column] for column, name in enumerate(names)}, rtol=rtol),
+        rank_samples(dict(zip(names, means.T, strict=True)), options=options),
         statistic,
         holm(np.array([_pvalue(signed) for signed in ranks])),
         alpha=alpha,
         control=control,
         attainable_pvalue=signed_rank_attainable_pvalue(len(names), len(tasks)),
-        seeds_needed=samples_needed(
-            lambda number: signed_rank_attainable_pvalue(len(names), number), alpha
-        ),
+        seeds_needed=samples_needed(lambda n: signed_rank_attainable_pvalue(len(names), n), alpha),
         notes=notes,
     )
     effect = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
-    return replace(
-        as_kind(found, SignedRankResult),
-        effect_size=table_of_pairs(effect, names, True),
-        kruskal=None,
-    )
+    effect_size = table_of_pairs(effect, names, True)
+    return SignedRankResult(**vars(result) | {"effect_size": effect_size, "kruskal": None})
 
 
 def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
@@ -403,31 +399,14 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"])
 
 
-def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]]) -> pd.DataFrame:
+def _table_of_means(table: pd.DataFrame | TaskSamples) -> pd.DataFrame:
     """Return the means of the scores as a table of tasks x methods."""
-    if isinstance(table, Mapping):
-        for task, methods in table.items():
-            if not hasattr(methods, "items"):
-                raise TypeError(
-                    "`table` must be {task: {method: scores}}. "
-                    f"Received: {type(methods).__name__} for {task!r}"
-                )
+    if not isinstance(table, pd.DataFrame) or {"task", "method"} <= {*table.columns}:
         means = {
-            task: {name: numeric_scores(scores, name).mean() for name, scores in methods.items()}
-            for task, methods in table.items()
+            task: {name: scores.mean() for name, scores in methods.items()}
+            for task, methods in read_tasks(table).items()
         }
         table = pd.DataFrame.from_dict(means, orient="index")
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(
-            "`table` must be a pandas.DataFrame with one row per task and one column per method. "
-            f"Received: {type(table).__name__}"
-        )
-    if {"task", "method"} <= {*table.columns}:
-        raise TypeError(
-            "`table` must have one row per task and one column per method; pivot it first: "
-            "table.pivot_table('score', 'task', 'method'). "
-            f"Received: columns {list(table.columns)}"
-        )
     for axis, index in (("task", table.index), ("method", table.columns)):
         if not index.is_unique:
             raise ValueError(f"names of {axis}s must be unique. Received: {list(index)}")
@@ -440,21 +419,24 @@ def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]])
     return table
 
 
-def _scores(
-    table: pd.DataFrame, higher_is_better: Directions, nan: NanPolicy
+def _rank(
+    table: pd.DataFrame, higher_is_better: Directions, options: TestOptions
 ) -> tuple[FloatArray, list[str]]:
-    """Return the scores, turned where lower is better, and notes on them."""
+    """Return the ranks of the methods on each task, 1 for the best, and notes on the scores."""
+    from scipy.stats import rankdata
+
     higher, notes = read_directions(table.index, higher_is_better)
-    signs = np.array([[1 if higher[task] else -1] for task in table.index])
     columns = [numeric_scores(table[name], name) for name in table.columns]
-    scores = signs * np.column_stack(columns)
-    for task, row in zip(table.index, scores, strict=True):
+    ranks = []
+    for task, row in zip(table.index, np.column_stack(columns), strict=True):
         missing = [name for name, value in zip(table.columns, row, strict=True) if np.isnan(value)]
-        if missing and nan == "raise":
+        if missing and options.nan == "raise":
             raise ValueError(f"scores of {task!r} must not be NaN. Received: NaN for {missing}")
         if missing:
             notes.append(f"{task}: NaN ranked worst ({', '.join(map(str, missing))})")
-    return np.where(np.isnan(scores), -np.inf, scores), notes
+        losses = np.where(np.isnan(row), np.inf, -row if higher[task] else row)
+        ranks.append(rankdata(dense_ranks(losses, options.rtol)))
+    return np.array(ranks), notes
 
 
 def _exact_friedman(ranks: FloatArray) -> float:
@@ -492,12 +474,13 @@ def _standard_error(num_methods: int, num_tasks: int) -> float:
     return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
 
 
-def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
+def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int, num_seeds: int = 1) -> float:
     """Return Nemenyi's p for a method that is best on every task and one that is always last.
 
     Args:
         num_methods: Number of methods compared.
         num_tasks: Number of tasks.
+        num_seeds: Not used; the test uses the means of the tasks.
 
     Returns:
         Smallest possible p.
@@ -508,18 +491,13 @@ def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
     return float(studentized_range.sf(largest, num_methods, math.inf))
 
 
-def _note_on_few_tasks(exact: bool, least: float) -> str:
-    few = f"With fewer than {FEW_TASKS} tasks"
-    if exact:
-        return f"{few} Nemenyi's p is a rough approximation; Friedman's p is exact"
-    return (
-        f"{few} both p are rough approximations; the lower bound of Friedman's p is {least:.3g}, "
-        "the probability that all tasks rank the methods in the same order"
-    )
-
-
-def signed_rank_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
+def signed_rank_attainable_pvalue(num_methods: int, num_tasks: int, num_seeds: int = 1) -> float:
     """Return the smallest p of `wilcoxon_holm`: `(k - 1) 2 / 2^T` for k methods and T tasks.
+
+    Args:
+        num_methods: Number of methods compared, including the control.
+        num_tasks: Number of tasks.
+        num_seeds: Not used; the test uses the means of the tasks.
 
     Example:
         >>> signed_rank_attainable_pvalue(3, 8)

@@ -14,11 +14,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
+from relation_tf.stats.comparisons import Shown
 from relation_tf.stats.design import RankTest, seeds_needed
-from relation_tf.stats.null_distribution import PvalueMethod, null_distribution
-from relation_tf.stats.pairwise import untied_groups
-from relation_tf.stats.presentation import Shown
+from relation_tf.stats.permutation import null_distribution, untied_groups
+from relation_tf.stats.samples import (
+    PvalueMethod,
+    check_count,
+    check_number,
+    check_option,
+    check_probability,
+)
 from relation_tf.words import count, format_level
 
 DiffersFrom: TypeAlias = Literal["one", "any", "all"]

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.stats.checks import check_count, check_probability
+from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.stats.design import (
     MOST_SAMPLES,
     attainable_pvalue,
@@ -26,90 +25,62 @@ from relation_tf.stats.over_tasks import (
     signed_rank_attainable_pvalue,
     wilcoxon_holm,
 )
+from relation_tf.stats.pair_tests import (
+    attainable_with_holm,
+    brunner_munzel,
+    steel,
+    steel_dwass,
+    stratified_steel,
+    stratified_steel_dwass,
+    welch,
+)
 from relation_tf.stats.power_analysis import (
     MAX_SEEDS,
     attainable_margin,
     non_inferiority_power,
     seeds_for_margin,
 )
-from relation_tf.stats.rank_tests import (
-    steel,
-    steel_dwass,
-    stratified_steel,
-    stratified_steel_dwass,
-)
-from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
+from relation_tf.stats.samples import check_count, check_probability
 from relation_tf.words import at_least, count, format_level, pvalue_only, two_digits
 
 _POWER = 0.8  # of a plan
 
-register_procedure(
-    "steel-dwass",
-    compares="all-pairs",
-    title="Steel-Dwass",
-    symbol="W*",
-    attainable_pvalue=partial(attainable_pvalue, method="exact", test="steel-dwass"),
-    equal_spread=True,
-)(steel_dwass)
-register_procedure(
-    "steel",
-    compares="against-control",
-    title="Steel's test",
-    symbol="Z",
-    attainable_pvalue=partial(attainable_pvalue, method="exact", test="steel"),
-    equal_spread=True,
-)(steel)
-register_procedure(
-    "brunner-munzel",
-    compares="all-pairs",
-    title="Brunner-Munzel with Holm",
-    symbol="W",
-    attainable_pvalue=attainable_with_holm,
-)(brunner_munzel)
-register_procedure(
-    "brunner-munzel-control",
-    compares="against-control",
-    title="Brunner-Munzel with Holm",
-    symbol="W",
-    attainable_pvalue=partial(attainable_with_holm, against_control=True),
-)(brunner_munzel)
-register_procedure("welch", compares="all-pairs", title="Welch's test with Holm", symbol="t")(welch)
-register_procedure(
-    "welch-control", compares="against-control", title="Welch's test with Holm", symbol="t"
-)(welch)
-register_procedure(
-    "stratified-steel-dwass",
-    compares="over-tasks",
-    title="Stratified Steel-Dwass",
-    symbol="W*",
-    attainable_pvalue=stratified_attainable_pvalue,
-    equal_spread=True,
-)(stratified_steel_dwass)
-register_procedure(
-    "stratified-steel",
-    compares="over-tasks",
-    title="Stratified Steel",
-    symbol="Z",
-    attainable_pvalue=partial(stratified_attainable_pvalue, test="steel"),
-    needs_control=True,
-    equal_spread=True,
-)(stratified_steel)
-register_procedure(
-    "friedman-nemenyi",
-    compares="over-tasks",
-    title="Nemenyi's test",
-    symbol="rank difference",
-    attainable_pvalue=lambda methods, tasks, seeds: nemenyi_attainable_pvalue(methods, tasks),
-    least_methods=3,
-)(friedman_nemenyi)
-register_procedure(
-    "wilcoxon-holm",
-    compares="over-tasks",
-    title="Wilcoxon's signed-rank test with Holm",
-    symbol="W",
-    attainable_pvalue=lambda methods, tasks, seeds: signed_rank_attainable_pvalue(methods, tasks),
-    needs_control=True,
-)(wilcoxon_holm)
+_steel_bound = partial(attainable_pvalue, test="steel")
+_stratified_steel_bound = partial(stratified_attainable_pvalue, test="steel")
+_brunner_munzel_bound = partial(attainable_with_holm, against_control=True)
+for _name, _procedure in {
+    "steel-dwass": Procedure(
+        steel_dwass, "all-pairs", "Steel-Dwass", "W*", attainable_pvalue, equal_spread=True
+    ),
+    "steel": Procedure(
+        steel, "against-control", "Steel's test", "Z", _steel_bound, equal_spread=True
+    ),
+    "brunner-munzel": Procedure(
+        brunner_munzel, "all-pairs", "Brunner-Munzel with Holm", "W", attainable_with_holm
+    ),
+    "brunner-munzel-control": Procedure(
+        brunner_munzel, "against-control", "Brunner-Munzel with Holm", "W", _brunner_munzel_bound
+    ),
+    "welch": Procedure(welch, "all-pairs", "Welch's test with Holm", "t"),
+    "welch-control": Procedure(welch, "against-control", "Welch's test with Holm", "t"),
+    "stratified-steel-dwass": Procedure(
+        stratified_steel_dwass, "over-tasks", "Stratified Steel-Dwass", "W*",
+        stratified_attainable_pvalue, equal_spread=True,
+    ),
+    "stratified-steel": Procedure(
+        stratified_steel, "over-tasks", "Stratified Steel", "Z",
+        _stratified_steel_bound, equal_spread=True, needs_control=True,
+    ),
+    "friedman-nemenyi": Procedure(
+        friedman_nemenyi, "over-tasks", "Nemenyi's test", "rank difference",
+        nemenyi_attainable_pvalue, least_methods=3,
+    ),
+    "wilcoxon-holm": Procedure(
+        wilcoxon_holm, "over-tasks", "Wilcoxon's signed-rank test with Holm", "W",
+        signed_rank_attainable_pvalue, needs_control=True,
+    ),
+}.items():  # fmt: skip
+    PROCEDURES.add(_name, _procedure, __name__)
 
 
 def default_procedure(control: object = None) -> str:

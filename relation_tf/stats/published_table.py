@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import tomllib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,15 +16,21 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.checks import check_count, check_option, check_probability
+from relation_tf.stats.comparisons import Shown, name_pairs
 from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue
-from relation_tf.stats.presentation import Shown, name_pairs
+from relation_tf.stats.samples import (
+    check_count,
+    check_option,
+    check_probability,
+    control_first,
+    in_task,
+)
 from relation_tf.words import count, format_level, format_pvalue
 
 Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
+_Figures: TypeAlias = "tuple[_Figure, _Figure]"  # mean and SD
 
-_COLUMNS = frozenset(["method", "mean", "sd"])
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?"
 _FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}|inf(?:inity)?|nan)", re.I)
 
@@ -132,8 +138,8 @@ def read_published(
         ...     [("Relation", "80.6", "0.4"), ("Attention", "76.1", "0.9"), ("MLP", "75.9", "0.6")],
         ...     columns=["method", "mean", "sd"],
         ... )
-        >>> found = read_published(table, n=5, claims=[("Relation", "Attention")])
-        >>> print(found.claims()["reason"][0])
+        >>> published = read_published(table, n=5, claims=[("Relation", "Attention")])
+        >>> print(published.claims()["reason"][0])
         Relation vs Attention: separation is certain, so p = .0245 (3 methods, 5 seeds)
 
     References:
@@ -160,43 +166,34 @@ def read_published(
                 "`num_methods` must be at least the number of methods in the table. "
                 f"Received: num_methods={num_methods} for {list(figures)}{_on(task)}"
             )
-        if control is not None and control not in figures:
-            raise ValueError(
-                f"`control` must be one of {list(figures)}{_on(task)}. Received: {control!r}"
-            )
-        names = sorted(figures, key=lambda name: name != control)  # the control first
+        names = list(in_task(task, control_first, figures, control))
         for a, b in name_pairs(names, control is not None).itertuples(index=False):
             separation = _separation(figures[a], figures[b], n, ddof)
             significance, reason = _judge(separation, compared, n, alpha, test)
-            difference = figures[b].mean - figures[a].mean
+            difference = figures[b][0].value - figures[a][0].value
             sentence = f"{a} vs {b}{_on(task)}: {reason}"
             rows.append((task, a, b, difference, separation, significance, False, sentence))
     columns = ["task", "a", "b", "difference", "separation", "significance", "claimed", "reason"]
-    found = pd.DataFrame(rows, columns=columns)
+    pairs = pd.DataFrame(rows, columns=columns)
     for claim in claims:
-        found.loc[_row_of(found, claim), "claimed"] = True
-    if found["task"].isna().all():
-        found = found.drop(columns="task")
-    return PublishedTable(found, n, alpha, test)
+        pairs.loc[_row_of(pairs, claim), "claimed"] = True
+    if pairs["task"].isna().all():
+        pairs = pairs.drop(columns="task")
+    return PublishedTable(pairs, n, alpha, test)
 
 
-class _Figures(NamedTuple):
-    """Published mean and SD of a method, with the largest rounding error of each."""
+class _Figure(NamedTuple):
+    """A published mean or SD with its largest rounding error."""
 
-    mean: float
-    sd: float
-    mean_error: float
-    sd_error: float
+    value: float
+    error: float
 
 
 def _judge(
     separation: Verdict, num_methods: int, n: int, alpha: float, test: RankTest
 ) -> tuple[Verdict, str]:
     """Return the verdict on significance for a separation, and its reason in words."""
-
-    def written(pvalue: float) -> str:
-        return format_pvalue(pvalue, alpha, decimals=4)
-
+    written = partial(format_pvalue, alpha=alpha, decimals=4)
     design, level = f"{num_methods} methods, {n} seeds", format_level(alpha)
     best = attainable_pvalue(num_methods, n, "asymptotic", test=test)
     exact = attainable_pvalue(num_methods, n, "exact", test=test)
@@ -206,26 +203,29 @@ def _judge(
     if separation == "certain":
         return "certain", f"separation is certain, so {written(best)} ({design})"
     # The smallest overlap of two methods: one method wins all comparisons except one.
+    task = range(num_methods * n), [n] * num_methods
     statistic = (n**2 / 2 - 1) / math.sqrt(n**2 * (2 * n + 1) / 12)
-    overlapping = float(asymptotic_pvalues(np.array([statistic]), [n] * num_methods, test)[0])
+    overlapping = float(asymptotic_pvalues(np.array([statistic]), [task], test)[0])
     if separation == "impossible" and overlapping >= alpha:
         least = written(overlapping)
         return "impossible", f"separation is impossible, so {least} at best ({design})"
-    reason = f"separation is undetermined; {written(best)} with it"
-    reason += f", {written(overlapping)} at best without"
     if separation == "impossible":
         reason = f"separation is impossible, but {level} does not need it"
+    else:
+        reason = f"separation is undetermined; {written(best)} with it"
+        reason += f", {written(overlapping)} at best without"
     return "undetermined", f"{reason} ({design})"
 
 
 def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
     """Return the verdict on separation that holds for all values that round to the figures."""
-    distance, error = abs(a.mean - b.mean), a.mean_error + b.mean_error
+    (mean_a, sd_a), (mean_b, sd_b) = a, b
+    distance, error = abs(mean_a.value - mean_b.value), mean_a.error + mean_b.error
     # Ratio of the SD with denominator n - 1 to the SD with denominator n.
     factor = math.sqrt(n / (n - 1))
     least, most = {0: (factor, factor), 1: (1.0, 1.0), None: (1.0, factor)}[ddof]
-    smallest = least * sum(max(0.0, f.sd - f.sd_error) for f in (a, b))
-    largest = most * sum(f.sd + f.sd_error for f in (a, b))
+    smallest = least * sum(max(0.0, sd.value - sd.error) for sd in (sd_a, sd_b))
+    largest = most * sum(sd.value + sd.error for sd in (sd_a, sd_b))
     if (distance + error) * math.sqrt(n) <= smallest:
         return "impossible"
     certain = max(0.0, distance - error) * math.sqrt(n) > (n - 1) * largest
@@ -233,7 +233,7 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
 
 
 def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, _Figures]]:
-    """Return task -> method -> figures; the task is None if the table has no tasks."""
+    """Return task -> method -> mean and SD; the task is None if the table has no tasks."""
     if isinstance(table, str | Path):
         path = Path(table)
         table = _read_toml(path) if path.suffix == ".toml" else _read_csv(path)
@@ -242,23 +242,30 @@ def _figures(table: pd.DataFrame | str | Path) -> dict[Hashable, dict[Hashable, 
             "`table` must be a pandas.DataFrame or the path of a CSV or TOML file. "
             f"Received: {type(table).__name__}"
         )
-    every = list(_entries(table))
-    entries = [entry for entry in every if _text(entry.mean) or _text(entry.sd)]
-    if not entries:
+    if not table.columns.is_unique:
+        raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
+    if not {"method", "mean", "sd"} <= {*table.columns}:
+        raise ValueError(
+            f"`table` must have the columns method, mean and sd. Received: {list(table.columns)}"
+        )
+    columns = (table.get(name, [None] * len(table)) for name in ("task", "method", "mean", "sd"))
+    rows = list(zip(*columns, strict=True))
+    filled = [row for row in rows if _text(row[2]) or _text(row[3])]
+    if not filled:
         raise ValueError("`table` contains no numbers")
-    means = _rounded([entry.mean for entry in entries], entries)
-    sds = _rounded([entry.sd for entry in entries], entries)
+    means, sds = _rounded(filled, 2), _rounded(filled, 3)
     tasks: dict[Hashable, dict[Hashable, _Figures]] = {}
-    for entry, (mean, mean_error), (sd, sd_error) in zip(entries, means, sds, strict=True):
-        methods = tasks.setdefault(entry.task, {})
-        if entry.method in methods:
-            raise ValueError(f"a method must occur once per task. Received twice: {entry}")
-        if sd < 0:
-            raise ValueError(f"an SD must be at least 0. Received: {entry.sd} for {entry}")
-        methods[entry.method] = _Figures(mean, sd, mean_error, sd_error)
+    for (task, method, _, printed), mean, sd in zip(filled, means, sds, strict=True):
+        methods = tasks.setdefault(task, {})
+        where = f"{method!r}{_on(task)}"
+        if method in methods:
+            raise ValueError(f"a method must occur once per task. Received twice: {where}")
+        if sd.value < 0:
+            raise ValueError(f"an SD must be at least 0. Received: {printed} for {where}")
+        methods[method] = mean, sd
     for task, methods in tasks.items():
         if len(methods) < 2:
-            empty = [e.method for e in every if e.task == task and e.method not in methods]
+            empty = [name for of, name, *_ in rows if of == task and name not in methods]
             raise ValueError(
                 "a task must have numbers for at least two methods. Received: "
                 f"{list(methods)}{_on(task)}{f', no numbers for {empty}' if empty else ''}"
@@ -298,71 +305,43 @@ def _read_toml(path: Path) -> pd.DataFrame:
     return table
 
 
-class _Entry(NamedTuple):
-    """Mean and SD of a method on a task, as printed."""
-
-    task: Hashable
-    method: Hashable
-    mean: Any
-    sd: Any
-
-    def __str__(self) -> str:
-        return f"{self.method!r}{_on(self.task)}"
-
-
-def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
-    if not table.columns.is_unique:
-        raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
-    if not _COLUMNS.issubset(table.columns):
-        raise ValueError(
-            f"`table` must have the columns method, mean and sd. Received: {list(table.columns)}"
-        )
-    tasks = table.get("task", [None] * len(table))
-    columns = (table[name].to_numpy() for name in ("method", "mean", "sd"))
-    yield from itertools.starmap(_Entry, zip(tasks, *columns, strict=True))
-
-
 def _text(figure: Any) -> str:
     """Return a figure as text; empty for a missing one."""
     return str("" if pd.isna(figure) else figure).strip()
 
 
-def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
+def _rounded(rows: Sequence[Sequence[Any]], place: int) -> list[_Figure]:
     """Return the figures of a column, each with half a unit of its last decimal."""
-    values = [_decimal(figure, entry) for figure, entry in zip(printed, entries, strict=True)]
+    values = [_decimal(row, place) for row in rows]
     units = [int(value.as_tuple().exponent) for value in values]
     # Numbers lose trailing zeros: assume as many decimals as the most precise number has.
-    typed = [isinstance(figure, str) for figure in printed]
+    typed = [isinstance(row[place], str) for row in rows]
     finest = min((unit for unit, text in zip(units, typed, strict=True) if not text), default=0)
     return [
-        (float(value), 0.5 * 10.0 ** (unit if text else finest))
+        _Figure(float(value), 0.5 * 10.0 ** (unit if text else finest))
         for value, unit, text in zip(values, units, typed, strict=True)
     ]
 
 
-def _decimal(figure: Any, entry: _Entry) -> Decimal:
-    """Return a figure with its printed decimals."""
-    number = isinstance(figure, int | float | np.integer | np.floating)
-    try:
-        if number and not isinstance(figure, bool):
-            value = Decimal(np.format_float_positional(figure, trim="-"))
-        else:
-            text = _text(figure) or "nan"
-            # Decimal would read "8_0.5" as 80.5.
-            value = Decimal(text if _FIGURE.fullmatch(text) else "no number")
-    except InvalidOperation as error:
-        raise TypeError(f"figures must be numbers. Received: {figure!r} for {entry}") from error
+def _decimal(row: Sequence[Any], place: int) -> Decimal:
+    """Return a figure of a row (task, method, mean, SD) with its printed decimals."""
+    task, method, mean, sd = row
+    figure, where = row[place], f"{method!r}{_on(task)}"
+    if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
+        text = np.format_float_positional(figure, trim="-")
+    elif _FIGURE.fullmatch(text := _text(figure) or "nan") is None:  # Decimal reads "8_0.5"
+        raise TypeError(f"figures must be numbers. Received: {figure!r} for {where}")
+    value = Decimal(text)
     if not value.is_finite():
         raise ValueError(
-            "mean and SD must both be finite. "
-            f"Received: mean={entry.mean}, sd={entry.sd} for {entry}"
+            f"mean and SD must both be finite. Received: mean={mean}, sd={sd} for {where}"
         )
     return value
 
 
-def _row_of(found: pd.DataFrame, claim: Claim) -> int:
+def _row_of(pairs: pd.DataFrame, claim: Claim) -> int:
     *task, a, b = claim
-    rows = found[[{a, b} == {x, y} for x, y in zip(found["a"], found["b"], strict=True)]]
+    rows = pairs[[{a, b} == {x, y} for x, y in zip(pairs["a"], pairs["b"], strict=True)]]
     rows = rows[rows["task"] == task[0]] if task else rows
     if len(rows) != 1:
         raise ValueError(

@@ -1,23 +1,26 @@
-"""Checks and ranks of the scores of several methods, on one task or several."""
+"""Options and samples of tests: checks, and ranks of the scores of several methods."""
 
 from __future__ import annotations
 
+import itertools
+import numbers
 import reprlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.stats.checks import check_option
-
 FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
+PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
+RandomSource: TypeAlias = int | np.random.Generator | None
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
 TaskSamples: TypeAlias = Mapping[Any, Samples]
 TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
 Read = TypeVar("Read")
 
 # Neighboring float32 numbers differ by at most 1.2e-7 of their value; rounding float64 to float32
@@ -34,6 +37,132 @@ _FORMS = (
     "columns=names)), or a tuple (scores, scores). For {task: {method: scores}} or a table with "
     "columns task, method and score, use stratified_steel_dwass"
 )
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise an error if a value is not a number, for example if it is a string.
+
+    Args:
+        name: Name of the option.
+        value: Its value.
+
+    Raises:
+        TypeError: If it is not a number.
+    """
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}")
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Raise an error if a probability (a level, a coverage) is not strictly between 0 and 1.
+
+    Args:
+        name: Name of the option.
+        value: Its value.
+
+    Raises:
+        TypeError: If it is not a number.
+        ValueError: If it is out of range.
+    """
+    check_number(name, value)
+    if not 0 < value < 1:
+        raise ValueError(f"`{name}` must be between 0 and 1 (exclusive). Received: {name}={value}")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise an error if a value is not a whole number or is too small.
+
+    Args:
+        name: Name of the option.
+        value: Its value.
+        least: Smallest allowed value.
+
+    Raises:
+        TypeError: If it is not a whole number.
+        ValueError: If it is too small.
+    """
+    message = f"`{name}` must be a whole number, at least {least}. Received: {name}={value!r}"
+    if not isinstance(value, numbers.Integral):
+        raise TypeError(message)
+    if value < least:
+        raise ValueError(message)
+
+
+def check_option(name: str, value: object, allowed: object) -> None:
+    """Raise an error if a value is not listed in a `Literal`.
+
+    Args:
+        name: Name of the option.
+        value: Its value.
+        allowed: The `Literal`.
+
+    Raises:
+        ValueError: If the value is not listed.
+    """
+    if value not in get_args(allowed):
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(map(repr, get_args(allowed)))}. "
+            f"Received: {name}={value!r}"
+        )
+
+
+def random_seed(rng: RandomSource, *, drawn: bool = True) -> int:
+    """Return a seed for random arrangements or draws.
+
+    Args:
+        rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
+        drawn: If False, nothing is drawn, and a generator is not used.
+
+    Raises:
+        TypeError: If `rng` is something else.
+    """
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63)) if drawn else 0
+    if rng is not None and not (isinstance(rng, numbers.Integral) and rng >= 0):
+        raise TypeError(
+            "`rng` must be a seed (a whole number, at least 0), a numpy.random.Generator or None. "
+            f"Received: rng={rng!r}"
+        )
+    return int(rng or 0)
+
+
+@dataclass(frozen=True)
+class TestOptions:
+    """Options of `steel_dwass`, `steel`, their forms over tasks, and `brunner_munzel`.
+
+    Attributes:
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`. Not for
+            `brunner_munzel`.
+        nan: `"worst"` ranks NaN (a diverged run) worst, tied with infinity at that end, and adds a
+            note; `"raise"` raises an error. No score is dropped.
+        rtol: Relative tolerance of ties: neighboring scores within it are tied. 0.1 + 0.2 ties with
+            0.3, and a float32 with the float64 before rounding. Scores within 1e-12 of the scale
+            (the median absolute score other than zero) or within 1e-15 are always tied.
+        permutations: Number of random arrangements for `monte-carlo`; by default 200,000, fewer for
+            designs larger than about 10 methods, 10 seeds and 10 tasks (at least 2,000).
+        rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
+            stands for a fixed seed: the same scores always give the same p.
+    """
+
+    __test__ = False  # no class of tests for pytest
+
+    alpha: float = 0.05
+    method: PvalueMethod = "auto"
+    nan: NanPolicy = "worst"
+    rtol: float = TIE_RTOL
+    permutations: int | None = None
+    rng: RandomSource = None
+
+    def __post_init__(self) -> None:
+        check_probability("alpha", self.alpha)
+        check_option("method", self.method, PvalueMethod)
+        check_option("nan", self.nan, NanPolicy)
+        if self.permutations is not None:
+            check_count("permutations", self.permutations)
+
+
+DEFAULT_OPTIONS = TestOptions()
 
 
 @dataclass(frozen=True)
@@ -55,68 +184,71 @@ class RankedSamples:
         """Number of scores per group, shape `(k,)`."""
         return np.array([group.size for group in self.codes.values()], dtype=np.intp)
 
-    @property
-    def multiplicity(self) -> NDArray[np.intp]:
-        """Number of occurrences of each distinct score, shape `(D,)`."""
-        return np.bincount(np.concatenate(list(self.codes.values())))
+
+def index_pairs(num_groups: int, against_first: bool = False) -> Pairs:
+    """Return all pairs of groups, row by row, or only those with the first group."""
+    pairs = itertools.combinations(range(num_groups), 2)
+    return tuple(itertools.islice(pairs, num_groups - 1 if against_first else None))
 
 
 def rank_samples(
     samples: Samples,
+    control: Hashable | None = None,
     *,
     higher_is_better: bool = True,
-    nan: NanPolicy = "worst",
-    rtol: float = TIE_RTOL,
+    options: TestOptions = DEFAULT_OPTIONS,
 ) -> RankedSamples:
     """Check the samples and rank all scores together.
 
     Args:
         samples: Scores of each method, as in `steel_dwass`.
+        control: A method to put first, or None.
         higher_is_better: If True, NaN is ranked lowest, else highest.
-        nan: `"worst"` ranks NaN worst, `"raise"` raises an error.
-        rtol: Relative tolerance of ties: neighboring scores within it are tied.
+        options: Options of the test, for the ranks of NaN and ties.
 
     Returns:
         The scores, their dense ranks, and notes on NaN.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If there are fewer than two groups, a group is empty or contains NaN with
-            `nan="raise"`, or an option is out of range.
+        ValueError: If there are fewer than two groups, the control is not among them, or a group
+            is empty or contains NaN with `nan="raise"`.
     """
-    check_option("nan", nan, NanPolicy)
-    scores = read_groups(samples)
+    scores = control_first(read_groups(samples), control)
     notes = []
     for name, group in scores.items():
         missing = np.count_nonzero(np.isnan(group))
-        if missing and nan == "raise":
+        if missing and options.nan == "raise":
             raise ValueError(f"scores of {name!r} must not be NaN. Received: {group.tolist()}")
         if missing:
             notes.append(f"{name}: {missing} of {group.size} scores are NaN, ranked worst")
     worst = -np.inf if higher_is_better else np.inf
     pool = np.concatenate(list(scores.values()))
-    codes = dense_ranks(np.where(np.isnan(pool), worst, pool), rtol)
+    codes = dense_ranks(np.where(np.isnan(pool), worst, pool), options.rtol)
     splits = np.cumsum([group.size for group in scores.values()])[:-1]
-    return RankedSamples(
-        scores, dict(zip(scores, np.split(codes, splits), strict=True)), tuple(notes)
-    )
+    by_group = dict(zip(scores, np.split(codes, splits), strict=True))
+    return RankedSamples(scores, by_group, tuple(notes))
 
 
-def read_groups(samples: Samples) -> dict[Hashable, FloatArray]:
+def read_groups(samples: Samples, finite: int = 0) -> dict[Hashable, FloatArray]:
     """Return each group's scores, checked.
 
     Args:
         samples: As for `steel_dwass`.
+        finite: If above 0, all scores must be finite, and each group must have at least so many.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If there are fewer than two groups, or a group is empty.
+        ValueError: If there are fewer than two groups, a group is empty, or scores are too few or
+            not finite.
     """
     scores = {name: numeric_scores(group, name) for name, group in groups_of(samples).items()}
     if len(scores) < 2:
         raise ValueError(
             f"`samples` must have at least two groups. Received: {len(scores)} ({list(scores)})"
         )
+    for name, group in scores.items() if finite else ():
+        check_finite(group, name, finite)
     return scores
 
 
@@ -148,7 +280,7 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
     return pd.Series(array).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
-def check_finite(scores: FloatArray, name: Hashable) -> None:
+def check_finite(scores: FloatArray, name: Hashable, least: int = 1) -> None:
     """Raise an error if a score has no mean with others: it is NaN or infinite.
 
     Tests of ranks rank such a score worst instead.
@@ -156,10 +288,15 @@ def check_finite(scores: FloatArray, name: Hashable) -> None:
     Args:
         scores: Scores, shape `(n,)`.
         name: Name of the group in errors.
+        least: Smallest number of scores.
 
     Raises:
-        ValueError: If a score is not finite.
+        ValueError: If a score is not finite, or there are too few.
     """
+    if scores.size < least:
+        raise ValueError(
+            f"scores of {name!r} must be at least {least} numbers. Received: {scores.tolist()}"
+        )
     if not np.isfinite(scores).all():
         raise ValueError(
             f"scores of {name!r} must be finite; for a diverged run, enter the worst score. "
@@ -201,8 +338,15 @@ def tie_tolerance(values: FloatArray) -> float:
     return max(_SCALE_RTOL * scale, _LEAST_TIE)
 
 
-def control_first(groups: Mapping[Any, Any], control: Hashable | None) -> dict[Hashable, Any]:
+def control_first(
+    groups: Mapping[Any, Any], control: Hashable | None, option: str = "control"
+) -> dict[Hashable, Any]:
     """Return the groups with the control first.
+
+    Args:
+        groups: Name -> scores.
+        control: A name, or None.
+        option: Name of the option in errors.
 
     Raises:
         ValueError: If the control is not among them.
@@ -210,7 +354,7 @@ def control_first(groups: Mapping[Any, Any], control: Hashable | None) -> dict[H
     if control is None:
         return dict(groups)
     if control not in groups:
-        raise ValueError(f"`control` must be one of {list(groups)}. Received: control={control!r}")
+        raise ValueError(f"`{option}` must be one of {[*groups]}. Received: {option}={control!r}")
     return {control: groups[control], **groups}
 
 
@@ -250,18 +394,22 @@ def _described(samples: Any) -> str:
 
 
 def read_tasks(
-    samples: Samples | TaskSamples, first: Hashable | None = None, name: str = "control"
+    samples: Samples | TaskSamples,
+    control: Hashable | None = None,
+    option: str = "control",
+    finite: int = 0,
 ) -> TaskScores:
     """Return the scores of each task and method, in the same order of methods on each task.
 
     Args:
         samples: `{task: {method: scores}}`, or a table with columns `task`, `method` and `score`.
-        first: A method to put first, or None.
-        name: Name of the argument `first` in errors.
+        control: A method to put first, or None.
+        option: Name of the option of the control in errors.
+        finite: As for `read_groups`.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If there is no task, or a method or the first one has no scores on a task.
+        ValueError: If there is no task, or a method or the control has no scores on a task.
     """
     if isinstance(samples, pd.DataFrame):
         samples = _from_table(samples)
@@ -272,12 +420,9 @@ def read_tasks(
         )
     if not samples:
         raise ValueError("`samples` must have at least one task. Received: 0 tasks")
-    tasks = {task: in_task(task, read_groups, groups) for task, groups in samples.items()}
-    methods = list(dict.fromkeys(method for groups in tasks.values() for method in groups))
-    if first is not None:
-        if first not in methods:
-            raise ValueError(f"`{name}` must be one of {methods}. Received: {name}={first!r}")
-        methods = list(dict.fromkeys([first, *methods]))
+    tasks = {task: in_task(task, read_groups, groups, finite) for task, groups in samples.items()}
+    methods = {method: None for groups in tasks.values() for method in groups}
+    methods = control_first(methods, control, option)
     for task, groups in tasks.items():
         if missing := [method for method in methods if method not in groups]:
             raise ValueError(
@@ -313,12 +458,3 @@ def in_task(task: Hashable, read: Callable[..., Read], *args: Any, **options: An
         if task is None:
             raise
         raise type(error)(f"task {task!r}: {error}") from error
-
-
-def of_task(name: str, value: Any, task: Hashable) -> Any:
-    """Return an option's value for a task, if it has one for each."""
-    if not isinstance(value, Mapping):
-        return value
-    if task not in value:
-        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
-    return value[task]

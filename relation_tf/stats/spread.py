@@ -11,7 +11,7 @@ import numpy as np
 from relation_tf.stats.samples import FloatArray
 from relation_tf.words import capital, two_digits
 
-MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
+MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see pair_tests.py
 _ROUNDING = 1e-12  # relative to the largest score
 
 

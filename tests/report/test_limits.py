@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.report import compare, limits
-from relation_tf.stats import null_distribution
+from relation_tf.stats import permutation
 
 
 def test_a_report_says_what_it_does_not_show(table_of, tmp_path):
@@ -52,10 +52,10 @@ def test_pairs_with_the_smallest_p(table_of, monkeypatch):
 
 
 def test_a_report_states_its_number_of_permutations(table_of, monkeypatch):
-    monkeypatch.setattr(null_distribution, "_BUDGET", 30_000_000)
+    monkeypatch.setattr(permutation, "_BUDGET", 30_000_000)
     rng = np.random.default_rng(0)
     samples = {f"m{i}": [*rng.normal(size=6)] for i in range(8)}
     report = compare(table_of({"x": samples, "y": samples}))
     (number,) = {test.null.permutations for test in report.data.comparisons[""].tests.values()}
-    assert 2_000 < number < null_distribution.PERMUTATIONS
+    assert 2_000 < number < permutation.PERMUTATIONS
     assert f"{number:,} random ones" in report.markdown()

@@ -12,7 +12,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.report import make_report
 from relation_tf.stats import mcnemar, score_errors
-from relation_tf.stats.unequal_spread import holm
+from relation_tf.stats.pair_tests import holm
 from tests.report.conftest import content
 
 METHODS = [{"name": name, "mechanism": name} for name in ("baseline", "relation", "attention")]

@@ -1,12 +1,19 @@
-"""Tests of attainable p against published values and direct integration."""
+"""Attainable p against published values and integrals; Dunnett's distribution against his table."""
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
+from scipy.stats import multivariate_normal, norm
 
-from relation_tf.stats import attainable_pvalue, design, seeds_needed, what_can_be_shown
-from relation_tf.words import format_pvalue
+from relation_tf.stats import attainable_pvalue, design, seeds_needed
+from relation_tf.stats.design import largest_exceeds, rank_loadings, stratified_attainable_pvalue
+from relation_tf.stats.permutation import exact_maxima
+from relation_tf.stats.samples import index_pairs
 
 # Five seeds, 2 to 10 methods; then the seeds needed for .05.
 ASYMPTOTIC = [0.0090, 0.0245, 0.0447, 0.0683, 0.0945, 0.1225, 0.1517, 0.1817, 0.2121]
@@ -17,15 +24,17 @@ SEEDS_EXACT = [4, 5, 5, 6, 6, 6, 6, 7, 7]
 ONE_AGAINST_ALL = [0.0079, 0.0152, 0.0219, 0.0282, 0.0341, 0.0397, 0.0450, 0.0500, 0.0548]
 
 
-@pytest.mark.parametrize(("method", "table"), [("asymptotic", ASYMPTOTIC), ("exact", EXACT)])
-def test_smallest_p_of_five_seeds(method, table):
-    reached = [attainable_pvalue(k, 5, method) for k in range(2, 11)]
+@pytest.mark.parametrize(
+    ("method", "test", "table"),
+    [
+        ("asymptotic", "steel-dwass", ASYMPTOTIC),
+        ("exact", "steel-dwass", EXACT),
+        ("exact", "steel", ONE_AGAINST_ALL),
+    ],
+)
+def test_smallest_p_of_five_seeds(method, test, table):
+    reached = [attainable_pvalue(k, 5, method, test=test) for k in range(2, 11)]
     assert reached == pytest.approx(table, abs=5.1e-5)
-
-
-def test_smallest_p_of_one_against_all():
-    reached = [attainable_pvalue(k, 5, "exact", test="steel") for k in range(2, 11)]
-    assert reached == pytest.approx(ONE_AGAINST_ALL, abs=5.1e-5)
 
 
 @pytest.mark.parametrize("k", [2, 4, 9])
@@ -39,16 +48,6 @@ def test_exact_p_of_one_against_all_is_the_integral(k, n):
     separated = 1 - dblquad(both, 0, 1, 0, lambda y: y)[0]
     smallest = attainable_pvalue(k, n, "exact", test="steel")
     assert smallest == pytest.approx(separated, abs=1e-8)
-
-
-def test_seeds_needed_against_one_control():
-    for k in (2, 5, 9):
-        for method in ("asymptotic", "exact"):
-            n = seeds_needed(k, method=method, test="steel")
-            reached, missed = (
-                attainable_pvalue(k, seeds, method, test="steel") for seeds in (n, n - 1)
-            )
-            assert reached < 0.05 <= missed
 
 
 @pytest.mark.parametrize(
@@ -80,34 +79,6 @@ def test_tiny_p_keeps_its_digits():
 
 
 @pytest.mark.parametrize(
-    ("design", "test", "smallest", "needed"),
-    [
-        ((4, 5), "steel-dwass", ".040", 5),
-        ((5, 5), "steel-dwass", ".062", 6),
-        ((2, 3), "steel-dwass", ".100", 4),
-        ((4, 3), "steel-dwass", ".357", 5),
-        ((10, 5), "steel", ".055", 6),
-    ],
-)
-def test_what_can_be_shown(design, test, smallest, needed):
-    said = what_can_be_shown(*design, test=test)
-    assert smallest in said
-    assert f"at least {needed} seeds" in said
-    assert ("no difference" in said) == (design[1] < needed)
-
-
-def test_formatted_p_stays_on_its_side_of_alpha():
-    assert format_pvalue(0.0499996) == "p = .0499996"
-    assert format_pvalue(0.05) == "p = .050"
-    assert format_pvalue(0.0004) == "p < .001"
-    assert format_pvalue(0.0004, alpha=0.0005) == "p < .0005"
-    assert format_pvalue(0.0004, alpha=0.0001) == "p = .0004"
-    assert format_pvalue(1.0) == "p = 1.000"
-    assert format_pvalue(0.04466, decimals=4) == "p = .0447"
-    assert format_pvalue(0.05 - 1e-17) == format_pvalue(0.05 + 1e-12) == "p = .050"
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: attainable_pvalue(1, 5), "Received: num_methods=1"),
@@ -115,7 +86,6 @@ def test_formatted_p_stays_on_its_side_of_alpha():
         (lambda: attainable_pvalue(3, (5, 5)), r"Received: num_seeds=\(5, 5\)"),
         (lambda: attainable_pvalue(3, 5, "monte-carlo"), "Received: method='monte-carlo'"),
         (lambda: attainable_pvalue(3, 5, test="pairs"), "Received: test='pairs'"),
-        (lambda: what_can_be_shown(3, 5, test="all"), "unknown test 'all'"),
         (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
         (lambda: seeds_needed(3, method="none"), "Received: method='none'"),
     ],
@@ -131,3 +101,87 @@ def test_many_methods_use_an_integral_that_equals_the_sums(monkeypatch, k, n):
     monkeypatch.setattr(design, "_MOST_EXPANDED", 0)
     integral = design._any_pair_disjoint(k, n), design._one_disjoint(n, 6, k)
     assert integral == pytest.approx(exact, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("k", "seeds", "tasks"), [(2, 3, 2), (3, 2, 2), (3, 1, 3), (2, 1, 5), (4, 1, 3), (3, 2, 3)]
+)
+@pytest.mark.parametrize("test", ["steel-dwass", "steel"])
+def test_bound_over_tasks_is_at_most_the_smallest_p(k, seeds, tasks, test):
+    """The lower bound is close, and exact for two methods."""
+    stratum = tuple(range(k * seeds)), (seeds,) * k
+    maxima, at_least = exact_maxima((stratum,) * tasks, index_pairs(k, test == "steel"))
+    smallest = at_least[np.searchsorted(maxima, maxima[-1] - 1e-9)]
+    bound = stratified_attainable_pvalue(k, tasks, seeds, test=test)
+    assert smallest >= bound * (1 - 1e-9)
+    close = 0.01 if smallest < 0.05 else 0.25
+    assert smallest == pytest.approx(bound, rel=1e-9 if k == 2 else close)
+
+
+def test_bound_of_many_seeds_is_tiny():
+    assert 0 <= stratified_attainable_pvalue(3, 6, 100) < 1e-300
+    assert stratified_attainable_pvalue(50, 10, 3) == pytest.approx(2450 / 20**10, rel=1e-3)
+
+
+def test_bound_of_unequal_groups_against_all_orders():
+    """Two scores of a, two of b and one of c; a does not overlap with b, or not with c."""
+    apart = []
+    for order in itertools.permutations("aabbc"):
+        place = {name: [i for i, label in enumerate(order) if label == name] for name in "abc"}
+        a, b, c = ((min(places), max(places)) for places in place.values())
+        apart.append(any(a[1] < other[0] or other[1] < a[0] for other in (b, c)))
+    bound = design._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
+    assert 0.8 * np.mean(apart) < bound <= np.mean(apart) + 1e-9
+
+
+# Dunnett (1964), two-sided 5 %, infinite degrees of freedom, 1 to 9 methods plus a control.
+DUNNETT = [1.96, 2.21, 2.35, 2.44, 2.51, 2.57, 2.61, 2.65, 2.69]
+
+
+@pytest.mark.parametrize(("methods", "critical"), list(enumerate(DUNNETT, 1)))
+def test_dunnetts_table(methods, critical):
+    many_scores = np.full(methods, math.sqrt(0.5))  # a correlation of one half
+    edges = largest_exceeds(np.array([critical - 0.005, critical + 0.005]), many_scores)
+    assert edges[0] > 0.05 > edges[1]
+
+
+def untied(*sizes):
+    return [(range(sum(sizes)), sizes)]
+
+
+@pytest.mark.parametrize("sizes", [(5, 5, 5), (3, 5, 9), (20, 2, 4, 6)])
+@pytest.mark.parametrize("value", [-0.5, 0.8, 2.0])
+def test_p_matches_the_multivariate_normal_distribution(sizes, value):
+    loadings = rank_loadings(untied(*sizes))
+    correlation = np.outer(loadings, loadings)
+    np.fill_diagonal(correlation, 1)
+    upper = np.full(len(loadings), value)
+    within = multivariate_normal(cov=correlation).cdf(abs(upper), lower_limit=-abs(upper))
+    (both,) = largest_exceeds(np.array([value]), loadings)
+    assert both == pytest.approx(1 - within, abs=1e-4)
+
+
+def test_one_method_gives_the_normal_distribution_even_in_the_tail():
+    statistics = np.array([0.0, 1.0, 4.0, 10.0, 20.0])
+    exceeds = largest_exceeds(statistics, rank_loadings(untied(5, 5)))
+    np.testing.assert_allclose(exceeds, 2 * norm.sf(statistics), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pool"),
+    [((2, 2, 1), [1, 2, 3, 4, 5]), ((2, 1, 2), [1, 1, 2, 3, 3]), ((1, 2, 2), [1, 2, 2, 2, 3])],
+)
+def test_correlations_match_all_arrangements(sizes, pool):
+    wins = []
+    for order in itertools.permutations(pool):
+        control, *others = np.split(np.array(order), np.cumsum(sizes)[:-1])
+        wins.append([np.sign(other[:, None] - control).sum() for other in others])
+    expected = np.corrcoef(np.transpose(wins))[0, 1]
+    for tasks in (1, 3):  # equal tasks have the correlations of one
+        loadings = rank_loadings([(pool, sizes)] * tasks)
+        assert loadings[0] * loadings[1] == pytest.approx(expected)
+
+
+def test_loadings_of_equal_and_of_single_scores():
+    assert rank_loadings([([1, 1, 1, 1], (2, 2))]).tolist() == [0]
+    assert rank_loadings(untied(1, 1)) == pytest.approx([math.sqrt(1 / 3)])

@@ -23,7 +23,7 @@ def noisy(rng, labels, share, seeds):
 
 def naive_flips(first, second, labels, mid_p):
     """Share of all choices of signs with a sum at least as far from 0."""
-    shares = [np.mean(np.atleast_2d(each) == labels, axis=0) for each in (first, second)]
+    shares = [np.mean(np.atleast_2d(given) == labels, axis=0) for given in (first, second)]
     d = shares[1] - shares[0]
     observed, reached, total = abs(d.sum()), 0.0, 0
     if observed < 1e-12:
@@ -44,7 +44,7 @@ def test_mcnemar_equals_all_signs(seed, seeds_a, seeds_b, mid_p):
     first, second = noisy(rng, labels, 0.6, seeds_a), noisy(rng, labels, 0.8, seeds_b)
     found = mcnemar(first, second, labels, mid_p=mid_p)
     assert found.pvalue == pytest.approx(naive_flips(first, second, labels, mid_p), abs=1e-12)
-    means = [(each == labels).mean() for each in (first, second)]
+    means = [(given == labels).mean() for given in (first, second)]
     assert found.difference == pytest.approx(means[1] - means[0])
 
 
@@ -101,9 +101,9 @@ def naive_errors(given, labels, function, draws, seed):
     by_rows, by_both = [], []
     for _ in range(draws):
         chosen = rng.integers(rows, size=rows)
-        own = [function(run[chosen], labels[chosen]) for run in given]
-        by_rows.append(np.mean(own))
-        by_both.append(np.mean([own[i] for i in rng.integers(seeds, size=seeds - 1)]))
+        scores = [function(run[chosen], labels[chosen]) for run in given]
+        by_rows.append(np.mean(scores))
+        by_both.append(np.mean([scores[i] for i in rng.integers(seeds, size=seeds - 1)]))
     return np.var(by_rows, ddof=1), np.var(by_both, ddof=1)
 
 

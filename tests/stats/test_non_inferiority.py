@@ -63,9 +63,9 @@ def test_the_correction_can_count_more_methods():
     """Such as a method without scores on this task."""
     scores = {name: RNG.normal(80, 1, 5) for name in "rabc"}
     all_of = non_inferiority(scores, "r", 1)
-    own = non_inferiority({name: scores[name] for name in "ra"}, "r", 1, num_methods=4)
-    pd.testing.assert_series_equal(own.table.loc["a"], all_of.table.loc["a"])
-    assert own.confidence == all_of.confidence
+    fewer = non_inferiority({name: scores[name] for name in "ra"}, "r", 1, num_methods=4)
+    pd.testing.assert_series_equal(fewer.table.loc["a"], all_of.table.loc["a"])
+    assert fewer.confidence == all_of.confidence
 
 
 def test_over_tasks_variances_add_up():
@@ -169,7 +169,7 @@ def test_over_tasks_different_scores_without_variance_have_no_verdict():
     ("samples", "arguments", "message"),
     [
         ({"r": [1, 2], "a": [1, 2]}, {"reference": "b"}, "`reference` must be one of"),
-        ({"r": [1, 2], "a": [1]}, {}, "two or more numbers"),
+        ({"r": [1, 2], "a": [1]}, {}, "'a' must be at least 2 numbers"),
         ({"r": [1, 2], "a": [1, np.nan]}, {}, "'a' must be finite; for a diverged run"),
         ({"r": [1, 2], "a": [1, 2]}, {"margin": -1}, "`margin` must be 0 or more"),
         (

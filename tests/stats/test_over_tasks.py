@@ -1,4 +1,4 @@
-"""Ranks over tasks against Demsar's example, scipy and plain loops."""
+"""Tests over the means of tasks against published examples, libraries and plain loops."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scikit_posthocs import posthoc_nemenyi_friedman
+from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_range, wilcoxon
+from statsmodels.stats.multitest import multipletests
 
 from relation_tf.stats import (
     friedman_nemenyi,
     steel,
     steel_dwass,
     stratified_steel_dwass,
+    wilcoxon_holm,
     win_tie_loss,
 )
+from relation_tf.stats.over_tasks import signed_rank_attainable_pvalue
+from relation_tf.stats.pair_tests import holm
 
 # Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 datasets. In "voting" two methods have
 # the same printed value but different ranks; one last digit is changed to get these ranks.
@@ -80,11 +85,13 @@ def test_results_match_the_formulas(table):
     else:
         statistic, _ = friedmanchisquare(*table.to_numpy().T)
         assert result.statistic == pytest.approx(statistic)
+    expected = posthoc_nemenyi_friedman(ranks).to_numpy()
+    np.testing.assert_allclose(result.pvalue, expected, rtol=0, atol=1e-12)
     for a, b in itertools.combinations(table, 2):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
         quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
-        expected = studentized_range.sf(quantile, k, np.inf)
-        assert result.pvalue.loc[a, b] == pytest.approx(expected, abs=1e-9)
+        pvalue = studentized_range.sf(quantile, k, np.inf)
+        assert result.pvalue.loc[a, b] == pytest.approx(pvalue, abs=1e-9)
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
 
@@ -108,10 +115,10 @@ def test_invariances(table, random):
 @given(TABLES, st.sampled_from([0.05, 0.3, 0.8]))
 def test_cliques_are_the_largest_groups_without_a_significant_difference(table, alpha):
     result = friedman_nemenyi(table, alpha)
+    groups = [itertools.combinations(table, size) for size in range(2, table.shape[1] + 1)]
     together = [
         set(group)
-        for size in range(2, table.shape[1] + 1)
-        for group in itertools.combinations(table, size)
+        for group in itertools.chain(*groups)
         if not any(result.significant.loc[a, b] for a, b in itertools.combinations(group, 2))
     ]
     largest = [group for group in together if not any(group < other for other in together)]
@@ -150,19 +157,6 @@ def test_no_p_is_below_the_share_of_equal_arrangements(table):
     assert result.friedman_pvalue == pytest.approx(exact)
 
 
-def test_friedmans_p_of_many_tasks_or_methods_is_approximate():
-    many = friedman_nemenyi(DEMSAR)
-    assert not many.exact
-    assert many.friedman_pvalue == friedmanchisquare(*DEMSAR.to_numpy().T).pvalue
-    rows = [[1, 2, 3, 4, 5, 6], [2, 1, 3, 5, 4, 6], [1, 2, 4, 3, 5, 6]]
-    wide = friedman_nemenyi(pd.DataFrame(rows, columns=list("abcdef")))
-    assert not wide.exact
-    near = friedman_nemenyi(DEMSAR.iloc[:9])
-    assert near.friedman_pvalue == pytest.approx(
-        friedmanchisquare(*DEMSAR.iloc[:9].to_numpy().T).pvalue, rel=0.25
-    )
-
-
 def test_tasks_needed():
     needed = friedman_nemenyi(DEMSAR).tasks_needed
     for tasks, reached in ((needed, True), (needed - 1, False)):
@@ -170,6 +164,8 @@ def test_tasks_needed():
         assert (attainable < 0.05) == reached
     few, many = (friedman_nemenyi(DEMSAR.iloc[:n], higher_is_better=True) for n in (2, 14))
     assert [len(few.notes), len(many.notes)] == [2, 0]
+    assert (few.exact, many.exact) == (True, False)
+    assert many.friedman_pvalue == friedmanchisquare(*DEMSAR.to_numpy().T).pvalue
 
 
 def test_ties_by_tolerance_and_nan():
@@ -189,16 +185,10 @@ def test_ties_by_tolerance_and_nan():
     ("table", "error", "message"),
     [
         ([[1, 2, 3]] * 3, TypeError, "Received: list"),
-        ({"t": [1, 2, 3]}, TypeError, "Received: list for 't'"),
+        ({"t": [1, 2, 3]}, TypeError, "task 't': .* Received: list"),
         (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
         (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon. Received: shape \(14, 2\)"),
         (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
-        (
-            pd.DataFrame({"task": ["x"] * 60, "method": ["a"] * 60, "score": [0.5] * 60}),
-            TypeError,
-            r"pivot it first: table.pivot_table\('score', 'task', 'method'\). Received: columns "
-            r"\['task', 'method', 'score'\]",
-        ),
         (DEMSAR.iloc[[0, 0]], ValueError, r"names of tasks must be unique. Received: \[0, 0\]"),
         (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "names of methods must be unique"),
     ],
@@ -207,6 +197,13 @@ def test_bad_tables(table, error, message):
     with pytest.raises(error, match=message) as caught:
         friedman_nemenyi(table)
     assert "\n" not in str(caught.value)
+
+
+def test_tables_with_a_row_per_score_are_averaged():
+    means = pd.DataFrame({"a": [1, 5, 2], "b": [2, 2, 9], "c": [7, 6, 5]})
+    rows = [(t, m, means[m][t] + d) for t in means.index for m in means for d in (-1, 1)]
+    table = pd.DataFrame(rows, columns=["task", "method", "score"])
+    assert friedman_nemenyi(table).ranks.equals(friedman_nemenyi(means).ranks)
 
 
 LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
@@ -234,3 +231,113 @@ def test_rows_without_names_are_refused(column):
     table.loc[3, column] = None
     with pytest.raises(ValueError, match="must have a name in each row"):
         stratified_steel_dwass(table)
+
+
+# Paired measurements of Hollander and Wolfe (1973, page 29) on the Hamilton depression scale.
+BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+
+
+def as_tasks(**means):
+    table = pd.DataFrame(means)
+    return {task: {name: [mean] for name, mean in row.items()} for task, row in table.iterrows()}
+
+
+def naive_pvalue(differences):
+    """Return the two-sided p over all signs of the differences."""
+    ranks = rankdata(np.abs(differences))
+    observed = abs(np.sum(np.sign(differences) * ranks))
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(ranks))))
+    return np.mean(np.abs(signs @ ranks) >= observed - 1e-9)
+
+
+def test_known_value():
+    """R's documentation of wilcox.test: V = 40 of 45, two-sided p 2 * .01953."""
+    result = wilcoxon_holm(as_tasks(after=AFTER, before=BEFORE), "after")
+    assert result.statistic["before"] == 40 - 5
+    assert result.effect_size["before"] == pytest.approx(35 / 45)
+    assert result.pvalue["before"] == pytest.approx(2 * 0.01953125)
+    assert result.pairs()["verdict"].tolist() == ["before better"]
+
+
+def test_lower_scores_can_be_better():
+    high = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a")
+    low = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a", higher_is_better=False)
+    assert (low.statistic == -high.statistic).all()
+    assert low.pairs()["better"].tolist() == ["a"]
+
+
+def test_rounding_does_not_break_ties():
+    """0.1 + 0.2 equals 0.3; equal differences share their rank; zeros are left out."""
+    samples = {
+        "x": {"a": [0.3], "b": [0.1 + 0.2]},
+        "y": {"a": [0.0], "b": [0.1]},
+        "z": {"a": [0.2], "b": [0.1 + 0.2]},
+    }
+    result = wilcoxon_holm(samples, "a")
+    assert result.statistic["b"] == 3
+    assert (
+        wilcoxon_holm({"x": {"a": [1], "b": [1]}} | {"y": {"a": [2], "b": [2]}}, "a").pvalue["b"]
+        == 1
+    )
+
+
+@pytest.mark.parametrize(("k", "tasks"), [(2, 5), (3, 6), (4, 9)])
+def test_attainable_p_is_reached(k, tasks):
+    samples = {t: {m: [m * (1 + t)] for m in range(k)} for t in range(tasks)}
+    result = wilcoxon_holm(samples, 0)
+    assert result.pvalue.min() == pytest.approx(signed_rank_attainable_pvalue(k, tasks))
+    assert result.attainable_pvalue == signed_rank_attainable_pvalue(k, tasks)
+    assert signed_rank_attainable_pvalue(k, result.seeds_needed) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ({"x": {"a": [1], "b": [2]}}, "at least two tasks"),
+        ({"x": {"a": [1], "b": [2]}, "y": {"b": [1], "c": [2]}}, "'x' has no scores of 'c'"),
+        ({t: {"a": [1], "b": [math.nan]} for t in "xy"}, "task 'x': scores of 'b' must be finite"),
+    ],
+)
+def test_errors_name_the_fault(samples, message):
+    with pytest.raises(ValueError, match=message):
+        wilcoxon_holm(samples, "a" if "y" not in samples else "b")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "signs"),
+    [
+        (np.ones(14), [1] * 11 + [-1] * 3),
+        (np.repeat([1, 2, 3], 5), [1] * 6 + [-1] * 4 + [1] * 5),
+        (np.arange(1, 13), [1, -1, 1, 1] * 3),
+    ],
+)
+def test_p_is_exact_also_with_ties(sizes, signs):
+    """14 equal differences, 11 of them positive: p of the sign test, .0574, not .0325."""
+    differences = sizes * np.array(signs)
+    pvalue = wilcoxon_holm(as_tasks(c=0 * sizes, x=differences), "c").pvalue["x"]
+    assert pvalue == pytest.approx(naive_pvalue(differences))
+    if len(sizes) == 14:
+        assert pvalue == pytest.approx(binomtest(11, 14).pvalue)
+
+
+@pytest.mark.parametrize(("tasks", "method"), [(12, "exact"), (300, "exact"), (301, "asymptotic")])
+def test_p_without_ties_equals_scipy(tasks, method):
+    """p of more than 300 tasks is a normal approximation."""
+    rng = np.random.default_rng(62)
+    means = {name: rng.normal(shift / 9, 1, tasks) for shift, name in enumerate("cxyz")}
+    separate = [wilcoxon(means[name] - means["c"], method=method).pvalue for name in "xyz"]
+    expected = multipletests(separate, method="holm")[1]
+    pvalues = wilcoxon_holm(as_tasks(**means), "c").pvalue
+    np.testing.assert_allclose(pvalues, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pvalues", [[0.01], [0.01, 0.04, 0.03], [0.2, 0.2, 0.0, 1.0, 0.05]])
+def test_holm_equals_statsmodels(pvalues):
+    expected = multipletests(pvalues, method="holm")[1]
+    np.testing.assert_allclose(holm(np.array(pvalues)), expected, rtol=0, atol=1e-12)
+
+
+def test_zero_and_a_rounding_error_are_tied():
+    tasks = {f"t{number}": {"c": [0.1, 0.2, -0.3], "m": [0.0, 0, 0]} for number in range(6)}
+    assert wilcoxon_holm(tasks, "c").pvalue["m"] == 1.0

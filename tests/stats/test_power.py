@@ -1,4 +1,4 @@
-"""Tests of simulated power against single experiments, closed forms and limits."""
+"""Simulated power of rank tests and of margins against experiments, closed forms and limits."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
 from relation_tf.stats import (
     attainable_margin,
+    non_inferiority,
+    non_inferiority_power,
     power,
+    seeds_for_margin,
     seeds_for_power,
     steel,
     steel_dwass,
-    what_can_be_shown,
 )
-from relation_tf.stats.power_analysis import SimulatedProbability
 
 
 @pytest.mark.parametrize("test", ["steel-dwass", "steel"])
@@ -66,25 +69,11 @@ def test_power_is_zero_if_no_p_can_be_significant():
     assert found.any.high == pytest.approx(1 - 0.025 ** (1 / 100))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: power(3, 5, "2"), "`shift` must be a number. Received: shift='2'"),
-        (lambda: seeds_for_power(3, 2, "0.8"), "`power` must be a number. Received: power='0.8'"),
-        (lambda: what_can_be_shown(3, 5.0), "`num_seeds` must be a whole number.*num_seeds=5.0"),
-    ],
-)
-def test_wrong_types_are_named(call, message):
-    with pytest.raises(TypeError, match=message):
-        call()
-
-
 def test_error_is_the_exact_interval_of_a_proportion():
     found = power(4, 6, 2, simulations=1_000)
     p, low, high = found.one
     error = math.sqrt(p * (1 - p) / 1_000)
     assert (low, high) == pytest.approx((p - 1.96 * error, p + 1.96 * error), abs=0.004)
-    assert isinstance(found.one, SimulatedProbability)
 
 
 @pytest.mark.parametrize("differs_from", ["one", "any", "all"])
@@ -121,19 +110,89 @@ def test_seeds_for_power_are_at_least_seeds_needed():
     assert seeds_for_power(2, 8) == 4
 
 
+def naive_power(margin, num_seeds, sds, num_methods, simulations):
+    """Draw scores, call the test, and count favorable verdicts on one method."""
+    rng = np.random.default_rng(1)
+    names = ["r", *(f"m{i}" for i in range(num_methods - 1))]
+    favorable = 0
+    for _ in range(simulations):
+        tasks = {
+            task: {name: rng.normal(50, sd, num_seeds) for name in names}
+            for task, sd in enumerate(sds)
+        }
+        result = non_inferiority(tasks, "r", margin)
+        favorable += result.verdict["m0"] in ("better", "no worse")
+    return favorable / simulations
+
+
+@pytest.mark.parametrize(
+    ("margin", "num_seeds", "sds", "num_methods"),
+    [(1.5, 5, [1.0], 2), (1.0, 3, [1.0, 2.0, 0.5], 2), (2.0, 4, [1.0, 1.5], 4)],
+)
+def test_power_of_a_margin_equals_a_plain_simulation(margin, num_seeds, sds, num_methods):
+    found = non_inferiority_power(margin, num_seeds, sds, num_methods=num_methods)
+    naive = naive_power(margin, num_seeds, sds, num_methods, simulations=150)
+    assert naive == pytest.approx(found.probability, abs=4 * np.sqrt(0.25 / 150))
+    assert found.low < found.probability < found.high
+
+
+def test_known_powers_of_a_margin():
+    """Margin of 1 SD with five seeds: .27 on one task, .992 over eight."""
+    assert non_inferiority_power(1, 5).probability == pytest.approx(0.267, abs=0.006)
+    eight = non_inferiority_power(1, 5, [1.0] * 8).probability
+    assert eight == pytest.approx(0.992, abs=0.001)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(2, 9),
+    st.lists(st.floats(0.1, 5), min_size=1, max_size=4),
+    st.floats(0.1, 10),
+    st.floats(0.55, 0.95),
+)
+def test_margins_powers_and_units_agree(num_seeds, sds, scale, power):
+    options = {"simulations": 2_000}
+    margin = attainable_margin(num_seeds, sds, power, **options)
+    reached = non_inferiority_power(margin, num_seeds, sds, **options).low
+    assert reached == pytest.approx(power, abs=2e-3)
+    scaled = attainable_margin(num_seeds, [scale * sd for sd in sds], power, **options)
+    assert scaled == pytest.approx(scale * margin)
+
+
+def test_seeds_are_the_fewest_that_reach_the_power():
+    for margin, sds in ((1.0, [1.0]), (0.5, [1.0, 1.0]), (2.0, 1.0)):
+        needed = seeds_for_margin(margin, sds, simulations=5_000)
+        assert attainable_margin(needed, sds, simulations=5_000) <= margin
+        assert needed == 2 or attainable_margin(needed - 1, sds, simulations=5_000) > margin
+
+
+def test_a_constant_task_adds_no_variance():
+    assert attainable_margin(5, [1.0, 0.0]) == pytest.approx(attainable_margin(5, 0.5), rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: power(1, 5, 1), "Received: num_methods=1"),
         (lambda: power(3, 0, 1), "num_seeds=0"),
         (lambda: power(3, 5, -1), "shift=-1"),
+        (lambda: power(3, 5, "2"), "`shift` must be a number. Received: shift='2'"),
         (lambda: power(3, 5, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(3, 0), "Received: shift=0"),
         (lambda: seeds_for_power(3, 1, 1), "Received: power=1"),
+        (lambda: seeds_for_power(3, 2, "0.8"), "`power` must be a number. Received: power='0.8'"),
         (lambda: seeds_for_power(3, 1, differs_from="two"), "Received: differs_from='two'"),
         (lambda: seeds_for_power(2, 1e-9, simulations=20), "1,000 seeds do not reach this power"),
+        (lambda: non_inferiority_power("1", 5), "`margin` must be a number"),
+        (lambda: non_inferiority_power(math.nan, 5), "`margin` must be at least 0"),
+        (lambda: non_inferiority_power(1, 1), "`num_seeds` must be a whole number, at least 2"),
+        (lambda: non_inferiority_power(1, 5, [1, np.nan]), "`sd` must be a number or one number"),
+        (lambda: non_inferiority_power(1, 5, [0.0]), "`sd` must be 0 or more, and above 0"),
+        (lambda: attainable_margin(5, power=1.0), "`power` must be between 0 and 1"),
+        (lambda: seeds_for_margin(0.0), "`margin` must be above 0"),
+        (lambda: seeds_for_margin(0.001, simulations=100), "1,000 seeds do not reach this power"),
     ],
 )
-def test_out_of_range(call, message):
-    with pytest.raises(ValueError, match=message):
+def test_wrong_input_is_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()

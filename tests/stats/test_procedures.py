@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats import (
-    what_can_be_shown,
-)
+from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.procedures import default_over_tasks, default_procedure
+from relation_tf.words import format_pvalue
 
 SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
+TASKS = dict.fromkeys(["RTE", "MRPC"], SCORES)
 
 
 def test_default_test_depends_on_the_control():
@@ -24,49 +24,80 @@ def test_default_test_depends_on_the_control():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("steel-dwass", (SCORES,)),
-        ("steel", (SCORES, "a")),
-        ("brunner-munzel", (SCORES,)),
-        ("friedman-nemenyi", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES),)),
-        ("wilcoxon-holm", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES), "a")),
-    ],
-)
-def test_no_p_is_below_the_attainable_one(name, data):
+@pytest.mark.parametrize("name", [name for name in PROCEDURES if "welch" not in name])
+def test_no_p_is_below_the_attainable_one(name):
     """Use scores without overlap."""
     procedure = PROCEDURES[name]
-    smallest = procedure.function(*data).pairs()["pvalue"].min()
-    numbers = (3, 3, 3) if procedure.unit == "task" else (3, 3)
-    assert smallest == pytest.approx(procedure.attainable_pvalue(*numbers), rel=1e-9)
-
-
-def test_a_test_over_tasks_counts_tasks():
-    nemenyi = what_can_be_shown(4, 5, test="friedman-nemenyi", num_tasks=2)
-    assert "at least .092" in nemenyi
-    assert "at least 3 tasks" in nemenyi
-    stratified = what_can_be_shown(3, 2, test="stratified-steel-dwass", num_tasks=3)
-    assert "at least .025" in stratified  # less than 6 / 6^3
-    against = what_can_be_shown(3, 2, test="stratified-steel", num_tasks=3)
-    assert "at least .017" in against  # less than 4 / 6^3
-    many = what_can_be_shown(3, 5, test="stratified-steel-dwass", num_tasks=8)
-    assert "below .001" in many
-    with pytest.raises(TypeError, match="`num_tasks` must be a whole number"):
-        what_can_be_shown(3, 2, test="stratified-steel")
+    over_tasks = procedure.unit == "task"
+    control = {"control": "a"} if procedure.against_control else {}
+    result = procedure.function(TASKS if over_tasks else SCORES, **control)
+    attainable = procedure.attainable_pvalue(*((3, 2, 3) if over_tasks else (3, 3)))
+    assert result.attainable_pvalue == pytest.approx(attainable)
+    bound = 0.01 if name.startswith("stratified") else 1e-9  # over tasks it is a lower bound
+    assert result.pairs()["pvalue"].min() == pytest.approx(attainable, rel=bound)
 
 
 @pytest.mark.parametrize(
-    ("methods", "test", "smallest"),
+    ("design", "options", "shown"),
     [
-        (4, "brunner-munzel", ".048"),
-        (5, "brunner-munzel-control", ".032"),
-        (4, "welch", "4 methods"),
+        ((4, 5), {}, [".040", "at least 5 seeds"]),
+        ((5, 5), {}, ["no difference", ".062", "at least 6 seeds"]),
+        ((10, 5), {"test": "steel"}, ["no difference", ".055", "at least 6 seeds"]),
+        ((4, 5), {"test": "brunner-munzel"}, [".048"]),
+        ((5, 5), {"test": "brunner-munzel-control"}, [".032"]),
+        ((4, 5), {"test": "welch"}, ["4 methods"]),
+        (
+            (4, 5),
+            {"test": "friedman-nemenyi", "num_tasks": 2},
+            ["no difference", ".092", "3 tasks"],
+        ),
+        # Less than 6 / 6^3 and 4 / 6^3.
+        ((3, 2), {"test": "stratified-steel-dwass", "num_tasks": 3}, ["at least .025"]),
+        ((3, 2), {"test": "stratified-steel", "num_tasks": 3}, ["at least .017"]),
+        ((3, 5), {"test": "stratified-steel-dwass", "num_tasks": 8}, ["below .001"]),
+        ((4, 5), {"margin": 1.0, "sd": [1.0] * 8}, [what_can_be_shown(4, 5), "power 0.9"]),
     ],
 )
-def test_brunner_munzel_counts_pairs(methods, test, smallest):
-    assert smallest in what_can_be_shown(methods, 5, test=test)
+def test_what_can_be_shown(design, options, shown):
+    sentence = what_can_be_shown(*design, **options)
+    assert [figure for figure in shown if figure not in sentence] == []
+    assert ("no difference" in sentence) == ("no difference" in shown)
+
+
+def test_what_margin_can_be_shown():
+    assert "2.1 SD" in what_margin_can_be_shown(2, 5, unit="SD")
+    assert "1,000 seeds" in what_margin_can_be_shown(2, 5, 0.001)
+    assert "at least 2 seeds" in what_margin_can_be_shown(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"test": "stratified-steel"}, TypeError, "`num_tasks` must be a whole number"),
+        ({"test": "all"}, ValueError, "unknown test 'all'"),
+        ({"num_seeds": 5.0}, TypeError, "`num_seeds` must be a whole number.*num_seeds=5.0"),
+    ],
+)
+def test_wrong_designs_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        what_can_be_shown(**{"num_methods": 3, "num_seeds": 2} | options)
 
 
 def test_no_number_of_seeds_may_be_enough():
     assert samples_needed(lambda seeds: 0.5, 0.05) == 0
+
+
+@pytest.mark.parametrize(
+    ("pvalue", "alpha", "text"),
+    [
+        (0.0499996, 0.05, "p = .0499996"),
+        (0.05, 0.05, "p = .050"),
+        (0.05 - 1e-17, 0.05, "p = .050"),
+        (0.0004, 0.05, "p < .001"),
+        (0.0004, 0.0005, "p < .0005"),
+        (0.0004, 0.0001, "p = .0004"),
+        (1.0, 0.05, "p = 1.000"),
+    ],
+)
+def test_formatted_p_stays_on_its_side_of_alpha(pvalue, alpha, text):
+    assert format_pvalue(pvalue, alpha) == text

@@ -146,7 +146,7 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
     separated = a.max() < b.min() or b.max() < a.min()
     assert found["separation"][0] != ("impossible" if separated else "certain")
     significant = all(
-        steel_dwass((a, b), 0.2, method).significant.loc["1", "2"]
+        steel_dwass((a, b), 0.2, method=method).significant.loc["1", "2"]
         for method in ("asymptotic", "exact")
     )
     assert found["significance"][0] != ("impossible" if significant else "certain")

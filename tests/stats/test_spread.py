@@ -62,7 +62,7 @@ def test_error_of_large_scores():
 
 def test_joined_residuals_have_the_pooled_variance():
     rng = np.random.default_rng(0)
-    own = [rng.normal(size=n) for n in (2, 2, 9)]
-    joined = np.concatenate([scaled_residuals(scores) for scores in own])
-    variances = [scores.var(ddof=1) for scores in own]
+    samples = [rng.normal(size=n) for n in (2, 2, 9)]
+    joined = np.concatenate([scaled_residuals(scores) for scores in samples])
+    variances = [scores.var(ddof=1) for scores in samples]
     assert np.square(joined).sum() == pytest.approx(np.dot([2, 2, 9], variances))

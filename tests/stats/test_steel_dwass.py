@@ -1,4 +1,4 @@
-"""Tests of the Steel-Dwass test against published values, and of checks of its input."""
+"""Steel-Dwass and Steel tests against published values, other libraries and loops."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scikit_posthocs import posthoc_dscf
-from scipy.stats import chi2, rankdata
+from scipy.stats import kruskal, mannwhitneyu
 
 from relation_tf.stats import attainable_pvalue, cliffs_delta_interval, steel, steel_dwass
-from relation_tf.stats.null_distribution import drawn_maxima
-from relation_tf.stats.pairwise import index_pairs
+from relation_tf.stats.permutation import drawn_maxima
+from relation_tf.stats.samples import index_pairs
 from tests.golden import GOLDEN_VALUES
 
 GOLDEN = [
@@ -30,6 +30,12 @@ GOLDEN = [
     "diverged_inf_3x5",
 ]
 SEPARATED = {"a": [0.1, 0.2, 0.3, 0.4, 0.5], "b": [1.1, 1.2, 1.3, 1.4, 1.5]}
+# S. Aoki (Gunma University), Steel.R: the control and two treated groups of ten.
+AOKI = {
+    "control": [50, 55, 65, 63, 60, 68, 69, 60, 52, 49],
+    "high": [80, 86, 74, 66, 79, 81, 70, 62, 60, 72],
+    "like": [42, 48, 58, 63, 62, 55, 63, 60, 53, 45],
+}
 # Small integers, so that ties are common and a monotone map keeps them.
 GROUPS = st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size=2, max_size=5).map(
     lambda groups: {f"m{i}": group for i, group in enumerate(groups)}
@@ -109,21 +115,53 @@ def test_asymptotic_p_equals_that_of_scikit_posthocs():
     assert undefined >= 30
 
 
-@settings(deadline=None, max_examples=50)
-@given(GROUPS)
-def test_symmetries(samples):
-    result = steel_dwass(samples, method="asymptotic")
-    np.testing.assert_allclose(result.statistic, -result.statistic.T, atol=1e-12)
-    np.testing.assert_allclose(result.effect_size, -result.effect_size.T, atol=1e-12)
-    np.testing.assert_array_equal(result.pvalue, result.pvalue.T)
-    warped = steel_dwass(
-        {name: np.exp(np.array(group) / 2) for name, group in samples.items()}, method="asymptotic"
-    )
+@BOTH_TESTS
+@settings(deadline=None, max_examples=25)
+@given(samples=GROUPS, random=st.randoms(use_true_random=False))
+def test_invariances(test, samples, random):
+    test = functools.partial(test, method="asymptotic")
+    result = test(samples)
+    warped = test({name: np.exp(np.array(group) / 2) for name, group in samples.items()})
     np.testing.assert_allclose(warped.statistic, result.statistic, atol=1e-12)
-    turned = steel_dwass(
-        {name: [-x for x in group] for name, group in samples.items()}, method="asymptotic"
-    )
+    turned = test({name: [-x for x in group] for name, group in samples.items()})
     np.testing.assert_allclose(turned.statistic, -result.statistic, atol=1e-12)
+    order = list(samples)
+    random.shuffle(order)
+    shuffled = test({name: samples[name] for name in order}).pvalue
+    shuffled = shuffled.loc[result.pvalue.index]
+    if result.control is None:
+        shuffled = shuffled[list(samples)]
+        np.testing.assert_allclose(result.statistic, -result.statistic.T, atol=1e-12)
+        np.testing.assert_allclose(result.effect_size, -result.effect_size.T, atol=1e-12)
+        np.testing.assert_array_equal(result.pvalue, result.pvalue.T)
+    np.testing.assert_allclose(shuffled, result.pvalue, atol=1e-9)
+
+
+def test_two_methods_give_the_mann_whitney_test():
+    control, other = [1, 4, 6, 8, 8], [3, 7, 9, 8, 11, 12]
+    expected = mannwhitneyu(other, control, use_continuity=False, method="asymptotic")
+    asymptotic = steel((control, other), "1", method="asymptotic")
+    assert asymptotic.pvalue["2"] == pytest.approx(expected.pvalue)
+    exact, all_pairs = steel((control, other), "1"), steel_dwass((control, other))
+    assert exact.method == all_pairs.method == "exact"
+    assert exact.pvalue["2"] == all_pairs.pvalue.loc["1", "2"]
+
+
+def test_pairs_are_those_with_the_control():
+    assert steel(AOKI, "control").statistic["high"] == pytest.approx(2.952566, abs=5e-7)
+    result = steel(AOKI, "like", higher_is_better=False)
+    pairs = result.pairs()
+    assert list(pairs["a"] + "|" + pairs["b"]) == ["like|control", "like|high"]
+    assert list(pairs["better"]) == [None, "like"]
+    assert pairs["statistic"].tolist() == result.statistic.tolist()
+    with pytest.raises(ValueError, match="letters need a test of all pairs"):
+        result.letters()
+
+
+def test_names_are_escaped():
+    text = steel_dwass({"attention": range(5), "<relation>": range(5, 10)})._repr_html_()
+    assert "&lt;relation&gt; higher" in text
+    assert "<relation>" not in text
 
 
 @settings(deadline=None, max_examples=50)
@@ -137,16 +175,12 @@ def test_methods_share_a_letter_exactly_if_their_difference_is_not_significant(s
 
 def test_constant_equal_groups_have_p_one_and_one_letter():
     result = steel_dwass({"x": [0.5] * 5, "y": [0.5] * 5, "z": [0.6, 0.7, 0.8, 0.9, 1.0]})
-    assert result.pvalue.loc["x", "y"] == 1
-    assert result.statistic.loc["x", "y"] == 0
+    assert (result.pvalue.loc["x", "y"], result.statistic.loc["x", "y"]) == (1, 0)
     assert result.letters()["x"] == result.letters()["y"] != result.letters()["z"]
-
-
-@pytest.mark.parametrize("method", ["auto", "asymptotic", "exact", "monte-carlo"])
-def test_all_scores_equal(method):
-    result = steel_dwass({"x": [1, 1], "y": [1, 1], "z": [1]}, method=method, permutations=100)
-    assert (result.pvalue == 1).all(axis=None)
-    assert not result.significant.any(axis=None)
+    for method in ("auto", "asymptotic", "exact", "monte-carlo"):
+        equal = steel_dwass({"x": [1, 1], "y": [1, 1], "z": [1]}, method=method, permutations=100)
+        assert (equal.pvalue == 1).all(axis=None)
+        assert equal.kruskal == (0, 1, 2)
 
 
 def test_nan_is_ranked_worst_and_noted():
@@ -247,16 +281,13 @@ def test_errors_of_bad_samples(samples, error, message):
         ({"nan": "omit"}, "Received: nan='omit'"),
         ({"permutations": 0}, "Received: permutations=0"),
         ({"rng": -1}, "a numpy.random.Generator or None. Received: rng=-1"),
+        ({"control": "x"}, r"one of \['control', 'high', 'like'\]. Received: control='x'"),
+        ({"method": "exact"}, r"monte-carlo'. Received: about 10\^12.7 arrangements"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        steel_dwass(SEPARATED, **options)
-
-
-def test_exact_refuses_too_many_arrangements():
-    with pytest.raises(ValueError, match=r"monte-carlo'. Received: about 10\^10.1 arrangements"):
-        steel_dwass({i: np.arange(5) for i in range(4)}, method="exact")
+        steel(AOKI, **{"control": "like"} | options)
 
 
 @BOTH_TESTS
@@ -291,15 +322,9 @@ def test_p_without_overlap_is_exact_beyond_enumeration(test, sizes):
     best = attainable_pvalue(len(sizes), sizes, "exact", test=result.null.test)
     assert result.pvalue.min(axis=None) == result.attainable_pvalue == best
     pairs = index_pairs(len(sizes), result.control is not None)
-    maxima = drawn_maxima(((tuple(range(sum(sizes))), tuple(sizes)),), tuple(pairs), 200_000, 0)
+    maxima, _ = drawn_maxima(((tuple(range(sum(sizes))), tuple(sizes)),), pairs, 200_000, 0)
     drawn = np.mean(maxima > 0.999 * maxima.max())
     assert drawn == pytest.approx(best, abs=5 * math.sqrt(best / 200_000))
-
-
-def test_tied_scores_have_a_random_p():
-    samples = {"a": range(10), "b": [9, *range(10, 19)], "c": [*range(19, 29)]}
-    result = steel_dwass(samples, permutations=99, rng=1)
-    assert result.pvalue.loc["a", "c"] == 1 / 100
 
 
 def test_three_seeds_of_two_methods_are_not_significant():
@@ -354,18 +379,6 @@ def test_without_ties_no_p_is_below_the_attainable_one(test, order):
         assert not any("due to ties" in note for note in result.notes)
 
 
-@settings(deadline=None, max_examples=50)
-@given(GROUPS)
-def test_kruskal_wallis_matches_the_formula(samples):
-    result = steel_dwass(samples, method="asymptotic").kruskal
-    pool = np.concatenate([*samples.values()])
-    if len(set(pool.tolist())) == 1:
-        assert result == (0, 1, len(samples) - 1)
-        return
-    ends = np.cumsum([len(group) for group in samples.values()])[:-1]
-    ranks = np.split(rankdata(pool), ends)
-    n = len(pool)
-    between = sum(len(own) * (own.mean() - (n + 1) / 2) ** 2 for own in ranks)
-    statistic = (n - 1) * between / ((np.concatenate(ranks) - (n + 1) / 2) ** 2).sum()
-    assert result.statistic == pytest.approx(statistic)
-    assert result.pvalue == pytest.approx(chi2.sf(statistic, len(samples) - 1))
+def test_kruskal_wallis_equals_scipy():
+    test, expected = steel_dwass(AOKI, method="asymptotic").kruskal, kruskal(*AOKI.values())
+    assert test == pytest.approx((expected.statistic, expected.pvalue, 2))

@@ -22,8 +22,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparison import Comparison
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.limits import MOST_ITEMS
-from relation_tf.stats.null_distribution import PERMUTATIONS
-from relation_tf.stats.pairwise import MAX_ARRANGEMENTS
+from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
 from relation_tf.words import pvalue_only, signed
 
 

@@ -1,8 +1,9 @@
-"""Tests of batched statistics against loops, and of the enumeration of arrangements."""
+"""Batched statistics and permutation p against loops, and the number of random arrangements."""
 
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,19 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from relation_tf.stats import pairwise
-from relation_tf.stats.null_distribution import drawn_maxima, exact_maxima, null_distribution
-from relation_tf.stats.pairwise import (
+from relation_tf.stats import permutation, steel_dwass
+from relation_tf.stats.permutation import (
+    PERMUTATIONS,
+    affordable_permutations,
     arrangements,
-    index_pairs,
+    distribution,
+    drawn_maxima,
+    exact_maxima,
     net_wins,
+    null_distribution,
     num_arrangements,
     observed_groups,
     permutation_pvalues,
     rank_sums,
     shuffled_groups,
 )
-from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.samples import index_pairs, rank_samples
 
 GROUPS = st.lists(
     st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=2, max_size=5
@@ -35,7 +40,7 @@ def observed(groups):
     return observed_groups(rank_samples(dict(enumerate(groups))))
 
 
-def stratum(groups):
+def strata_of(groups):
     return null_distribution("steel-dwass", [observed(groups)], "asymptotic").strata
 
 
@@ -65,20 +70,19 @@ def test_statistics_match_the_formulas(against_first, groups):
 
 def test_many_scores_do_not_overflow():
     groups = observed([range(300), range(300, 600)])
-    assert net_wins(groups, [(0, 1)]) == 300 * 300
+    assert net_wins(groups, index_pairs(2)) == 300 * 300
     apart = observed([[0] * 300, [1] * 300])
-    assert rank_sums(apart, [(0, 1)]).statistic == pytest.approx(599**0.5)
+    assert rank_sums(apart, index_pairs(2)).statistic == pytest.approx(599**0.5)
 
 
 @settings(deadline=None, max_examples=50)
 @given(groups=GROUPS | UNTIED, seed=st.integers(0, 9))
 def test_large_groups_are_counted_like_small_ones(groups, seed):
-    pool = np.sort(np.concatenate(observed(groups)), axis=None)
-    arranged = shuffled_groups(pool, [*map(len, groups)], 7, np.random.default_rng(seed))
+    arranged = shuffled_groups(*strata_of(groups), 7, np.random.default_rng(seed))
     pairs = index_pairs(len(groups))
     compared = net_wins(arranged, pairs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairwise, "_MOST_COMPARISONS", 0)
+        patch.setattr(permutation, "_MOST_COMPARISONS", 0)
         np.testing.assert_array_equal(net_wins(arranged, pairs), compared)
 
 
@@ -87,9 +91,7 @@ def test_arrangements_are_complete_and_in_order(sizes):
     labels = np.repeat(np.arange(len(sizes)), sizes)
     expected = sorted(set(itertools.permutations(labels.tolist())))
     total = num_arrangements(sizes)
-    assert total == len(expected)
-    dealt = arrangements(sizes, np.arange(total))
-    assert [tuple(row) for row in dealt.tolist()] == expected
+    assert [tuple(row) for row in arrangements(sizes, np.arange(total)).tolist()] == expected
 
 
 @pytest.mark.parametrize("against_first", [False, True])
@@ -114,33 +116,56 @@ def test_permutation_p_matches_a_loop(groups, against_first):
         ]
     )
     statistics = rank_sums(observed(groups), pairs).statistic[:, 0]
-    strata = stratum(groups)
-    exact, at_least = exact_maxima(strata, tuple(pairs))
-    times = naive.size // exact.size  # with equal groups, all pairs: one of each two or three
-    np.testing.assert_allclose(np.repeat(exact, times), np.sort(naive), atol=1e-12)
-    drawn = drawn_maxima(strata, tuple(pairs), 20_000, seed=1)
     expected = [np.mean(naive >= abs(statistic) - 1e-9) for statistic in statistics]
-    np.testing.assert_allclose(permutation_pvalues(statistics, exact, drawn=False), expected)
-    reached = np.searchsorted(exact, np.abs(statistics) - 1e-9)
-    np.testing.assert_allclose(at_least[reached], expected)
-    np.testing.assert_allclose(
-        permutation_pvalues(statistics, drawn, drawn=True), expected, atol=0.02
-    )
+    exact = exact_maxima(strata_of(groups), pairs)
+    times = naive.size // exact[0].size  # with equal groups, all pairs: one of each two or three
+    np.testing.assert_allclose(np.repeat(exact[0], times), np.sort(naive), atol=1e-12)
+    np.testing.assert_allclose(permutation_pvalues(statistics, exact), expected)
+    drawn = drawn_maxima(strata_of(groups), pairs, 20_000, seed=1)
+    np.testing.assert_allclose(permutation_pvalues(statistics, drawn), expected, atol=0.02)
 
 
 def test_random_p_counts_the_observed_arrangement():
-    maxima = np.array([1.0, 2.0, 3.0])
-    assert permutation_pvalues(np.array([2.0, 4.0]), maxima, drawn=True).tolist() == [3 / 4, 1 / 4]
-    assert permutation_pvalues(np.array([2.0]), maxima, drawn=False).tolist() == [2 / 3]
+    statistics = np.array([2.0, 4.0])
+    for drawn, expected in ((True, [3 / 4, 1 / 4]), (False, [2 / 3, 1 / 3])):
+        null = distribution(np.array([1.0, 3.0, -2.0]), drawn=drawn)
+        assert permutation_pvalues(statistics, null).tolist() == expected
+
+
+@pytest.mark.parametrize("draws", [1, math.inf], ids=["listed", "shuffled"])
+@pytest.mark.parametrize("codes", [(0, 1, 2, 3, 4, 5), (0, 0, 1, 2, 2, 3)], ids=["untied", "tied"])
+def test_drawn_maxima_over_tasks_have_the_exact_distribution(codes, draws, monkeypatch):
+    monkeypatch.setattr(permutation, "_DRAWS", draws)
+    strata, pairs = ((codes, (2, 2, 2)),) * 3, index_pairs(3)
+    exact, at_least = exact_maxima(strata, pairs)
+    maxima, _ = drawn_maxima.__wrapped__(strata, pairs, 40_000, 0)
+    values = np.unique(exact.round(6)) - 1e-6
+    drawn = np.mean(maxima >= values[:, None], axis=1)
+    assert drawn == pytest.approx(at_least[np.searchsorted(exact, values)], abs=0.01)
 
 
 @pytest.mark.parametrize(
-    "maxima", [lambda *a: exact_maxima(*a)[0], lambda *a: drawn_maxima(*a, 100, seed=1)]
+    ("methods", "seeds", "tasks", "expected"),
+    [
+        *[(2, 5, 1, 200_000), (10, 10, 10, 200_000), (9, 5, 20, 200_000), (2, 200, 1, 200_000)],
+        *[(300, 5, 1, 5_266), (4, 1_000, 1, 16_886), (1_000, 5, 20, 2_000)],
+    ],
 )
-def test_maxima_of_equal_ranks_are_computed_once(maxima):
-    pairs = tuple(index_pairs(2))
-    first = maxima(stratum([[0.1, 0.2], [0.3, 0.4]]), pairs)
-    assert maxima(stratum([[8, 5], [7, 6]]), pairs) is first
-    tied = maxima(stratum([[8, 5], [5, 6]]), pairs)
-    assert tied is not first
-    assert maxima(stratum([[8, 5, 7], [6]]), pairs) is not first
+def test_large_designs_have_fewer_random_arrangements(methods, seeds, tasks, expected):
+    all_pairs, with_control = (
+        affordable_permutations([[seeds] * methods] * tasks, index_pairs(methods, control))
+        for control in (False, True)
+    )
+    assert all_pairs == expected
+    assert with_control > expected or expected == PERMUTATIONS
+
+
+def test_results_use_the_number_of_the_design(monkeypatch):
+    monkeypatch.setattr(permutation, "_BUDGET", 30_000_000)
+    rng = np.random.default_rng(0)
+    samples = {f"m{i}": rng.normal(i / 5, 1, 6) for i in range(8)}
+    expected = affordable_permutations([[6] * 8], index_pairs(8))
+    result = steel_dwass(samples)
+    assert 2_000 < result.null.permutations == expected < PERMUTATIONS
+    assert result.pvalue.equals(steel_dwass(samples, permutations=expected).pvalue)
+    assert steel_dwass(samples, permutations=12_345).null.permutations == 12_345
