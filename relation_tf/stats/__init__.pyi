@@ -35,10 +35,10 @@ from .power_analysis import non_inferiority_power as non_inferiority_power
 from .power_analysis import power as power
 from .power_analysis import seeds_for_margin as seeds_for_margin
 from .power_analysis import seeds_for_power as seeds_for_power
+from .power_analysis import what_margin_can_be_shown as what_margin_can_be_shown
 from .procedures import default_over_tasks as default_over_tasks
 from .procedures import default_procedure as default_procedure
 from .procedures import what_can_be_shown as what_can_be_shown
-from .procedures import what_margin_can_be_shown as what_margin_can_be_shown
 from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .samples import TestOptions as TestOptions

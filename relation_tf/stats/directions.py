@@ -35,7 +35,7 @@ _LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _NEGATIVE, _BETWEEN, _EITHER = 
     if isinstance(words, str)
 )
 _KNOWN = (_LOWER, _TOPICS, _TASKS, _HIGHER, _UNITS, _LESS, _EITHER)
-_SAID = re.compile(
+_STATED = re.compile(
     r"(↓|(?:lower|smaller)[\W_](?:is[\W_])?better)|↑|(?:higher|larger)[\W_](?:is[\W_])?better", re.I
 )
 _OF = re.compile(r" (?:of|at|on|for|in|to|until|with|under|per|by|from|vs|after|over|without) ")
@@ -101,14 +101,12 @@ def state_directions(directions: Mapping[Any, Direction]) -> str:
             where = f" on {every} tasks" if len(tasks) > 1 else alone
             sentences.append(f"{word} is better{where}{label}")
         elif groups:
-            named = [f"{_some(tasks, most)}{label}" for tasks, label in groups]
+            named = []
+            for tasks, label in groups:
+                more = f" and {len(tasks) - most} more" if len(tasks) > most else ""
+                named.append(f"{', '.join(tasks[:most])}{more}{label}")
             sentences.append(f"{word} is better: {', '.join(named)}")
     return ". ".join(sentences)
-
-
-def _some(names: Sequence[str], most: int) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def read_directions(
@@ -226,7 +224,7 @@ def read_name(name: str) -> tuple[bool | None, str]:
     """
     if known := METRICS.get(name):
         return known.higher_is_better, name
-    if sign := _SAID.search(name):
+    if sign := _STATED.search(name):
         return not sign[1], sign[0]
     text = _split(name)
     readings = [_read(part.split()) for part in _OF.split(text)]

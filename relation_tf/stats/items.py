@@ -243,18 +243,18 @@ def _scores(
     predictions: NDArray[Any], labels: NDArray[Any], metrics: Sequence[str], weights: FloatArray
 ) -> FloatArray:
     """Return the mean of the metrics for each seed and weighting, shape `(seeds, draws)`."""
-    found = np.zeros((len(predictions), len(weights)))
+    total = np.zeros((len(predictions), len(weights)))
     for name in metrics:
         metric = METRICS.find(name)
         if metric.weighted is not None:
-            found += metric.weighted(predictions, labels, weights)
+            total += metric.weighted(predictions, labels, weights)
             continue
         if metric.function is None:
             raise ValueError(f"`metrics`: {name!r} is not computed from predictions and labels")
         for draw, counts in enumerate(weights.astype(np.intp)):
             rows = np.repeat(np.arange(labels.size), counts)
-            found[:, draw] += [metric.function(run[rows], labels[rows]) for run in predictions]
-    return found / len(metrics)
+            total[:, draw] += [metric.function(run[rows], labels[rows]) for run in predictions]
+    return total / len(metrics)
 
 
 def _checked(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

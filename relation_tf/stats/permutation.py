@@ -178,8 +178,7 @@ def _count(compared: NDArray[np.bool_], most: int) -> Codes:
     """Return the number of true comparisons of shape `(m, n, J, B)`, at most `most`, `(J, B)`."""
     # The smallest type, one axis and no conversion of booleans are several times faster.
     flat = compared.view(np.uint8).reshape(-1, *compared.shape[2:])
-    found: Codes = flat.sum(axis=0, dtype=np.min_scalar_type(most))
-    return found
+    return np.asarray(flat.sum(axis=0, dtype=np.min_scalar_type(most)))
 
 
 @functools.lru_cache(maxsize=256)  # many chunks of arrangements have the same blocks

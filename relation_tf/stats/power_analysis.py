@@ -24,14 +24,16 @@ from relation_tf.stats.samples import (
     check_option,
     check_probability,
 )
-from relation_tf.words import count, format_level
+from relation_tf.words import count, format_level, two_digits
 
 DiffersFrom: TypeAlias = Literal["one", "any", "all"]
 
 MAX_SEEDS = 1000
 _FEW_SEEDS = 30  # above, the asymptotic p is almost exact and permutations are slow
 _PERMUTATIONS = 100_000
+_SIMULATIONS = 10_000
 _SCORES = 2**18  # simulated scores per chunk
+_POWER = 0.8  # of a plan
 _TAIL = 0.025  # outside of each limit of an interval
 
 
@@ -106,7 +108,7 @@ def power(
     alpha: float = 0.05,
     test: RankTest = "steel-dwass",
     *,
-    simulations: int = 10_000,
+    simulations: int = _SIMULATIONS,
     seed: int = 0,
 ) -> Power:
     """Estimate the probability that a better method is found to be significantly better.
@@ -179,8 +181,7 @@ def seeds_for_power(
     test: RankTest = "steel-dwass",
     *,
     differs_from: DiffersFrom = "one",
-    simulations: int = 10_000,
-    seed: int = 0,
+    **options: int,
 ) -> SeedsForPower:
     """Return the number of seeds per method that gives a required power.
 
@@ -196,9 +197,8 @@ def seeds_for_power(
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
         differs_from: Other methods that must differ significantly from the shifted one: `"one"`
             (a given one), `"any"` (at least one) or `"all"`.
-        simulations: Number of simulated experiments for each number of seeds; more simulations
-            give a more precise answer, which can be smaller.
-        seed: Seed of the simulation.
+        **options: `simulations` for each number of seeds and `seed`, as for `power`. More
+            simulations give a more precise answer, which can be smaller.
 
     Returns:
         Smallest number of seeds with this power, an integer with the attribute `power`.
@@ -219,15 +219,12 @@ def seeds_for_power(
     check_number("shift", shift)
     if not shift > 0:
         raise ValueError(f"`shift` must be above 0. Received: shift={shift}")
-    _check_simulations(simulations, power)
+    _check_simulations(options.get("simulations", _SIMULATIONS), power)
 
     @functools.cache
     def estimate(num_seeds: int) -> SimulatedProbability:
-        found = _power(
-            num_methods, num_seeds, shift, alpha, test, simulations=simulations, seed=seed
-        )
-        of_pairs: SimulatedProbability = getattr(found, differs_from)
-        return of_pairs
+        simulated = _power(num_methods, num_seeds, shift, alpha, test, **options)
+        return {"one": simulated.one, "any": simulated.any, "all": simulated.all}[differs_from]
 
     least = seeds_needed(num_methods, alpha, test=test)
     received = f"power={power}, shift={shift}, num_methods={num_methods}"
@@ -346,6 +343,68 @@ def seeds_for_margin(
     return _fewest_seeds(2, enough, f"power={power}, margin={margin}, sd={sd}")
 
 
+def what_margin_can_be_shown(
+    num_methods: int,
+    num_seeds: int,
+    margin: float | None = None,
+    sd: float | Sequence[float] = 1.0,
+    *,
+    alpha: float = 0.05,
+    unit: str = "",
+) -> str:
+    """Describe the margin against a reference that a number of seeds can show.
+
+    The powers are those of `non_inferiority_power`: the method equals the reference.
+
+    Args:
+        num_methods: Number of methods compared, including the reference.
+        num_seeds: Number of seeds per method.
+        margin: Declared margin, in the unit of `sd`.
+        sd: Standard deviation over seeds, or one for each task.
+        alpha: Two-sided level, for all methods together.
+        unit: Unit of `sd` and the margin, such as `"points"`.
+
+    Returns:
+        One sentence, or two with a margin.
+
+    Raises:
+        TypeError: If an argument is not a number.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> print(what_margin_can_be_shown(2, 5, unit="SD"))  # doctest: +NORMALIZE_WHITESPACE
+        Against a reference, the smallest margin that 5 seeds can show is 2.1 SD (power .8 if the
+        methods are equal).
+        >>> print(what_margin_can_be_shown(4, 5, 1, [0.8] * 8, unit="points"))
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Against a reference, the smallest margin that 5 seeds on 8 tasks can show is 0.6 points
+        (power .8 if the methods are equal). A margin of 1 has power 1.00 and needs 3 seeds for
+        power .8.
+    """
+    if num_seeds < 2:
+        return "Against a reference, verdicts need at least 2 seeds per method."
+    options: dict[str, Any] = {"num_methods": num_methods, "alpha": alpha, "simulations": 20_000}
+    tasks = np.size(sd)
+    seeds = f"{num_seeds} seeds on {tasks} tasks" if tasks > 1 else f"{num_seeds} seeds"
+    least = attainable_margin(num_seeds, sd, _POWER, **options)
+    level = f"{_POWER:g}".removeprefix("0")
+    least_margin = (
+        f"Against a reference, the smallest margin that {seeds} can show is "
+        f"{two_digits(least)}{unit and f' {unit}'} (power {level} if the methods are equal)"
+    )
+    if margin is None:
+        return f"{least_margin}."
+    reached = non_inferiority_power(margin, num_seeds, sd, **options).probability
+    try:
+        needed = f"{seeds_for_margin(margin, sd, _POWER, **options)} seeds"
+    except ValueError:
+        needed = f"more than {MAX_SEEDS:,} seeds"
+    return (
+        f"{least_margin}. A margin of {margin:g} has power {reached:.2f} and needs {needed} for "
+        f"power {level}."
+    )
+
+
 def _margins_shown(
     num_seeds: int,
     sd: float | Sequence[float],
@@ -431,8 +490,9 @@ def _wins(
     return ranks - num_seeds * (num_seeds - 1) // 2
 
 
-def _estimate(found: NDArray[np.bool_]) -> SimulatedProbability:
+def _estimate(successes: NDArray[np.bool_]) -> SimulatedProbability:
     from scipy.stats import binomtest
 
-    interval = binomtest(int(found.sum()), found.size).proportion_ci(1 - 2 * _TAIL, method="exact")
-    return SimulatedProbability(float(found.mean()), float(interval.low), float(interval.high))
+    test = binomtest(int(successes.sum()), successes.size)
+    interval = test.proportion_ci(1 - 2 * _TAIL, method="exact")
+    return SimulatedProbability(float(successes.mean()), float(interval.low), float(interval.high))

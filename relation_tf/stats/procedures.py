@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.stats.design import (
@@ -34,16 +31,9 @@ from relation_tf.stats.pair_tests import (
     stratified_steel_dwass,
     welch,
 )
-from relation_tf.stats.power_analysis import (
-    MAX_SEEDS,
-    attainable_margin,
-    non_inferiority_power,
-    seeds_for_margin,
-)
+from relation_tf.stats.power_analysis import what_margin_can_be_shown
 from relation_tf.stats.samples import check_count, check_probability
-from relation_tf.words import at_least, count, format_level, pvalue_only, two_digits
-
-_POWER = 0.8  # of a plan
+from relation_tf.words import at_least, count, format_level, pvalue_only
 
 _steel_bound = partial(attainable_pvalue, test="steel")
 _stratified_steel_bound = partial(stratified_attainable_pvalue, test="steel")
@@ -148,100 +138,32 @@ def what_can_be_shown(
         second = what_margin_can_be_shown(num_methods, num_seeds, margin, sd, alpha=alpha)
         return f"{first} {second}"
     procedure = PROCEDURES.find(test)
-    over_tasks = procedure.compares == "over-tasks"
     design, number = f"{num_methods} methods", num_seeds
-    if over_tasks:
+    where, shown = "if the scores of two methods do not overlap", pvalue_only
+    numbers_of_seeds: tuple[int, ...] = ()
+    if procedure.unit == "task":
         check_count("num_tasks", num_tasks, 2)
         assert num_tasks is not None
         design, number = f"{design} x {count(num_tasks, 'task')}", num_tasks
+        where = "if one method is better than another on every task, as clearly as possible"
+        shown, numbers_of_seeds = at_least, (num_seeds,)  # a lower bound
     design += f" x {count(num_seeds, 'seed')}"
     if procedure.against_control:
         design += ", one against all"
-    bound = procedure.attainable_pvalue
+    bound, level, units = procedure.attainable_pvalue, format_level(alpha), f"{procedure.unit}s"
     if bound is None:
         return f"{design}: {procedure.title}."
-
-    def attainable(methods: int, samples: int) -> float:
-        return bound(methods, samples, *([num_seeds] if over_tasks else []))
-
-    best, level = attainable(num_methods, number), format_level(alpha)
-    needed = samples_needed(partial(attainable, num_methods), alpha)
-    # Over tasks it is a bound.
-    shown = (at_least if over_tasks else pvalue_only)(best, alpha)
-    least = f"the smallest possible p of {procedure.title} is {shown}"
-    where = "if the scores of two methods do not overlap"
-    if over_tasks:
-        where = "if one method is better than another on every task, as clearly as possible"
+    best = bound(num_methods, number, *numbers_of_seeds)
+    needed = samples_needed(lambda n: bound(num_methods, n, *numbers_of_seeds), alpha)
+    least = f"the smallest possible p of {procedure.title} is {shown(best, alpha)}"
     if needed and best < alpha:
-        enough = f"{level} needs at least {needed} {procedure.unit}s"
+        enough = f"{level} needs at least {needed} {units}"
         return f"{design}: without ties {least} ({where}); {enough}."
-    enough = f"use at least {needed} {procedure.unit}s"
+    enough = f"use at least {needed} {units}"
     if not needed:
-        enough = f"no number of {procedure.unit}s up to {MOST_SAMPLES:,} is enough"
-    fewer = num_methods > 2 and attainable(2, number) < alpha
+        enough = f"no number of {units} up to {MOST_SAMPLES:,} is enough"
+    fewer = num_methods > 2 and bound(2, number, *numbers_of_seeds) < alpha
     return (
         f"{design}: without ties no difference can be significant ({level}); {least} ({where}); "
         f"{enough}{' or compare fewer methods' if fewer else ''}."
-    )
-
-
-def what_margin_can_be_shown(
-    num_methods: int,
-    num_seeds: int,
-    margin: float | None = None,
-    sd: float | Sequence[float] = 1.0,
-    *,
-    alpha: float = 0.05,
-    unit: str = "",
-) -> str:
-    """Describe the margin against a reference that a number of seeds can show.
-
-    The powers are those of `non_inferiority_power`: the method equals the reference.
-
-    Args:
-        num_methods: Number of methods compared, including the reference.
-        num_seeds: Number of seeds per method.
-        margin: Declared margin, in the unit of `sd`.
-        sd: Standard deviation over seeds, or one for each task.
-        alpha: Two-sided level, for all methods together.
-        unit: Unit of `sd` and the margin, such as `"points"`.
-
-    Returns:
-        One sentence, or two with a margin.
-
-    Raises:
-        TypeError: If an argument is not a number.
-        ValueError: If a number is out of range.
-
-    Example:
-        >>> print(what_margin_can_be_shown(2, 5, unit="SD"))  # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, the smallest margin that 5 seeds can show is 2.1 SD (power .8 if the
-        methods are equal).
-        >>> print(what_margin_can_be_shown(4, 5, 1, [0.8] * 8, unit="points"))
-        ... # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, the smallest margin that 5 seeds on 8 tasks can show is 0.6 points
-        (power .8 if the methods are equal). A margin of 1 has power 1.00 and needs 3 seeds for
-        power .8.
-    """
-    if num_seeds < 2:
-        return "Against a reference, verdicts need at least 2 seeds per method."
-    options: dict[str, Any] = {"num_methods": num_methods, "alpha": alpha, "simulations": 20_000}
-    tasks = np.size(sd)
-    seeds = f"{num_seeds} seeds on {tasks} tasks" if tasks > 1 else f"{num_seeds} seeds"
-    least = attainable_margin(num_seeds, sd, _POWER, **options)
-    level = f"{_POWER:g}".removeprefix("0")
-    least_margin = (
-        f"Against a reference, the smallest margin that {seeds} can show is "
-        f"{two_digits(least)}{unit and f' {unit}'} (power {level} if the methods are equal)"
-    )
-    if margin is None:
-        return f"{least_margin}."
-    reached = non_inferiority_power(margin, num_seeds, sd, **options).probability
-    try:
-        needed = f"{seeds_for_margin(margin, sd, _POWER, **options)} seeds"
-    except ValueError:
-        needed = f"more than {MAX_SEEDS:,} seeds"
-    return (
-        f"{least_margin}. A margin of {margin:g} has power {reached:.2f} and needs {needed} for "
-        f"power {level}."
     )
