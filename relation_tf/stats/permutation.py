@@ -43,6 +43,7 @@ Groups: TypeAlias = Sequence[Codes]
 Stratum: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # sorted pooled codes, group sizes
 Distribution: TypeAlias = tuple[FloatArray, FloatArray]  # sorted values, P(at least as large)
 TieSums: TypeAlias = "Callable[[Pairs], FloatArray | float]"
+SumsOfPairs: TypeAlias = "Callable[[slice], RankSums]"  # of rows of pairs in some arrangements
 NullMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
 
 PERMUTATIONS = 200_000  # the standard error of a p of .05 is .0005
@@ -559,18 +560,18 @@ def drawn_maxima(
         seed: Seed of the arrangements.
     """
     rng = np.random.default_rng(seed)
-    listed = {
-        stratum: _all_sums(stratum, pairs)
-        for stratum, times in Counter(strata).items()
-        if len(strata) > 1 and _is_listed(stratum, pairs, times * permutations)
-    }
+    listed = {}  # tasks of which drawing from a list of all arrangements is faster than shuffling
+    for stratum, times in Counter(strata).items():
+        number = num_arrangements(stratum[1])
+        short = len(strata) > 1 and number * len(pairs) <= _MAX_TERMS
+        if short and times * permutations >= _DRAWS * number:
+            listed[stratum] = _all_sums(stratum, pairs)
 
-    def draw(stratum: Stratum, number: int) -> Callable[[slice], RankSums]:
-        """Return a function from rows of pairs to their sums in random arrangements of a task."""
+    def draw(stratum: Stratum, start: int, stop: int) -> SumsOfPairs:
         if stratum not in listed:
-            return _sums_of_rows(shuffled_groups(stratum, number, rng), pairs)
+            return _sums_of_pairs(shuffled_groups(stratum, stop - start, rng), pairs)
         deviation, variance = listed[stratum]
-        drawn = rng.integers(deviation.shape[1], size=number)
+        drawn = rng.integers(deviation.shape[1], size=stop - start)
 
         def sums(rows: slice) -> RankSums:  # `take` is twice as fast as `[]`
             untied = variance.shape[1] == 1
@@ -579,12 +580,7 @@ def drawn_maxima(
 
         return sums
 
-    largest = np.empty(permutations)
-    for start, stop in chunks(permutations, [sizes for _, sizes in strata]):
-        tasks = [draw(stratum, stop - start) for stratum in strata]
-        largest[start:stop] = _largest(tasks, len(pairs), stop - start)
-        advance("arrangements of the scores", stop, permutations)
-    return distribution(largest, drawn=True)
+    return distribution(_maxima(strata, pairs, permutations, draw), drawn=True)
 
 
 @functools.lru_cache(maxsize=8)
@@ -641,33 +637,41 @@ def _enumerated_maxima(stratum: Stratum, pairs: Pairs) -> Distribution | None:
         # The names of the groups do not matter: the arrangements in which the lowest score belongs
         # to the first group, which come first, represent all others.
         total //= len(sizes)
-    largest = np.empty(total)
-    for start, stop in chunks(total, [sizes]):
-        sums = _sums_of_rows(enumerated_groups(stratum, start, stop), pairs)
-        largest[start:stop] = _largest([sums], len(pairs), stop - start)
-        advance("arrangements of the scores", stop, total)
-    return distribution(largest, drawn=False)
+
+    def enumerate_groups(stratum: Stratum, start: int, stop: int) -> SumsOfPairs:
+        return _sums_of_pairs(enumerated_groups(stratum, start, stop), pairs)
+
+    return distribution(_maxima([stratum], pairs, total, enumerate_groups), drawn=False)
 
 
-def _sums_of_rows(groups: Groups, pairs: Pairs) -> Callable[[slice], RankSums]:
+def _sums_of_pairs(groups: Groups, pairs: Pairs) -> SumsOfPairs:
     tie_sums = tie_sums_of(groups)
     return lambda rows: rank_sums(groups, pairs[rows], tie_sums)
 
 
-def _largest(
-    tasks: Sequence[Callable[[slice], RankSums]], num_pairs: int, number: int
+def _maxima(
+    strata: Sequence[Stratum],
+    pairs: Pairs,
+    total: int,
+    arrange: Callable[[Stratum, int, int], SumsOfPairs],
 ) -> FloatArray:
-    """Return the largest absolute statistic of all pairs in each arrangement, shape `(number,)`."""
-    step = max(1, _BLOCK_ELEMENTS // number)
-    blocks = [slice(start, start + step) for start in range(0, num_pairs, step)]
-    largest = [np.abs(sum_statistics(sums(rows) for sums in tasks)).max(axis=0) for rows in blocks]
-    return np.asarray(np.max(largest, axis=0))
+    """Return the largest absolute statistic of all pairs in each arrangement, shape `(total,)`.
 
-
-def _is_listed(stratum: Stratum, pairs: Pairs, draws: int) -> bool:
-    """Return True if listing all arrangements of a task is faster than shuffling its scores."""
-    arrangements = num_arrangements(stratum[1])
-    return arrangements * len(pairs) <= _MAX_TERMS and draws >= _DRAWS * arrangements
+    Args:
+        strata: The tasks.
+        pairs: P pairs of group indices.
+        total: Number of arrangements.
+        arrange: Function of a task, the first arrangement and that after the last one.
+    """
+    largest = np.empty(total)
+    for start, stop in chunks(total, [sizes for _, sizes in strata]):
+        tasks = [arrange(stratum, start, stop) for stratum in strata]
+        step = max(1, _BLOCK_ELEMENTS // (stop - start))
+        blocks = [slice(first, first + step) for first in range(0, len(pairs), step)]
+        statistics = (sum_statistics(sums(rows) for sums in tasks) for rows in blocks)
+        largest[start:stop] = np.max([np.abs(block).max(axis=0) for block in statistics], axis=0)
+        advance("arrangements of the scores", stop, total)
+    return largest
 
 
 @functools.lru_cache(maxsize=1)  # p and intervals use the same tasks without ties

@@ -37,7 +37,7 @@ def draw_groups(data, tied):
 
 @BOTH_TESTS
 @pytest.mark.parametrize("method", ["exact", "monte-carlo", "asymptotic"])
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data(), tied=st.booleans(), alpha=ALPHA)
 def test_intervals_agree_with_p(test, method, data, tied, alpha):
     samples = draw_groups(data, tied)

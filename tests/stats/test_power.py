@@ -86,7 +86,7 @@ def test_seeds_for_power_reach_it_and_one_fewer_do_not(differs_from):
     assert n.power == reached
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_promised_power_holds_with_few_simulations(seed):
     """With 9 seeds the power is .792, which 300 simulations can estimate as .80 or more."""
     n = seeds_for_power(4, 1.9, simulations=300, seed=seed)

@@ -100,7 +100,7 @@ def drawn_samples(place):
 @pytest.mark.slow
 def test_asymptotic_p_equals_that_of_scikit_posthocs():
     undefined = 0
-    for place in range(300):
+    for place in range(150):
         groups = drawn_samples(place)
         with np.errstate(invalid="ignore"):
             expected = posthoc_dscf(groups).to_numpy(copy=True)
@@ -109,10 +109,9 @@ def test_asymptotic_p_equals_that_of_scikit_posthocs():
         np.testing.assert_array_equal(np.isnan(expected), constant)
         undefined += np.any(constant)
         expected[constant] = 1
-        codes = dict(enumerate(groups))
-        found = steel_dwass(codes, method="asymptotic").pvalue
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    assert undefined >= 30
+        pvalue = steel_dwass(dict(enumerate(groups)), method="asymptotic").pvalue
+        np.testing.assert_allclose(pvalue, expected, rtol=0, atol=1e-12)
+    assert undefined >= 15
 
 
 @BOTH_TESTS
@@ -369,14 +368,14 @@ def test_effect_sizes_have_intervals():
 
 
 @BOTH_TESTS
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(order=st.permutations(range(9)))
 def test_without_ties_no_p_is_below_the_attainable_one(test, order):
     samples = {"m0": order[:3], "m1": order[3:5], "m2": order[5:]}
     for method in ("asymptotic", "exact"):
         result = test(samples, method=method)
         assert result.pvalue.min(axis=None) >= result.attainable_pvalue - 1e-9
-        assert not any("due to ties" in note for note in result.notes)
+        assert not result.tied
 
 
 def test_kruskal_wallis_equals_scipy():

@@ -67,28 +67,25 @@ def groups_of(*sizes):
     return st.tuples(*(st.lists(st.integers(0, 3), min_size=n, max_size=n) for n in sizes))
 
 
-def as_samples(tasks):
-    return {number: dict(zip("abc", groups, strict=False)) for number, groups in enumerate(tasks)}
-
-
-@pytest.mark.parametrize("control", [None, "a"])
+@pytest.mark.parametrize(
+    ("control", "tasks"),
+    [
+        (None, st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1))),
+        ("a", st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1))),
+        (None, st.tuples(groups_of(1, 2), groups_of(2, 2), groups_of(2, 1), groups_of(1, 1))),
+    ],
+    ids=["all pairs", "control", "four tasks"],
+)
 @settings(deadline=None, max_examples=8)
-@given(tasks=st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1)))
-def test_exact_p_matches_a_loop(tasks, control):
-    statistics, pvalues = naive_test(tasks, index_pairs(3, control is not None))
-    found = stratified_steel_dwass(as_samples(tasks), control, method="exact").pairs()
+@given(data=st.data())
+def test_exact_p_matches_a_loop(control, tasks, data):
+    tasks = data.draw(tasks)
+    statistics, pvalues = naive_test(tasks, index_pairs(len(tasks[0]), control is not None))
+    samples = {n: dict(zip("abc", groups, strict=False)) for n, groups in enumerate(tasks)}
+    pairs = stratified_steel_dwass(samples, control, method="exact").pairs()
     scale = 1 if control else math.sqrt(2)
-    np.testing.assert_allclose(found["statistic"], scale * statistics, atol=1e-12)
-    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
-
-
-@settings(deadline=None, max_examples=6)
-@given(tasks=st.tuples(groups_of(1, 2), groups_of(2, 2), groups_of(2, 1), groups_of(1, 1)))
-def test_four_tasks_match_a_loop(tasks):
-    statistics, pvalues = naive_test(tasks, [(0, 1)])
-    found = stratified_steel_dwass(as_samples(tasks), method="exact").pairs()
-    np.testing.assert_allclose(found["statistic"], math.sqrt(2) * statistics, atol=1e-12)
-    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
+    np.testing.assert_allclose(pairs["statistic"], scale * statistics, atol=1e-12)
+    np.testing.assert_allclose(pairs["pvalue"], pvalues, atol=1e-12)
 
 
 def test_van_elteren_by_hand():
