@@ -20,7 +20,6 @@ from relation_tf.stats.comparisons import (
     Shown,
     labels,
     name_pairs,
-    pairwise_result,
     table_of_pairs,
 )
 from relation_tf.stats.design import samples_needed
@@ -33,10 +32,9 @@ from relation_tf.stats.samples import (
     NanPolicy,
     TaskSamples,
     TestOptions,
-    check_count,
+    check_probability,
     dense_ranks,
     numeric_scores,
-    rank_samples,
     read_tasks,
     tie_tolerance,
 )
@@ -321,7 +319,7 @@ def wilcoxon_holm(
         A. Benavoli, G. Corani, F. Mangili (2016), Should we really use post-hoc tests based on
         mean-ranks?, Journal of Machine Learning Research 17, 1-10.
     """
-    options = TestOptions(alpha, rtol=rtol)
+    check_probability("alpha", alpha)
     tasks = read_tasks(samples, control, finite=1)
     if len(tasks) < 2:
         raise ValueError(f"`samples` must have at least two tasks. Received: {[*tasks]}")
@@ -335,20 +333,20 @@ def wilcoxon_holm(
     ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
     statistic = np.array([signed.sum() for signed in ranks])
     total = np.array([np.abs(signed).sum() for signed in ranks])
-    result = pairwise_result(
-        PROCEDURES["wilcoxon-holm"],
-        rank_samples(dict(zip(names, means.T, strict=True)), options=options),
-        statistic,
-        holm(np.array([_pvalue(signed) for signed in ranks])),
-        alpha=alpha,
+    effect_size = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
+    pvalue = holm(np.array([_pvalue(signed) for signed in ranks]))
+    return SignedRankResult(
+        procedure=PROCEDURES["wilcoxon-holm"],
+        statistic=table_of_pairs(statistic, names, True),
+        pvalue=table_of_pairs(pvalue, names, True),
+        effect_size=table_of_pairs(effect_size, names, True),
+        samples=dict(zip(names, means.T, strict=True)),
         control=control,
+        alpha=alpha,
         attainable_pvalue=signed_rank_attainable_pvalue(len(names), len(tasks)),
         seeds_needed=samples_needed(lambda n: signed_rank_attainable_pvalue(len(names), n), alpha),
-        notes=notes,
+        notes=tuple(notes),
     )
-    effect = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
-    effect_size = table_of_pairs(effect, names, True)
-    return SignedRankResult(**vars(result) | {"effect_size": effect_size, "kruskal": None})
 
 
 def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
@@ -503,8 +501,6 @@ def signed_rank_attainable_pvalue(num_methods: int, num_tasks: int, num_seeds: i
         >>> signed_rank_attainable_pvalue(3, 8)
         0.015625
     """
-    check_count("num_methods", num_methods, 2)
-    check_count("num_tasks", num_tasks)
     return min(1.0, (num_methods - 1) * 2.0 ** (1 - num_tasks))
 
 

@@ -70,7 +70,6 @@ from relation_tf.stats.samples import (
     TaskSamples,
     TaskScores,
     TestOptions,
-    check_count,
     check_finite,
     check_probability,
     in_task,
@@ -792,8 +791,6 @@ def attainable_with_holm(
         >>> round(attainable_with_holm(4, 5), 4)
         0.0476
     """
-    check_count("num_methods", num_methods, 2)
-    check_count("num_seeds", num_seeds)
     pairs = len(index_pairs(num_methods, against_control))
     return min(1.0, pairs * _attainable(num_seeds, num_seeds, PERMUTATIONS))
 
