@@ -134,13 +134,13 @@ def test_other_procedures_have_no_intervals():
 @pytest.mark.slow
 def test_joint_coverage():
     """Shifted normal scores: the exact level of four methods with five seeds is .0402."""
-    rng, shifts, experiments = np.random.default_rng(5), np.arange(4.0), 1_000
+    rng, shifts, experiments = np.random.default_rng(5), np.arange(4.0), 500
     true = np.array([b - a for a, b in itertools.combinations(shifts, 2)])
     missed = 0
     for _ in range(experiments):
         scores = rng.normal(size=(4, 5)) + shifts[:, None]
-        found = steel_dwass(named(scores)).confidence_interval()
-        missed += ((found["low"] > true) | (found["high"] < true)).any()
+        intervals = steel_dwass(named(scores)).confidence_interval()
+        missed += ((intervals["low"] > true) | (intervals["high"] < true)).any()
     assert missed / experiments == pytest.approx(0.0402, abs=4 * math.sqrt(0.0402 / experiments))
 
 

@@ -42,10 +42,10 @@ def test_mcnemar_equals_all_signs(seed, seeds_a, seeds_b, mid_p):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, 8)
     first, second = noisy(rng, labels, 0.6, seeds_a), noisy(rng, labels, 0.8, seeds_b)
-    found = mcnemar(first, second, labels, mid_p=mid_p)
-    assert found.pvalue == pytest.approx(naive_flips(first, second, labels, mid_p), abs=1e-12)
+    test = mcnemar(first, second, labels, mid_p=mid_p)
+    assert test.pvalue == pytest.approx(naive_flips(first, second, labels, mid_p), abs=1e-12)
     means = [(given == labels).mean() for given in (first, second)]
-    assert found.difference == pytest.approx(means[1] - means[0])
+    assert test.difference == pytest.approx(means[1] - means[0])
 
 
 def test_one_seed_gives_mcnemars_exact_test():
@@ -53,9 +53,9 @@ def test_one_seed_gives_mcnemars_exact_test():
     first, second = labels.copy(), labels.copy()
     first[:60], second[50:90] = 1, 1  # 50 rows only the first misses, 30 only the second
     exact = binomtest(50, 80).pvalue
-    found = mcnemar(first, second, labels, mid_p=False)
-    assert (found.discordant, found.num_rows) == (80, 1000)
-    assert found.pvalue == pytest.approx(exact, rel=1e-12)
+    test = mcnemar(first, second, labels, mid_p=False)
+    assert (test.discordant, test.num_rows) == (80, 1000)
+    assert test.pvalue == pytest.approx(exact, rel=1e-12)
     mid = mcnemar(first, second, labels)
     assert mid.pvalue == pytest.approx(exact - math.comb(80, 50) / 2**80, rel=1e-9)
 
@@ -66,11 +66,11 @@ def test_sign_flips_of_many_rows():
     labels = rng.integers(0, 2, 2000)
     easy = rng.random(2000)
     first, second = noisy(rng, labels, easy, 5), noisy(rng, labels, easy**0.9, 5)
-    found = mcnemar(first, second, labels)
+    test = mcnemar(first, second, labels)
     d = ((second == labels).mean(0) - (first == labels).mean(0))[None]
     signs = rng.choice([-1, 1], size=(4000, 2000))
     p = (abs((signs * d).sum(axis=1)) >= abs(d.sum())).mean()
-    assert found.pvalue == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 4000) + 1e-3)
+    assert test.pvalue == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 4000) + 1e-3)
 
 
 def test_standard_errors_of_an_accuracy_equal_formulas():
@@ -79,19 +79,19 @@ def test_standard_errors_of_an_accuracy_equal_formulas():
     share = np.clip(rng.beta(4, 1, 872) + rng.normal(0, 0.05, (5, 1)), 0, 1)
     given = noisy(rng, labels, share, 5)
     right = given == labels
-    found = score_errors(given, labels, draws=4000)
+    errors = score_errors(given, labels, draws=4000)
     by_seed, by_row = right.mean(axis=1), right.mean(axis=0)
-    assert found.score == pytest.approx(right.mean())
-    assert found.seeds_sd == pytest.approx(by_seed.std(ddof=1))
-    assert found.seeds == pytest.approx(by_seed.std(ddof=1) / math.sqrt(5))
-    assert found.rows == pytest.approx(by_row.std() / math.sqrt(872), rel=0.05)
+    assert errors.score == pytest.approx(right.mean())
+    assert errors.seeds_sd == pytest.approx(by_seed.std(ddof=1))
+    assert errors.seeds == pytest.approx(by_seed.std(ddof=1) / math.sqrt(5))
+    assert errors.rows == pytest.approx(by_row.std() / math.sqrt(872), rel=0.05)
     # Two-way analysis of variance of the table of seeds x rows.
     rest = right - by_seed[:, None] - by_row + right.mean()
     interaction = (rest**2).sum() / (4 * 871) / (5 * 872)
     both = by_seed.var(ddof=1) / 5 + by_row.var(ddof=1) / 872 - interaction
-    assert both > max(found.rows, found.seeds) ** 2
-    assert found.both == pytest.approx(math.sqrt(both), rel=0.06)
-    assert (found.num_rows, found.num_seeds) == (872, 5)
+    assert both > max(errors.rows, errors.seeds) ** 2
+    assert errors.both == pytest.approx(math.sqrt(both), rel=0.06)
+    assert (errors.num_rows, errors.num_seeds) == (872, 5)
 
 
 def naive_errors(given, labels, function, draws, seed):
@@ -107,23 +107,16 @@ def naive_errors(given, labels, function, draws, seed):
     return np.var(by_rows, ddof=1), np.var(by_both, ddof=1)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "pearson"])
-def test_bootstrap_equals_plain_loops(metric):
-    rng = np.random.default_rng(1)
-    if METRICS[metric].target == "scores":
-        labels = np.round(rng.random(120) * 5, 1)
-        given = np.round(labels + rng.normal(0, 2, (3, 120)), 1)
-    else:
-        truth = rng.integers(0, 2, 120)
-        given, labels = noisy(rng, truth, 0.75, 3).astype(str), truth.astype(str)
-    found = score_errors(given, labels, [metric], draws=2000)
-    rows, both = naive_errors(given, labels, METRICS[metric].function, 800, 5)
-    assert found.score == pytest.approx(
-        np.mean([METRICS[metric].function(run, labels) for run in given])
-    )
-    assert found.rows == pytest.approx(math.sqrt(rows), rel=0.1)
-    corrected = max(rows, found.seeds**2, 2 * (rows + found.seeds**2) - both)
-    assert found.both == pytest.approx(math.sqrt(corrected), rel=0.1)
+def test_bootstrap_equals_plain_loops():
+    rng, function = np.random.default_rng(1), METRICS["pearson"].function
+    labels = np.round(rng.random(120) * 5, 1)
+    given = np.round(labels + rng.normal(0, 2, (3, 120)), 1)
+    errors = score_errors(given, labels, ["pearson"], draws=2000)
+    rows, both = naive_errors(given, labels, function, 800, 5)
+    assert errors.score == pytest.approx(np.mean([function(run, labels) for run in given]))
+    assert errors.rows == pytest.approx(math.sqrt(rows), rel=0.1)
+    corrected = max(rows, errors.seeds**2, 2 * (rows + errors.seeds**2) - both)
+    assert errors.both == pytest.approx(math.sqrt(corrected), rel=0.1)
 
 
 def test_a_score_is_the_mean_of_its_metrics():
@@ -165,36 +158,37 @@ def test_the_draws_are_the_same_in_each_call(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("predictions", "labels"),
-    [([[0, 1]], [0, 1, 1]), ([[1]], [1]), (np.zeros((2, 2, 2)), [0, 1])],
+    ("call", "message"),
+    [
+        (lambda: score_errors([[0, 1]], [0, 1, 1]), r"must have shape \(seeds, rows\)"),
+        (lambda: score_errors([[1]], [1]), r"must have shape \(seeds, rows\)"),
+        (lambda: score_errors(np.zeros((2, 2, 2)), [0, 1]), r"must have shape \(seeds, rows\)"),
+        (
+            lambda: score_errors([["a", "b"]], ["a", "c"], ["exact_match"]),
+            "'exact_match' is not computed from predictions",
+        ),
+        (lambda: mcnemar(["1", "0"], ["0", "0"], [1, 0]), "both be text or both be numbers"),
+        (
+            lambda: score_errors([[1, 0]] * 2, np.array(["1", "0"], dtype=object)),
+            "both be text or both be numbers",
+        ),
+    ],
 )
-def test_shapes_are_checked(predictions, labels):
-    with pytest.raises(ValueError, match=r"predictions must have shape \(seeds, rows\)"):
-        score_errors(predictions, labels)
-
-
-def test_metrics_of_networks_are_refused():
-    with pytest.raises(ValueError, match="'exact_match' is not computed from predictions"):
-        score_errors([["a", "b"]], ["a", "c"], ["exact_match"])
+def test_wrong_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("effect", [0.0, 0.03])
 def test_both_sources_are_covered(effect):
-    """Draw rows and seeds 1,500 times and compare the estimate with the variance of the score."""
+    """Draw rows and seeds 800 times and compare the estimate with the variance of the score."""
     rng = np.random.default_rng(8)
     scores, estimates = [], []
-    for _ in range(1500):
+    for _ in range(800):
         rows = rng.beta(4, 1, 300)
         share = np.clip(rows + rng.normal(0, effect, (5, 1)), 0, 1)
-        found = score_errors(noisy(rng, np.zeros(300, int), share, 5), np.zeros(300), draws=200)
-        scores.append(found.score)
-        estimates.append(found.both**2)
+        errors = score_errors(noisy(rng, np.zeros(300, int), share, 5), np.zeros(300), draws=200)
+        scores.append(errors.score)
+        estimates.append(errors.both**2)
     assert 0.85 < np.mean(estimates) / np.var(scores) < 1.3
-
-
-def test_text_and_numbers_are_not_compared():
-    with pytest.raises(ValueError, match="must both be text or both be numbers"):
-        mcnemar(["1", "0", "1"], ["0", "0", "1"], [1, 0, 1])
-    with pytest.raises(ValueError, match="must both be text or both be numbers"):
-        score_errors([[1, 0, 1]] * 2, np.array(["1", "0", "1"], dtype=object))

@@ -39,27 +39,27 @@ def separation(a, b, n=5, **options):
 
 def test_files_give_the_result_of_their_table(tmp_path):
     expected = read_published(TABLE, 5).pairs()
-    file = tmp_path / "figures.csv"
-    TABLE.to_csv(file, index=False, encoding="utf-8-sig")
-    pd.testing.assert_frame_equal(read_published(str(file), 5).pairs(), expected)
+    csv, toml = tmp_path / "figures.csv", tmp_path / "figures.toml"
+    TABLE.to_csv(csv, index=False, encoding="utf-8-sig")
     rows = TABLE.rename(columns={"mean": "value"}).astype({"value": float, "sd": float})
-    file = tmp_path / "figures.toml"
-    file.write_text(tomli_w.dumps({"seeds": 5, "figure": rows.to_dict("records")}))
-    pd.testing.assert_frame_equal(read_published(file, 5).pairs(), expected)
+    toml.write_text(tomli_w.dumps({"seeds": 5, "figure": rows.to_dict("records")}))
+    for file in (str(csv), toml):
+        pd.testing.assert_frame_equal(read_published(file, 5).pairs(), expected)
 
 
-def test_a_toml_file_keeps_decimals_metrics_and_widths(tmp_path):
-    file = tmp_path / "figures.toml"
-    figures = [("a", "80.000\nsd = 1.000"), ("b", "83.600\nsd = 1.000"), ("mean without SD", "81")]
-    rows = (f'[[figure]]\ntask = "A"\nmethod = "{a}"\nvalue = {b}\n' for a, b in figures)
-    file.write_text("".join(rows))
-    assert read_published(file, 5).pairs()["separation"].tolist() == ["certain"]
-    file.write_text("figure = 1")
-    with pytest.raises(ValueError, match="must be a TOML file"):
-        read_published(file, 5)
+def test_files_keep_decimals_and_names(tmp_path):
+    csv, toml = tmp_path / "figures.csv", tmp_path / "figures.toml"
+    csv.write_text("method,mean,sd\nNA,80.000,1.000\nb,83.600,1.000\nc,,\n")
+    figures = [("NA", "80.000\nsd = 1.000"), ("b", "83.600\nsd = 1.000"), ("c", "81")]
+    toml.write_text("".join(f'[[figure]]\nmethod = "{a}"\nvalue = {b}\n' for a, b in figures))
+    for file in (csv, toml):
+        pairs = read_published(file, 5).pairs()
+        assert pairs[["a", "b", "separation"]].to_numpy().tolist() == [["NA", "b", "certain"]]
+
+
+def test_tasks_of_a_packaged_file_have_metrics_and_widths():
     packaged = resources.files("relation_tf.suites") / "published" / "relation-table2.toml"
-    found = read_published(str(packaged), 5).pairs()
-    assert {*found["task"]} == {
+    assert {*read_published(str(packaged), 5).pairs()["task"]} == {
         f"{task}, {metric}, {units} units"
         for task in ("IMDb", "Reuters", "WikiText-103")
         for metric in ("seconds", "seconds per epoch")
@@ -67,38 +67,32 @@ def test_a_toml_file_keeps_decimals_metrics_and_widths(tmp_path):
     }
 
 
-def test_a_file_keeps_decimals_and_names(tmp_path):
-    file = tmp_path / "figures.csv"
-    file.write_text("method,mean,sd\nNA,80.000,1.000\nb,83.600,1.000\nc,,\n")
-    found = read_published(file, 5).pairs()
-    assert found[["a", "b", "separation"]].to_numpy().tolist() == [["NA", "b", "certain"]]
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("", "figures.csv must be a CSV file: No columns"),
-        ("method,mean,sd\na,80,6,1\n", "Expected 3 fields in line 2, saw 4"),
-        ("task,a,b\nMR,80,70\n", r"columns method, mean and sd. Received: \['task', 'a', 'b'\]"),
+        ("figures.csv", "", "figures.csv must be a CSV file: No columns"),
+        ("figures.csv", "method,mean,sd\na,80,6,1\n", "Expected 3 fields in line 2, saw 4"),
+        ("figures.csv", "a,b\n80,70\n", r"columns method, mean and sd. Received: \['a', 'b'\]"),
         (
+            "figures.csv",
             "task,method,mean,sd\nMR,a,80,1\nMR,b,,\n",
             r"Received: \['a'\] on MR, no numbers for \['b'\]",
         ),
+        ("figures.toml", "figure = 1", "must be a TOML file"),
     ],
 )
-def test_errors_of_files(tmp_path, content, message):
-    file = tmp_path / "figures.csv"
-    file.write_text(content, encoding="utf-8")
+def test_errors_of_files(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=message) as caught:
-        read_published(file, 5)
+        read_published(tmp_path / name, 5)
     assert "\n" not in str(caught.value)
 
 
 def test_verdicts():
     claims = [("SST-2", "Attention", "Relation"), ("CoLA", "Attention", "MLP")]
-    found = read_published(TABLE, 5, claims=claims)
-    assert found.claims()["significance"].tolist() == ["certain", "undetermined"]
-    assert found.pairs()["claimed"].sum() == 2
+    published = read_published(TABLE, 5, claims=claims)
+    assert published.claims()["significance"].tolist() == ["certain", "undetermined"]
+    assert published.pairs()["claimed"].sum() == 2
     fourth = read_published(TABLE, 5, num_methods=4, claims=claims).claims()
     assert fourth["significance"].tolist() == ["certain", "impossible"]
 
@@ -116,20 +110,19 @@ def test_verdicts():
 )
 def test_significance(num_methods, n, mean, significance, smallest):
     table = table_of(("80.0", "1.0"), (str(mean), "1.0"), task="SST-2")
-    found = read_published(table, n, num_methods=num_methods).pairs()
-    assert found["significance"][0] == significance
-    assert smallest in found["reason"][0]
+    pair = read_published(table, n, num_methods=num_methods).pairs().iloc[0]
+    assert pair["significance"] == significance
+    assert smallest in pair["reason"]
 
 
 def test_a_smaller_family_allows_a_smaller_p():
     more = [(task, name, "50.0", "0.1") for task in ("SST-2", "CoLA") for name in ("x", "y")]
     table = pd.concat([TABLE, pd.DataFrame(more, columns=TABLE.columns)])
     assert set(read_published(table, 5).pairs()["significance"]) == {"impossible"}
-    found = read_published(table, 5, test="steel", control="Relation").pairs()
-    assert set(found["a"]) == {"Relation"}
-    assert len(found) == 2 * 4
-    assert found["significance"][0] == "certain"
-    assert "p = .0324" in found["reason"][0]
+    pairs = read_published(table, 5, test="steel", control="Relation").pairs()
+    assert pairs["a"].tolist() == ["Relation"] * 2 * 4
+    assert pairs["significance"][0] == "certain"
+    assert "p = .0324" in pairs["reason"][0]
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -152,42 +145,40 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
     assert found["significance"][0] != ("impossible" if significant else "certain")
 
 
-def exact(scores):
-    """Return the exact mean and SD, without rounding."""
-    return f"{scores.mean():.17f}", f"{scores.std(ddof=1):.17f}"
-
-
 @pytest.mark.parametrize("n", [3, 5, 9])
 def test_bounds_are_sharp(n):
-    spike = np.eye(n)[0]  # one outlier and n - 1 equal values
-    step = 1e-6
+    def verdict(a, b):  # of exact figures, without rounding
+        figures = [(f"{x.mean():.17f}", f"{x.std(ddof=1):.17f}") for x in (a, b)]
+        return separation(*figures, n)
+
+    spike, step = np.eye(n)[0], 1e-6  # one outlier and n - 1 equal values
     # Outliers on the outer sides: the equal values touch at the lower bound.
-    assert separation(exact(-spike), exact(spike - step), n) == "impossible"
-    assert separation(exact(-spike), exact(spike + step), n) == "undetermined"
+    assert verdict(-spike, spike - step) == "impossible"
+    assert verdict(-spike, spike + step) == "undetermined"
     # Outliers on the inner sides touch at the upper bound.
-    assert separation(exact(spike), exact(2 - spike - step), n) == "undetermined"
-    assert separation(exact(spike), exact(2 - spike + step), n) == "certain"
+    assert verdict(spike, 2 - spike - step) == "undetermined"
+    assert verdict(spike, 2 - spike + step) == "certain"
 
 
-def test_rounding_decides():
-    # r is 1.8 and the bound 1.789: within half a unit of the last digit both sides are possible.
-    a, b = (80.0, 1.0), (83.6, 1.0)
-    assert separation(a, b) == "undetermined"
-    assert separation(("80.000", "1.000"), ("83.600", "1.000")) == "certain"
-    # All numbers have as many decimals as the most precise one.
-    assert separation((80.0, 1.0), (83.6, 1.001)) == "undetermined"
-    assert separation((80.0, 1.0), (83.601, 1.001)) == "certain"
-    assert separation((np.float32(80.0), np.float32(1.0)), (np.float32(83.6), 1.0)) == (
-        "undetermined"
-    )
-
-
-def test_kind_of_sd_decides():
-    a, b = ("80.000", "1.000"), ("83.700", "1.000")
-    assert separation(a, b) == "certain"
-    assert separation(a, b, ddof=0) == "undetermined"
-    assert separation(a, b, ddof=None) == "undetermined"
-    assert separation(a, ("84.100", "1.000"), ddof=None) == "certain"
+@pytest.mark.parametrize(
+    ("a", "b", "options", "expected"),
+    [
+        # r is 1.8 and the bound 1.789: within half a unit of the last digit both are possible.
+        ((80.0, 1.0), (83.6, 1.0), {}, "undetermined"),
+        (("80.000", "1.000"), ("83.600", "1.000"), {}, "certain"),
+        # All numbers have as many decimals as the most precise one.
+        ((80.0, 1.0), (83.6, 1.001), {}, "undetermined"),
+        ((80.0, 1.0), (83.601, 1.001), {}, "certain"),
+        ((np.float32(80.0), np.float32(1.0)), (np.float32(83.6), 1.0), {}, "undetermined"),
+        # The kind of SD.
+        (("80.000", "1.000"), ("83.700", "1.000"), {}, "certain"),
+        (("80.000", "1.000"), ("83.700", "1.000"), {"ddof": 0}, "undetermined"),
+        (("80.000", "1.000"), ("83.700", "1.000"), {"ddof": None}, "undetermined"),
+        (("80.000", "1.000"), ("84.100", "1.000"), {"ddof": None}, "certain"),
+    ],
+)
+def test_rounding_and_the_kind_of_sd_decide(a, b, options, expected):
+    assert separation(a, b, **options) == expected
 
 
 @pytest.mark.parametrize("empty", ["", " ", None, math.nan])
@@ -198,17 +189,10 @@ def test_empty_figures(empty):
     assert found["task"].tolist() == ["SST-2"] * 3 + ["CoLA"]
 
 
-@pytest.mark.parametrize("figure", ["8_0.5", "٨٠", "80,5", "80 %"])
-def test_only_plain_numbers_are_figures(figure):
-    figures = {"mean": ["1e1", figure], "sd": [1.0, 1.0]}
-    with pytest.raises(TypeError, match="figures must be numbers"):
-        read_published(pd.DataFrame({"method": ["a", "b"], **figures}), 5)
-
-
 def test_claims_without_tasks():
-    found = read_published(table_of((80.0, 1.0), (70.0, 1.0)), 5, claims=[("b", "a")])
-    assert "task" not in found.pairs()
-    assert "p = .0090" in found.claims()["reason"][0]
+    published = read_published(table_of((80.0, 1.0), (70.0, 1.0)), 5, claims=[("b", "a")])
+    assert "task" not in published.pairs()
+    assert "p = .0090" in published.claims()["reason"][0]
 
 
 GOOD = table_of((80.0, 1.0), (70.0, 1.0))
@@ -229,6 +213,9 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
         (table_of((80.0, 1.0), (70.0, math.nan)), {}, ValueError, "mean=70.0, sd=nan for 'b'"),
         (table_of((80.0, 1.0), (70.0, -1.0)), {}, ValueError, "at least 0. Received: -1.0 for 'b'"),
         (table_of((80.0, 1.0), ("much", 1)), {}, TypeError, "numbers. Received: 'much' for 'b'"),
+        (table_of((80.0, 1.0), ("8_0.5", 1)), {}, TypeError, "figures must be numbers"),
+        (table_of((80.0, 1.0), ("٨٠", 1)), {}, TypeError, "figures must be numbers"),
+        (table_of((80.0, 1.0), ("80 %", 1)), {}, TypeError, "figures must be numbers"),
         (pd.concat([GOOD, GOOD]), {}, ValueError, "must occur once per task. Received twice: 'a'"),
     ],
 )
