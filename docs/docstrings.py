@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import re
 from typing import Any
 
@@ -14,6 +16,9 @@ class OurSections(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the sections of a docstring to names that griffe supports."""
         if obj.docstring is not None:
+            if obj.is_class and obj.path.startswith("relation_tf.layers."):
+                # The class adds the arguments that it passes to its base class.
+                obj.docstring.value = inspect.getdoc(pydoc.locate(obj.path)) or ""
             text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
             obj.docstring.value = re.sub(
                 r"^Call arguments:\n((?: .*\n)+)", _listed, text, flags=re.MULTILINE

@@ -14,14 +14,14 @@ from benchmarks.measured import Measured, check_equal, compare, tokens
 from benchmarks.steps import Step, train_step
 from benchmarks.timing import spread
 from relation_tf import layers
-from relation_tf.layers.delta_rule import delta_rule
+from relation_tf.layers.delta_net import delta_rule
 
 _BATCH, _HEADS, _WIDTH = 2, 4, 64
 _SHORT = 70  # tokens to compare the results: more than a chunk
 
 # Kernels where the layers import them, and their recurrences.
 _KERNELS = {
-    "recurrent_mixer.chunked_recurrence": direct.recurrence,
+    "scan.chunked_recurrence": direct.recurrence,
     "delta_net.delta_rule": direct.delta_rule,
     "min_gru.elementwise_recurrence": direct.elementwise_recurrence,
 }

@@ -25,7 +25,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.networks.layer_check.report import TOKEN_READ, Fault
+from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.cache import cache_folder

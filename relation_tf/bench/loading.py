@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from relation_tf import __version__
 from relation_tf.bench.checksums import damage_of_model
-from relation_tf.bench.models import MODEL, VOCABULARY, modules_of
+from relation_tf.bench.models import MODEL, VOCABULARY
 from relation_tf.bench.run_folder import read_config
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
@@ -134,10 +135,11 @@ def _read_model(folder: Path, safe_mode: bool) -> Any:
     import keras
 
     try:
-        for module in modules_of(folder / MODEL):
-            # Others are modules of custom layers and plugins, which are imported already.
-            if module.startswith("relation_tf."):
-                importlib.import_module(module)
+        # Keras finds only layers whose modules are imported; custom ones are imported already.
+        for name in ("relation_tf.layers", "relation_tf.networks"):
+            folders = importlib.import_module(name).__path__
+            for module in pkgutil.walk_packages(folders, f"{name}."):
+                importlib.import_module(module.name)
         return keras.saving.load_model(folder / MODEL, compile=False, safe_mode=safe_mode)
     except Exception as error:  # any error in the file, or of a custom layer
         reason = without_breaks(error)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_bytes, write_text
@@ -53,31 +50,3 @@ def write_model(folder: Path, trainer: SuiteTrainer) -> None:
         write_bytes(folder / MODEL, path.read_bytes())
     if isinstance(vocabulary := trainer.task.vocabulary, Vocabulary):
         write_text(folder / VOCABULARY, vocabulary.to_json())
-
-
-def modules_of(path: Path) -> list[str]:
-    """Return the modules, other than Keras's, of the layers of a model.
-
-    Keras finds a layer only if its module is imported.
-
-    Args:
-        path: A `.keras` file.
-
-    Raises:
-        OSError, KeyError, ValueError, BadZipFile: If it is none.
-    """
-    with zipfile.ZipFile(path) as archive:
-        config = json.loads(archive.read("config.json"))
-    of_keras = ("keras", "builtins")
-    return sorted({name for name in _modules(config) if name.partition(".")[0] not in of_keras})
-
-
-def _modules(config: Any) -> Iterator[str]:
-    """Yield the values of all keys `module`."""
-    if isinstance(config, dict):
-        if isinstance(module := config.get("module"), str):
-            yield module
-        config = [*config.values()]
-    if isinstance(config, list):
-        for each in config:
-            yield from _modules(each)

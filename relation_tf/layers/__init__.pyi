@@ -1,32 +1,29 @@
-from .aft_local import AFTLocal
-from .aft_simple import AFTSimple
+from .aft import AFTLocal, AFTSimple
 from .attention import Attention
 from .contextualizer import Contextualizer
-from .delta_net import DeltaNet
+from .delta_net import DeltaNet, GatedDeltaNet
 from .fastformer import Fastformer
-from .fcsr import FCSR
-from .feature_attention import FeatureAttention
-from .fofe import FOFE
+from .fcsr import FCSR, FOFE, FeatureAttention
 from .fourier_mixing import FourierMixing
-from .gated_delta_net import GatedDeltaNet
 from .gated_linear_attention import GatedLinearAttention
 from .gmlp import GMLP
 from .hgrn2 import HGRN2
 from .hyper_mixer import HyperMixer
-from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
 from .local_attention import LocalAttention
 from .mamba2 import Mamba2
-from .min_gru import MinGRU
-from .min_lstm import MinLSTM
+from .min_gru import MinGRU, MinLSTM
 from .mlstm import MLSTM
 from .pointwise_mlp import PointwiseMLP
+from .positions import (
+    LearnedPositionEncoding,
+    SegmentEncoding,
+    SinePositionEncoding,
+    SoftmaxPositionEncoding,
+)
 from .relation import Relation
 from .retention import Retention
-from .segment_encoding import SegmentEncoding
 from .short_convolution import ShortConvolution
-from .sine_position_encoding import SinePositionEncoding
-from .softmax_position_encoding import SoftmaxPositionEncoding
 from .summary_mixing import SummaryMixing
 from .two_directions import TwoDirections
 

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments. Imports no Keras."""
+"""Checks of constructor arguments and shapes. Imports no Keras."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 
 def positive_integer(name: str, value: Any) -> int:
     """Return `value`, or raise if it is not a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
-    return int(value)
+    return int(_allowed(_is_integer(value) and value > 0, name, value, "a positive integer"))
 
 
 def positive_integer_or_none(name: str, value: Any) -> int | None:
@@ -23,9 +21,7 @@ def positive_integer_or_none(name: str, value: Any) -> int | None:
 
 def non_negative_integer(name: str, value: Any) -> int:
     """Return `value`, or raise if it is not zero or a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise ValueError(f"`{name}` must be a non-negative integer. Received: {name}={value!r}")
-    return int(value)
+    return int(_allowed(_is_integer(value) and value >= 0, name, value, "a non-negative integer"))
 
 
 def seed_or_none(name: str, value: Any) -> int | None:
@@ -33,12 +29,8 @@ def seed_or_none(name: str, value: Any) -> int | None:
     if value is None:
         return None
     # `value in range(...)` searches linearly for integers of NumPy.
-    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_integer or not 0 <= value < 2**31:
-        raise ValueError(
-            f"`{name}` must be an integer from 0 to 2**31 - 1, or None. Received: {name}={value!r}"
-        )
-    return int(value)
+    is_seed = _is_integer(value) and 0 <= value < 2**31
+    return int(_allowed(is_seed, name, value, "an integer from 0 to 2**31 - 1, or None"))
 
 
 def number_of_heads(num_heads: Any, units: int) -> int:
@@ -53,42 +45,42 @@ def number_of_heads(num_heads: Any, units: int) -> int:
 
 def true_or_false(name: str, value: Any) -> bool:
     """Return `value`, or raise if it is not a boolean."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")
-    return bool(value)
+    return bool(_allowed(isinstance(value, (bool, np.bool_)), name, value, "True or False"))
 
 
 def positive_number(name: str, value: Any) -> float:
     """Return `value`, or raise if it is not a positive number."""
-    if not (_is_number(value) and value > 0):
-        raise ValueError(f"`{name}` must be a positive number. Received: {name}={value!r}")
-    return value
+    return _allowed(_is_number(value) and value > 0, name, value, "a positive number")
 
 
 def non_negative_number(name: str, value: Any) -> float:
     """Return `value`, or raise if it is neither zero nor a positive number."""
-    if not (_is_number(value) and value >= 0):
-        raise ValueError(f"`{name}` must be a non-negative number. Received: {name}={value!r}")
-    return value
+    return _allowed(_is_number(value) and value >= 0, name, value, "a non-negative number")
 
 
 def rate(name: str, value: Any) -> float:
     """Return `value`, or raise if it is not a number in [0, 1)."""
-    if not (_is_number(value) and 0 <= value < 1):
-        raise ValueError(f"`{name}` must be a number in [0, 1). Received: {name}={value!r}")
-    return value
+    return _allowed(_is_number(value) and 0 <= value < 1, name, value, "a number in [0, 1)")
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """Return `value`, or raise if it is not one of the allowed names."""
+    allowed = [*allowed]
+    return _allowed(value in allowed, name, value, f"one of {', '.join(map(repr, allowed))}")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
-    """Return `value`, or raise if it is not one of the allowed names."""
-    allowed = [*allowed]
-    if value not in allowed:
-        names = ", ".join(map(repr, allowed))
-        raise ValueError(f"`{name}` must be one of {names}. Received: {name}={value!r:.80}")
+def _allowed(is_allowed: bool, name: str, value: Any, allowed: str) -> Any:
+    """Return `value`, or raise an error that says what is allowed."""
+    if not is_allowed:
+        raise ValueError(f"`{name}` must be {allowed}. Received: {name}={value!r:.80}")
     return value
 
 

@@ -16,9 +16,8 @@ from relation_tf.layers.arguments import (
     true_or_false,
     width_of,
 )
-from relation_tf.layers.base import WeightedLayer
+from relation_tf.layers.base import WeightedLayer, standardize
 from relation_tf.layers.masking import boolean, float32_or_wider, to_float32, zero_masked
-from relation_tf.layers.normalization import standardize
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")
@@ -68,11 +67,7 @@ class Contextualizer(WeightedLayer):
         epsilon: Positive number added to the variance in LayerNorm.
         seed: Random seed of the uniform initial context.
         use_bias: If False, b is left out: the steps then have no term without the context.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -101,19 +96,9 @@ class Contextualizer(WeightedLayer):
         seed: int | None = None,
         *,
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(**kwargs)
         self.rank = positive_integer("rank", rank)
         self.num_steps = positive_integer("num_steps", num_steps)
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)

@@ -1,20 +1,31 @@
-"""DeltaNet: linear attention that corrects what it stored for a key."""
+"""DeltaNet and Gated DeltaNet: linear attention that corrects what it stored for a key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
-from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.normalization import rms_normalize
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
-from relation_tf.layers.short_convolution import convolution_step, short_convolution
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.base import affine, presets_with, rms_normalize
+from relation_tf.layers.masking import to_float32, transposed, zero_masked
+from relation_tf.layers.scan import (
+    CHUNK,
+    MatrixStateMixer,
+    Terms,
+    convolution_step,
+    decays_between,
+    decays_of_steps,
+    initial_a_log,
+    initial_dt_offset,
+    joined,
+    number_and_size,
+    short_convolution,
+    split,
+    states_before,
+    step_sizes,
+)
 
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
 
@@ -47,21 +58,10 @@ class DeltaNet(MatrixStateMixer):
         num_heads: Number of heads. The paper uses heads of 128 features.
         expansion: Width of the values, in multiples of `units`. Default: 1.
         filter_width: Number of tokens of the convolutions.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the projections to Q, K, V and the output have biases. Default: False.
         dropout: Dropout rate in [0, 1), before W_out and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `MatrixStateMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -86,11 +86,9 @@ class DeltaNet(MatrixStateMixer):
           over Sequence Length", arXiv 2406.06484, section 3.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        variant: {**defaults, "expansion": 1} for variant, defaults in TokenMixer.presets.items()
-    }
+    presets = presets_with(expansion=1)
 
-    convolves_queries: ClassVar[bool] = True
+    convolves_queries = True
 
     def __init__(
         self,
@@ -99,35 +97,9 @@ class DeltaNet(MatrixStateMixer):
         *,
         expansion: int | None = None,
         filter_width: int = 4,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            num_heads=num_heads,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, num_heads, **kwargs)
         self.expansion = positive_integer("expansion", self.preset("expansion", expansion))
         self.filter_width = positive_integer("filter_width", filter_width)
 
@@ -212,3 +184,176 @@ class DeltaNet(MatrixStateMixer):
         """Return heads of norm 1 from the output of a convolution."""
         x = self.heads(ops.silu(x))
         return x * ops.rsqrt(ops.sum(ops.square(x), axis=-1, keepdims=True) + _KEY_EPSILON)
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class GatedDeltaNet(DeltaNet):
+    """Gated DeltaNet: DeltaNet with the decays of Mamba-2 and a gate of the output.
+
+    With Q, K, V and b as in `DeltaNet`:
+
+    - decay of each head: `a = exp(A dt)` with `A = -exp(A_log)` and
+      `dt = softplus(value W_dt + dt_offset)`
+    - state of each head: `S_t = a_t S_{t-1} + b_t K_t (V_t - a_t S_{t-1}^T K_t)^T`
+    - output of each head: `Y_t = RMSNorm(S_t^T Q_t)`, with one scale for all heads
+    - output: `(Y * swish(query W_G)) W_out`
+
+    Convolutions and the state of `step` are those of `DeltaNet`, but values are wider. Time and
+    memory are linear in the number of tokens.
+
+    Args:
+        units: Width of queries, keys and output, a multiple of `num_heads`.
+        num_heads: Number of heads. The paper uses heads of 256 features.
+        expansion: Width of the values, in multiples of `units`. Default: 2.
+        filter_width: Number of tokens of the convolutions.
+        use_bias: If True, the projections to Q, K, V and the output have biases. Default: False.
+        dropout: Dropout rate in [0, 1), before W_out and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        **kwargs: As in `DeltaNet`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If `num_heads` does not divide `units`, or a size is not a positive integer.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import GatedDeltaNet
+        >>> GatedDeltaNet(units=8, num_heads=2)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Yang, Kautz, Hatamizadeh 2024, "Gated Delta Networks: Improving Mamba2 with Delta Rule",
+          arXiv 2412.06464, section 3.
+    """
+
+    presets = presets_with(expansion=2)
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create the weights of DeltaNet, of the decays and of the gate."""
+        super().build_mechanism(query_width, value_width)
+        self.dt_kernel = self.add_kernel("dt_kernel", value_width, self.num_heads)
+        self.dt_offset = self.add_per_head("dt_offset", initial_dt_offset)
+        self.a_log = self.add_per_head("a_log", initial_a_log)
+        inner = self.expansion * self.units
+        self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width, width=inner)
+
+    def log_decays(self, value: Any) -> Any:
+        """Return A dt."""
+        return decays_of_steps(step_sizes(value, self.dt_kernel, self.dt_offset), self.a_log)
+
+    def gated(self, y: Any, query: Any) -> Any:
+        """Apply the gate."""
+        return y * ops.silu(affine(query, self.gate_kernel, self.gate_bias))
+
+
+def delta_rule(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
+    """Compute `o_t = q_t^T S_t` with `S_t = a_t (I - k_t k_t^T) S_{t-1} + k_t v_t^T`.
+
+    Each head has its own state. With keys n of norm 1 and write strengths b in [0, 1], the rule
+    `S_t = a_t (I - b_t n_t n_t^T) S_{t-1} + b_t n_t v_t^T` is this one for the keys `sqrt(b_t) n_t`
+    and the values `sqrt(b_t) v_t`.
+
+    The state is a sum of decayed products `k_j u_j^T`, where `u_t = v_t - a_t S_{t-1}^T k_t`.
+    With the state S before a chunk, the product `g_t` of its decays up to token t, and the product
+    `G_ij` of those after token j up to token i, the rows u of the chunk solve
+
+        (I + L) U = V - diag(g) K S,  L_ij = G_ij k_i^T k_j for j < i
+
+    (the WY form). So the state after the chunk is linear in S, and a loop over chunks computes it.
+    Time and memory are linear in the number of tokens.
+
+    A token with the key zero and the log decay zero changes no state, as if it were absent.
+
+    Args:
+        queries: Tensor of shape `(batch, tokens, heads, features)`, in float32 or wider.
+        keys: Tensor of the shape of `queries`, with norms of at most 1.
+        values: Tensor of shape `(batch, tokens, heads, width)`.
+        log_decays: Logarithms of `a`, at most 0, of shape `(batch, tokens, heads)`, or of one head
+            for all.
+
+    Returns:
+        Tensor of shape `(batch, tokens, heads, width)`.
+
+    References:
+        - Yang et al. 2024, arXiv 2406.06484, section 3.2, for the form by chunks.
+        - Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464, section 3.3, for decays.
+    """
+    length = ops.shape(values)[1]
+    tensors = (queries, keys, values, log_decays[..., None])
+    queries, keys, values, log_decays = (split(x, *number_and_size(length)) for x in tensors)
+    between = decays_between(log_decays)
+    since_start = ops.exp(ops.cumsum(log_decays, axis=3))
+    inverse = inverse_of_unit_lower(ops.matmul(keys, transposed(keys)) * between)
+    scores = ops.matmul(queries, transposed(keys)) * between
+    written = ops.matmul(inverse, values)  # U for S = 0.
+    if values.shape[0] == 1:
+        return joined(ops.matmul(scores, written), length)
+    read = ops.matmul(inverse, keys * since_start)  # U = written - read S.
+    to_state = transposed(keys * between[:, :, :, -1, :, None])
+    decay = since_start[:, :, :, -1:] * ops.eye(keys.shape[-1], dtype=keys.dtype)
+    transitions = decay - ops.matmul(to_state, read)
+    before = states_before(transitions, ops.matmul(to_state, written), ops.matmul)
+    written = written - ops.matmul(read, before)
+    outputs = ops.matmul(scores, written) + ops.matmul(queries * since_start, before)
+    return joined(outputs, length)
+
+
+def delta_rule_step(
+    queries: Any, keys: Any, values: Any, log_decays: Any, state: Any
+) -> tuple[Any, Any]:
+    """Return the output of one token, as in `delta_rule`, and the state after it.
+
+    The tensors have one token each; the state has the shape `(batch, heads, features, width)`.
+    """
+    state = ops.exp(log_decays[:, 0])[..., None, None] * state
+    keys = keys[:, 0][..., None, :]
+    error = values[:, 0][..., None, :] - ops.matmul(keys, state)
+    state = state + transposed(keys) * error
+    return ops.matmul(queries[:, 0][..., None, :], state)[:, None, :, 0], state
+
+
+def inverse_of_unit_lower(matrix: Any) -> Any:
+    """Return `(I + L)^-1`, where L is the part of `matrix` below the diagonal.
+
+    The inverses of diagonal blocks of s rows give those of 2 s rows:
+
+        [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1 D^-1]
+
+    The Neumann series `I - L + L^2 - ...` needs as many products, but its terms reach 1e17 for
+    equal keys and cancel. The gradient comes from the first terms of
+
+        (I + L)^-1 = X + E X + E^2 X + ...,  E = I - X (I + L)
+
+    with the inverse X by blocks, which is held constant. E is zero, except for rounding, so first
+    and second derivatives are exact. Third derivatives are not available.
+
+    Args:
+        matrix: Tensor of shape `(..., size, size)`, with at most `CHUNK` rows.
+
+    Returns:
+        Tensor of the shape of `matrix`.
+    """
+    size = ops.shape(matrix)[-1]
+    rows = ops.arange(size, dtype="int32")
+    identity = ops.cast(rows[:, None] == rows, matrix.dtype)
+    constant, inverse = ops.stop_gradient(matrix), identity
+    span = 1
+    while span < (size if isinstance(size, int) else CHUNK):
+        block = rows // span
+        below = (block[:, None] - 1 == block) & (block[:, None] % 2 == 1)
+        corner = ops.where(below, constant, 0.0)
+        if span > 1:  # else the inverse is the identity
+            corner = ops.matmul(ops.matmul(inverse, corner), inverse)
+        inverse = inverse - corner
+        span *= 2
+    lower = ops.where(rows[:, None] > rows, matrix, 0.0)
+    residual = identity - ops.matmul(inverse, lower + identity)
+    return inverse + ops.matmul(residual, inverse + ops.matmul(residual, inverse))

@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax, to_float32
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.averages import masked_softmax
+from relation_tf.layers.base import TokenMixer, affine
+from relation_tf.layers.masking import to_float32
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -31,20 +32,12 @@ class Fastformer(TokenMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the projections to Q, K, V and W_R have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `k * V_i` and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices and of `w_q` and `w_k`.
-        bias_initializer: Initializer of the biases.
         kernel_regularizer: Regularizer of the matrices and of `w_q` and `w_k`.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `TokenMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.

@@ -8,9 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
-from relation_tf.layers.slicing import tokens_at
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.base import TokenMixer, affine
+from relation_tf.layers.masking import close_up, kept_before, to_float32, tokens_at, zero_masked
 
 _MOST_DIRECT = 128  # queries; the direct transform is slower at 512
 _MOST_TOKENS = 46_340  # their square fits an int32
@@ -33,22 +32,13 @@ class FourierMixing(TokenMixer):
 
     Args:
         units: Width of the output.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, `W_V` has a bias. Default: False.
         dropout: Dropout rate in [0, 1), on Y and before the output projection. Default: 0, or 0.5
             for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
         algorithm: `"direct"` (products with matrices of cosines and sines), `"fft"` (fast
             transforms, by Bluestein's algorithm) or `"auto"`: direct for up to 128 queries, if
             their number is known.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the bias.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the bias.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `TokenMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.

@@ -8,10 +8,9 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.base import affine, standardize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.normalization import standardize
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
-from relation_tf.layers.token_mixer import Variant, affine
+from relation_tf.layers.scan import MatrixStateMixer, Terms
 
 _TEMPERATURE = 16.0
 
@@ -42,22 +41,11 @@ class GatedLinearAttention(MatrixStateMixer):
         key_dim: Number of features of queries and keys in a head. Default: half of the values'
             `units / num_heads`, rounded down, at least 1.
         gate_rank: Rank of the projection to the decays.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the projections to Q, K, V and the output have biases. The gates always
             have biases. Default: False.
         dropout: Dropout rate in [0, 1), before W_O and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `MatrixStateMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -90,35 +78,9 @@ class GatedLinearAttention(MatrixStateMixer):
         *,
         key_dim: int | None = None,
         gate_rank: int = 16,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            num_heads=num_heads,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, num_heads, **kwargs)
         if key_dim is None:
             key_dim = max(self.units // (2 * self.num_heads), 1)
         self.key_dim = positive_integer("key_dim", key_dim)

@@ -8,11 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.causal import CausalMixer
-from relation_tf.layers.masking import close_up, kept_before, to_float32, zero_masked
-from relation_tf.layers.normalization import standardize
-from relation_tf.layers.slicing import tokens_at
-from relation_tf.layers.token_mixer import Variant, affine
+from relation_tf.layers.base import CausalMixer, affine, standardize
+from relation_tf.layers.masking import close_up, kept_before, to_float32, tokens_at, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -39,22 +36,15 @@ class GMLP(CausalMixer):
             only the first row of S and entry of b: use an encoder of several blocks.
         expansion: Width of Z_1 and Z_2, in multiples of `units`.
         activation: Activation function `phi`.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the projections U_1, U_2 and V have biases. Default: False.
         dropout: Dropout rate in [0, 1), before V and before the output projection. Default: 0, or
             0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
         kernel_initializer: Initializer of all matrices except S, which is initialized uniformly in
             +-0.001 / max_length.
         bias_initializer: Initializer of all biases except b, which is initialized to ones.
         kernel_regularizer: Regularizer of all matrices except S.
         bias_regularizer: Regularizer of all biases except b.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `CausalMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -84,35 +74,9 @@ class GMLP(CausalMixer):
         max_length: int = 128,
         expansion: int = 3,
         activation: Any = "gelu",
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, **kwargs)
         self.max_length = positive_integer("max_length", max_length)
         self.expansion = positive_integer("expansion", expansion)
         self.activation = keras.activations.get(activation)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import rate
+from relation_tf.layers.base import affine, presets_with, standardize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.normalization import standardize
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.scan import MatrixStateMixer, Terms
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -41,21 +39,10 @@ class HGRN2(MatrixStateMixer):
             times: heads of 128 features.
         lower_bound: Minimum of the forget gates, in [0, 1). The paper learns one for each feature
             and layer, which increases from 0 in the first layer.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of `dropout` and `output_projection`.
         use_bias: If True, the projections have biases. Default: True.
         dropout: Dropout rate in [0, 1), before W_out and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `MatrixStateMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -80,9 +67,7 @@ class HGRN2(MatrixStateMixer):
           section 3.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
-    }
+    presets = presets_with(use_bias=True)
 
     def __init__(
         self,
@@ -90,35 +75,9 @@ class HGRN2(MatrixStateMixer):
         num_heads: int = 1,
         *,
         lower_bound: float = 0.0,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            num_heads=num_heads,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, num_heads, **kwargs)
         self.lower_bound = rate("lower_bound", lower_bound)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:

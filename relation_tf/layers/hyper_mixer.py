@@ -8,9 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer_or_none, true_or_false
+from relation_tf.layers.base import TokenMixer, affine, standardize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.normalization import standardize
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -35,20 +34,10 @@ class HyperMixer(TokenMixer):
         activation: Activation function `phi`.
         tied: If True, `W_2` is generated with `A_1` and `B_1`; `query` and `value` must then have
             the same width.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the generating MLPs and `W_V` have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `phi(W_1^T X)` and before the output projection.
             Default: 0, or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `TokenMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -80,33 +69,9 @@ class HyperMixer(TokenMixer):
         hidden_units: int | None = None,
         activation: Any = "gelu",
         tied: bool = False,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, **kwargs)
         self.hidden_units = positive_integer_or_none("hidden_units", hidden_units)
         self.activation = keras.activations.get(activation)
         self.tied = true_or_false("tied", tied)

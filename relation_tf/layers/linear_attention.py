@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads, one_of
-from relation_tf.layers.causal import CausalMixer, aligned
-from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
-from relation_tf.layers.dropout import dropout_mask
-from relation_tf.layers.feature_maps import FEATURE_MAPS, apply_map, identities, one_at_masked
-from relation_tf.layers.heads import join_heads, split_heads
-from relation_tf.layers.linear_products import (
-    causal_scores,
-    dropped_for_one,
-    factors,
-    through_scores,
+from relation_tf.layers.averages import join_heads, softmax, split_heads
+from relation_tf.layers.base import CausalMixer, affine, dropout_mask, presets_with, rms_normalize
+from relation_tf.layers.masking import (
+    aligned,
+    join_chunks,
+    part,
+    split_tokens,
+    to_float32,
+    transposed,
+    up_to_own,
+    zero_masked,
 )
-from relation_tf.layers.masking import softmax, to_float32, zero_masked
-from relation_tf.layers.normalization import rms_normalize
-from relation_tf.layers.slicing import transposed
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
+FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 _NORMALIZATIONS = ("none", "sum", "rms", "released_code")
+# Tokens of a chunk, unless there are more features.
+_CHUNK = 128
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -93,16 +93,8 @@ class LinearAttention(CausalMixer):
         use_bias: If True, the three projections have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `t(K)^T V` and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
         algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `CausalMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -131,11 +123,8 @@ class LinearAttention(CausalMixer):
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, equations 5-6.
     """
 
-    algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "scores")
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "equations": {**TokenMixer.presets["equations"], "normalization": "none"},
-        "released_code": {**TokenMixer.presets["released_code"], "normalization": "released_code"},
-    }
+    algorithms = ("direct", "factored", "scores")
+    presets = presets_with({"normalization": "released_code"}, normalization="none")
 
     def __init__(
         self,
@@ -143,35 +132,9 @@ class LinearAttention(CausalMixer):
         normalization: str | None = None,
         feature_map: str | Callable[[Any], Any] = "elu",
         num_heads: int = 1,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, **kwargs)
         if self.algorithm == "scores" and self.dropout > 0:
             raise ValueError(
                 "algorithm='scores' does not support dropout on t(K)^T V. "
@@ -359,3 +322,133 @@ class LinearAttention(CausalMixer):
         if num_tokens is not None and num_tokens <= chunk_of(features):
             return "scores"
         return "factored" if width < self.units else "direct"
+
+
+def apply_map(feature_map: str | Callable[[Any], Any], x: Any, num_heads: int, matrix: Any) -> Any:
+    """Apply a feature map.
+
+    Args:
+        feature_map: A name of `FEATURE_MAPS`, or a function.
+        x: Tensor of shape `(batch, tokens, num_heads * width)`, in float32 or wider.
+        num_heads: Number of heads.
+        matrix: The matrix of each head for `"hedgehog"`, `(num_heads, width, width)`, else None.
+
+    Returns:
+        Tensor of shape `(batch, tokens, num_heads * features)`.
+    """
+    if callable(feature_map):
+        return feature_map(x)
+    if feature_map == "elu":
+        # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
+        return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
+    if feature_map == "relu":
+        return ops.relu(x)
+    if feature_map == "identity":
+        return x
+    batch, tokens = ops.shape(x)[:2]
+    heads = ops.reshape(x, (batch, tokens, num_heads, x.shape[2] // num_heads))
+    if feature_map == "hedgehog":
+        heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
+        heads = ops.concatenate([heads, -heads], axis=-1)
+    return ops.reshape(softmax(heads), (batch, tokens, num_heads * heads.shape[-1]))
+
+
+def one_at_masked(x: Any, mask: Any) -> Any:
+    """Replace masked tokens by one, where a function or its derivative is finite."""
+    return x if mask is None else ops.where(mask[..., None], x, ops.ones_like(x))
+
+
+def identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """Return an identity matrix for each head, the initial matrices of `"hedgehog"`."""
+    return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
+
+
+def factors(by_features: bool, keys: Any, value: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
+    """Return factors `L` and `R` of `t(K)^T V = L^T R` with `V = value W_V + b`.
+
+    Args:
+        by_features: If True, `inner` is the number of input features (plus one with a bias), else
+            that of tokens.
+        keys: `t(K)`, `(batch, tokens, units)`, in float32 or wider.
+        value: Tensor of shape `(batch, tokens, width)`.
+        kernel: `W_V`, `(width, units)`.
+        bias: `b`, `(units,)`, or None.
+
+    Returns:
+        `L` of shape `(batch, inner, units)`, and `R` of shape `(batch, inner, units)` or
+        `(inner, units)`, in float32 or wider.
+    """
+    if not by_features:
+        return keys, to_float32(affine(value, kernel, bias))
+    left, right = ops.matmul(transposed(to_float32(value)), keys), to_float32(kernel)
+    if bias is not None:
+        left = ops.concatenate([left, ops.sum(keys, axis=1, keepdims=True)], axis=1)
+        right = ops.concatenate([right, to_float32(bias)[None]], axis=0)
+    return left, right
+
+
+def through_scores(q: Any, keys: Any, value: Any, kernel: Any, bias: Any) -> Any:
+    """Return `(t(Q) t(K)^T) V` in float32 or wider; the arguments are those of `factors`."""
+    scores = ops.matmul(q, transposed(keys))  # (batch, queries, tokens)
+    output = ops.matmul(ops.matmul(scores, to_float32(value)), to_float32(kernel))
+    if bias is None:
+        return output
+    return output + ops.sum(scores, axis=-1, keepdims=True) * to_float32(bias)
+
+
+def dropped_for_one(q: Any, left: Any, right: Any, mask: Any, rate: float) -> Any:
+    """Return `q dropout(L^T R)` for one query without forming `L^T R`.
+
+    With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
+    two products with it, forward and backward, replace three.
+
+    Args:
+        q: `t(Q)`, `(batch, 1, features)`.
+        left: L of `factors`.
+        right: R of `factors`.
+        mask: The random mask M of zeros and ones, `(batch, features, units)`.
+        rate: Dropout rate.
+    """
+    mixed = ops.matmul(q * (1 / (1 - rate)) * left, ops.cast(mask, q.dtype))
+    return ops.sum(mixed * right, axis=1, keepdims=True)
+
+
+def causal_scores(q: Any, keys: Any, values: Any) -> Any:
+    """Compute `(t(Q) t(K)^T, later tokens zero) V`."""
+    scores = ops.matmul(q, transposed(keys))
+    return ops.matmul(ops.where(up_to_own(ops.shape(keys)[1]), scores, 0.0), values)
+
+
+def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
+    """Compute `y_i = sum over j <= i of (q_i . k_j) v_j` in chunks of tokens.
+
+    Tokens of the same chunk are scored separately; earlier chunks are summed in one matrix:
+    `y = (q k^T, later tokens zero) v + q (sum of k^T v over earlier chunks)`. The maximum size of
+    a chunk is at least the number of features, so that `k^T v` is not larger than its keys and
+    values.
+
+    Args:
+        queries: Tensor of shape `(batch, tokens, features)`.
+        keys: Tensor of shape `(batch, tokens, features)`, zero at masked tokens.
+        values: Tensor of shape `(batch, tokens, width)`.
+
+    Returns:
+        Tensor of shape `(batch, tokens, width)`.
+
+    References:
+        - Hua et al. 2022, "Transformer Quality in Linear Time", for linear attention by chunks.
+    """
+    length = ops.shape(keys)[1]
+    most = chunk_of(keys.shape[-1])
+    num_chunks = length // (most + 1) + 1  # At least one, for zero tokens too.
+    size = (length + num_chunks - 1) // num_chunks
+    queries, keys, values = (split_tokens(x, num_chunks, size) for x in (queries, keys, values))
+    scores = ops.where(up_to_own(size), ops.matmul(queries, transposed(keys)), 0.0)
+    states = ops.cumsum(ops.matmul(transposed(keys), values), axis=1)
+    before = ops.pad(part(states, 0, num_chunks - 1), ((0, 0), (1, 0), (0, 0), (0, 0)))
+    return join_chunks(ops.matmul(scores, values) + ops.matmul(queries, before), length)
+
+
+def chunk_of(features: int) -> int:
+    """Return the approximate maximum number of tokens of a chunk."""
+    return max(_CHUNK, features)

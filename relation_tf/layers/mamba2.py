@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.chunked_recurrence import recurrence_step
+from relation_tf.layers.base import affine, rms_normalize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.normalization import rms_normalize
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
-from relation_tf.layers.short_convolution import convolution_step, short_convolution
-from relation_tf.layers.token_mixer import Variant, affine
+from relation_tf.layers.scan import (
+    MatrixStateMixer,
+    Terms,
+    convolution_step,
+    decays_of_steps,
+    initial_a_log,
+    initial_dt_offset,
+    recurrence_step,
+    short_convolution,
+    step_sizes,
+)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -44,22 +51,11 @@ class Mamba2(MatrixStateMixer):
         state_size: Number of features of B and C.
         expansion: Width of the heads together, in multiples of `units`.
         filter_width: Number of tokens of the convolutions.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of the next three arguments.
         use_bias: If True, the projections to X, B, C, Z and the output have biases. Convolutions
             always have biases. Default: False.
         dropout: Dropout rate in [0, 1), before W_out and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `MatrixStateMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -84,7 +80,7 @@ class Mamba2(MatrixStateMixer):
           Structured State Space Duality", arXiv 2405.21060, section 7.
     """
 
-    convolves_queries: ClassVar[bool] = True
+    convolves_queries = True
 
     def __init__(
         self,
@@ -94,35 +90,9 @@ class Mamba2(MatrixStateMixer):
         state_size: int = 64,
         expansion: int = 2,
         filter_width: int = 4,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            num_heads=num_heads,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, num_heads, **kwargs)
         self.state_size = positive_integer("state_size", state_size)
         self.expansion = positive_integer("expansion", expansion)
         self.filter_width = positive_integer("filter_width", filter_width)
@@ -198,25 +168,3 @@ class Mamba2(MatrixStateMixer):
         queries = to_float32(ops.silu(c))[:, :, None]
         output, state = recurrence_step(queries, terms.keys, terms.values, terms.log_decays, state)
         return self.finish(output + terms.skip, x, training=False), (state, for_xb, for_c)
-
-
-def step_sizes(value: Any, kernel: Any, offset: Any) -> Any:
-    """Return dt, the softplus of a projection and an offset, in float32 or wider."""
-    dt = to_float32(ops.matmul(value, kernel))
-    return ops.softplus(dt + ops.cast(offset, dt.dtype))
-
-
-def decays_of_steps(dt: Any, a_log: Any) -> Any:
-    """Return the logarithms A dt of decays, with `A = -exp(a_log)`."""
-    return -ops.exp(ops.cast(a_log, dt.dtype)) * dt
-
-
-def initial_dt_offset(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """Return offsets with `softplus(offset)` log-uniform in [0.001, 0.1]."""
-    dt = ops.exp(keras.random.uniform(shape, -6.907755, -2.302585, dtype="float32"))
-    return ops.cast(dt + ops.log(-ops.expm1(-dt)), dtype)
-
-
-def initial_a_log(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """Return logarithms of numbers uniform in [1, 16]."""
-    return ops.cast(ops.log(keras.random.uniform(shape, 1, 16, dtype="float32")), dtype)

@@ -1,4 +1,4 @@
-"""Functions for masks: True keeps a token."""
+"""Masks (True keeps a token), order and parts of the tokens of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import differ
-from relation_tf.layers.slicing import tokens_at
 
 LOWEST = float(np.float32(-1e30))
 """A score of masked tokens, or a maximum over none: finite, and exact in float32."""
@@ -30,12 +29,6 @@ def as_floats(x: Any, dtype: Any) -> Any:
     """Cast integers and booleans to `dtype`; Keras passes them to layers unchanged."""
     is_float = keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
     return x if is_float else ops.cast(x, dtype)
-
-
-def softmax(x: Any) -> Any:
-    """Compute softmax over the last axis."""
-    # Keras warns about softmax over one entry; here that is a sequence of one token.
-    return ops.ones_like(x) if x.shape[-1] == 1 else ops.softmax(x, axis=-1)
 
 
 def boolean(mask: Any, x: Any, name: str = "mask") -> Any:
@@ -70,27 +63,6 @@ def zero_masked(x: Any, mask: Any) -> Any:
     return ops.where(mask[..., None], x, ops.zeros_like(x))
 
 
-def masked_softmax(scores: Any, mask: Any) -> Any:
-    """Compute softmax over the last axis in float32 or wider, with zero weight on masked tokens.
-
-    Args:
-        scores: Tensor of shape `(batch, queries, tokens)`.
-        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
-
-    Returns:
-        Weights with the shape and dtype of `scores`; all zero if all tokens are masked.
-    """
-    if mask is None:
-        return ops.cast(softmax(to_float32(scores)), scores.dtype)
-    return softmax_over(scores, mask[:, None, :])
-
-
-def softmax_over(scores: Any, kept: Any) -> Any:
-    """Compute softmax over the last axis in float32 or wider, with zero weight if not kept."""
-    weights = softmax(ops.where(kept, to_float32(scores), LOWEST))
-    return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
-
-
 def kept_before(num_queries: Any, mask: Any) -> Any:
     """Return the number of unmasked tokens before each query's position, `(batch, queries)`."""
     before = ops.pad(ops.cumsum(ops.cast(mask, "int32"), axis=1), ((0, 0), (1, 0)))
@@ -117,19 +89,124 @@ def spread_out(x: Any, mask: Any) -> Any:
     return tokens_at(x, place)
 
 
-def masked_mean(x: Any, mask: Any) -> Any:
-    """Compute the mean over the unmasked tokens, accumulated in float32 or wider.
+def tokens_at(x: Any, positions: Any) -> Any:
+    """Return the tokens of each sequence at its positions.
+
+    It equals `ops.take_along_axis(x, positions[..., None], axis=1)`, which gathers each feature of
+    a token on its own on TensorFlow and is several times slower.
 
     Args:
-        x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
-        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
+        x: Tensor of shape `(batch, tokens, width)`.
+        positions: Integers in `[0, tokens)`, of shape `(batch, positions)`.
 
     Returns:
-        Tensor of shape `(batch, width)`; zero if all tokens are masked.
+        Tensor of shape `(batch, positions, width)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers.masking import tokens_at
+        >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
+        >>> tokens_at(x, np.array([[1], [0]])).numpy().tolist()
+        [[[2.0]], [[3.0]]]
     """
-    total = ops.sum(to_float32(x), axis=1)
-    if mask is None:
-        count = ops.cast(ops.shape(x)[1], total.dtype)
-    else:
-        count = ops.sum(ops.cast(mask, total.dtype), axis=1)[:, None]
-    return ops.cast(total / ops.maximum(count, 1.0), x.dtype)
+    (batch, length), count = ops.shape(x)[:2], ops.shape(positions)[1]
+    first = length * ops.arange(batch, dtype="int32")[:, None]
+    rows = ops.reshape(first + ops.cast(positions, "int32"), (batch * count,))
+    tokens = ops.take(ops.reshape(x, (batch * length, x.shape[2])), rows, axis=0)
+    return ops.reshape(tokens, (batch, count, x.shape[2]))
+
+
+def part(x: Any, start: Any, length: Any, axis: int = 1) -> Any:
+    """Return `length` entries of an axis, from `start` on.
+
+    It equals `x[:, start : start + length]` for `axis=1`. On TensorFlow on a CPU, the gradient of
+    that expression is several times slower.
+
+    Args:
+        x: Tensor.
+        start: First entry, at least 0.
+        length: Number of entries; `x` must have them.
+        axis: The axis.
+
+    Returns:
+        Tensor with `length` entries in this axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers.masking import part
+        >>> part(np.arange(4.0), 1, 2, axis=0).numpy().tolist()
+        [1.0, 2.0]
+    """
+    starts, lengths = [0] * len(x.shape), [*ops.shape(x)]
+    starts[axis], lengths[axis] = start, length
+    return ops.slice(x, starts, lengths)
+
+
+def pad_tokens(x: Any, missing: Any) -> Any:
+    """Add zeros after the tokens of `(batch, tokens, ...)`, if their number is positive."""
+    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
+    return ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
+
+
+def split_tokens(x: Any, count: Any, size: Any, rows: Any = 0) -> Any:
+    """Split tokens into chunks, with zeros at the end of the last one.
+
+    Args:
+        x: Tensor of shape `(batch, tokens, ...)`.
+        count: Number of chunks.
+        size: Number of tokens of a chunk; `count * size` must be at least the number of tokens.
+        rows: Number of rows of zeros to add to the batch.
+
+    Returns:
+        Tensor of shape `(batch + rows, count, size, ...)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers.masking import split_tokens
+        >>> split_tokens(np.ones((1, 3)), 2, 2).numpy().tolist()
+        [[[1.0, 1.0], [1.0, 0.0]]]
+    """
+    batch, length = ops.shape(x)[:2]
+    after = (rows, count * size - length, *[0] * (len(x.shape) - 2))
+    x = ops.pad(x, [(0, number) for number in after])
+    return ops.reshape(x, (batch + rows, count, size, *x.shape[2:]))
+
+
+def join_chunks(chunks: Any, length: Any, batch: Any = None) -> Any:
+    """Reverse `split_tokens`: return the first `length` tokens, of the first `batch` rows."""
+    (rows, count, size), rest = ops.shape(chunks)[:3], chunks.shape[3:]
+    tokens = ops.reshape(chunks, (rows, count * size, *rest))
+    lengths = (rows if batch is None else batch, length, *rest)
+    return ops.slice(tokens, [0] * len(tokens.shape), lengths)
+
+
+def reversed_tokens(x: Any) -> Any:
+    """Return the tokens from the last to the first; None stays None."""
+    return None if x is None else ops.flip(x, axis=1)
+
+
+def transposed(x: Any) -> Any:
+    """Swap the last two axes."""
+    return ops.swapaxes(x, -1, -2)
+
+
+def up_to_own(num_tokens: Any) -> Any:
+    """Return the causal mask `(tokens, tokens)`: True if column <= row."""
+    positions = ops.arange(num_tokens, dtype="int32")
+    return positions[:, None] >= positions
+
+
+def aligned(query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
+    """Truncate or pad `value` and its mask to the length of `query`.
+
+    No query sees the tokens after the last query. Padded tokens are masked.
+    """
+    if query is value or query.shape[1] == value.shape[1] is not None:
+        return value, value_mask
+    length = ops.shape(query)[1]
+    if value_mask is None:
+        value_mask = ops.ones(ops.shape(value)[:2], "bool")
+    value, value_mask = value[:, :length], value_mask[:, :length]
+    missing = length - ops.shape(value)[1]
+    value_mask = ops.pad(ops.cast(value_mask, "int32"), ((0, 0), (0, missing)))
+    return ops.pad(value, ((0, 0), (0, missing), (0, 0))), ops.cast(value_mask, "bool")

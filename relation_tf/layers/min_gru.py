@@ -1,17 +1,18 @@
-"""minGRU: a gated recurrence whose gate does not depend on the state."""
+"""minGRU and minLSTM: gated recurrences whose gates do not depend on the state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
-from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
-from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.base import affine, presets_with
+from relation_tf.layers.masking import join_chunks, part, split_tokens, to_float32, zero_masked
+from relation_tf.layers.scan import RecurrentMixer, Terms, pairs_of_blocks, states_before
+
+_BLOCK = 4  # tokens: a power of two
+_LEVELS = 5  # blocks of blocks of ...: the loop has a step for each 4^5 tokens
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -32,21 +33,10 @@ class MinGRU(RecurrentMixer):
 
     Args:
         units: Width of the state and the output.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of `dropout` and `output_projection`.
         use_bias: If True, the projections have biases. Default: True.
         dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `RecurrentMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -70,9 +60,7 @@ class MinGRU(RecurrentMixer):
         - Feng et al. 2024, "Were RNNs All We Needed?", arXiv 2410.01201, sections 3.1 and B.1.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
-    }
+    presets = presets_with(use_bias=True)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_z and W_c."""
@@ -114,3 +102,116 @@ class MinGRU(RecurrentMixer):
         terms = self.terms(x, mask)
         h = ops.exp(terms.log_decays[:, 0, 0]) * state[0] + terms.values[:, 0, 0]
         return self.finish(h[:, None, None], x, training=False), (h,)
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MinLSTM(MinGRU):
+    """minLSTM: an LSTM without output gate.
+
+    Its gates depend only on the token, and their sum is one.
+
+    With `f = sigmoid(value W_f)`, `i = sigmoid(value W_i)` and the candidate `c` as in `MinGRU`:
+
+    - state of each feature, and output: `h_t = f_t / (f_t + i_t) h_{t-1} + i_t / (f_t + i_t) c_t`,
+      with `h_0 = 0`
+
+    The use of the query and the state of `step` are those of `MinGRU`. Time and memory are linear
+    in the number of tokens.
+
+    Args:
+        units: Width of the state and the output.
+        use_bias: If True, the projections have biases. Default: True.
+        dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        **kwargs: As in `MinGRU`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import MinLSTM
+        >>> MinLSTM(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Feng et al. 2024, "Were RNNs All We Needed?", arXiv 2410.01201, sections 3.2 and B.2.
+    """
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create W_f, W_i and W_c."""
+        self.forget_kernel, self.forget_bias = self.add_projection("forget", value_width)
+        self.input_kernel, self.input_bias = self.add_projection("input", value_width)
+        self.candidate_kernel, self.candidate_bias = self.add_projection("candidate", value_width)
+
+    def log_gates(self, value: Any) -> tuple[Any, Any]:
+        """Return the logarithms of `f / (f + i)` and `i / (f + i)`."""
+        forget = ops.log_sigmoid(to_float32(affine(value, self.forget_kernel, self.forget_bias)))
+        own = ops.log_sigmoid(to_float32(affine(value, self.input_kernel, self.input_bias)))
+        return ops.log_sigmoid(forget - own), ops.log_sigmoid(own - forget)
+
+
+def elementwise_recurrence(values: Any, log_decays: Any) -> Any:
+    """Compute `h_t = a_t * h_{t-1} + v_t`, with `h_0 = 0`, for each feature.
+
+    Blocks of 1, then of 2 tokens are joined in pairs, to blocks of 4. The states after the blocks
+    follow the same recurrence: blocks of blocks are joined in the same way, and a loop adds the
+    state before each of the largest. All factors are products of decays, at most 1, so that nothing
+    overflows. Time and memory are linear in the number of tokens.
+
+    Args:
+        values: Tensor of shape `(batch, tokens, heads, width)`, in float32 or wider.
+        log_decays: Logarithms of `a`, at most 0, of the shape of `values`.
+
+    Returns:
+        Tensor with the shape of `values`.
+
+    References:
+        - Martin, Cundy 2018, "Parallelizing Linear Recurrent Neural Nets Over Sequence Length",
+          arXiv 1709.04057, section 2.
+    """
+    batch, length = ops.shape(values)[:2]
+    rows = (batch, length, values.shape[2] * values.shape[3])
+    decays, values_of_rows = (ops.reshape(x, rows) for x in (ops.exp(log_decays), values))
+    return ops.reshape(_states(decays, values_of_rows, _LEVELS), ops.shape(values))
+
+
+def _states(decays: Any, values: Any, levels: int) -> Any:
+    """Compute the recurrence from decays and values of shape `(batch, tokens, width)`."""
+    length, width = ops.shape(values)[1], values.shape[2]
+    num_blocks = abs(length - 1) // _BLOCK + 1  # At least one, for zero tokens too.
+    since_start, states = (split_tokens(x, num_blocks, _BLOCK) for x in (decays, values))
+    shape, block = ops.shape(states), 1
+    while block < _BLOCK:
+        states_1, states_2 = pairs_of_blocks(states, block)
+        since_1, since_2 = pairs_of_blocks(since_start, block)
+        states_2 = states_2 + since_2 * part(states_1, block - 1, 1)
+        since_2 = since_2 * part(since_1, block - 1, 1)
+        states = ops.stack([states_1, states_2], axis=1)
+        since_start = ops.stack([since_1, since_2], axis=1)
+        block *= 2
+    states, since_start = (ops.reshape(x, shape) for x in (states, since_start))
+    if states.shape[1] != 1:
+        last = (part(x, _BLOCK - 1, 1, axis=2) for x in (since_start, states))
+        decays, after = (ops.reshape(x, (-1, num_blocks, width)) for x in last)
+        before = _states_before(decays, after, levels)
+        states = states + since_start * before[:, :, None]
+    return join_chunks(states, length)
+
+
+def _states_before(decays: Any, states: Any, levels: int) -> Any:
+    """Return the state before each block, from the decays and the states of the blocks."""
+    if levels == 1:
+        blocks_first = (ops.transpose(x, (1, 0, 2)) for x in (decays, states))
+        return ops.transpose(states_before(*blocks_first), (1, 0, 2))
+    after = _states(decays, states, levels - 1)
+    return ops.pad(part(after, 0, ops.shape(after)[1] - 1), ((0, 0), (1, 0), (0, 0)))

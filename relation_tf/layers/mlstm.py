@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.chunked_recurrence import recurrence_step
+from relation_tf.layers.base import affine, presets_with
 from relation_tf.layers.masking import LOWEST, to_float32, zero_masked
-from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.scan import MatrixStateMixer, Terms, recurrence_step
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -40,23 +38,14 @@ class MLSTM(MatrixStateMixer):
     Args:
         units: Width of queries, keys, values and output, a multiple of `num_heads`.
         num_heads: Number of heads.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of `dropout` and `output_projection`.
         use_bias: If True, the projections to q, k, v and the output gate have biases. Default:
             True.
         dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, query i sees tokens 1 to i only.
-        seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices except W_i and W_f, which start at zero.
         bias_initializer: Initializer of the biases; the offsets of the gates start with a normal
             distribution of standard deviation .1 (i) and with 3 to 6 (f).
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `MatrixStateMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -81,44 +70,7 @@ class MLSTM(MatrixStateMixer):
           and equation 15 for m.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
-    }
-
-    def __init__(
-        self,
-        units: int,
-        num_heads: int = 1,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            num_heads=num_heads,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+    presets = presets_with(use_bias=True)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_q, W_k, W_v, W_o and the weights of the gates."""

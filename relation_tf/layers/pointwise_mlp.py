@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 
 from relation_tf.layers.arguments import true_or_false
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.base import TokenMixer, affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -30,15 +29,7 @@ class PointwiseMLP(TokenMixer):
             Default: True.
         dropout: Dropout rate in [0, 1), before W3 and before the output projection. Default: 0, or
             0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `TokenMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -62,43 +53,16 @@ class PointwiseMLP(TokenMixer):
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, "Baseline".
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "equations": {**TokenMixer.presets["equations"], "use_bias": True, "gated": False},
-        "released_code": {**TokenMixer.presets["released_code"], "use_bias": True, "gated": True},
-    }
+    presets = presets_with({"gated": True}, use_bias=True, gated=False)
 
     def __init__(
         self,
         units: int,
         activation: Any = "relu",
         gated: bool | None = None,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, **kwargs)
         self.activation = keras.activations.get(activation)
         self.gated = true_or_false("gated", self.preset("gated", gated))
 

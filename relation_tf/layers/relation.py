@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads
-from relation_tf.layers.causal import CausalMixer, aligned, mean_step, running_mean
-from relation_tf.layers.masking import masked_mean
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.averages import masked_mean, mean_step, running_mean
+from relation_tf.layers.base import CausalMixer, affine, presets_with
+from relation_tf.layers.masking import aligned
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -37,21 +36,12 @@ class Relation(CausalMixer):
         units: Width of the output.
         activation: Activation function of the output.
         num_heads: Number of heads, a divisor of `units`. The paper has one.
-        variant: `"equations"` or `"released_code"`; sets the defaults of the next three arguments.
         use_bias: If True, the projections to G and H have biases (W has none). Default: True for
             the released code, else False.
         dropout: Dropout rate in [0, 1), on `G * h'` and before the output projection. Default: 0,
             or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
         algorithm: `"direct"`, `"folded"` or `"auto"`.
-        causal: If True, the mean of query i is over tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `CausalMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -76,46 +66,17 @@ class Relation(CausalMixer):
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, equations 7-12.
     """
 
-    algorithms: ClassVar[tuple[str, ...]] = ("direct", "folded")
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        **TokenMixer.presets,
-        "released_code": {**TokenMixer.presets["released_code"], "use_bias": True},
-    }
+    algorithms = ("direct", "folded")
+    presets = presets_with({"use_bias": True})
 
     def __init__(
         self,
         units: int,
         activation: Any = "relu",
         num_heads: int = 1,
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(units, **kwargs)
         if self.algorithm == "folded" and self.dropout > 0:
             raise ValueError(
                 "algorithm='folded' does not support dropout between G * h' and W. "

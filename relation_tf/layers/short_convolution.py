@@ -8,10 +8,9 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import check_width, positive_integer, true_or_false, width_of
-from relation_tf.layers.base import WeightedLayer
-from relation_tf.layers.causal import check_built, check_state, one_token
-from relation_tf.layers.masking import boolean, close_up, spread_out, zero_masked
-from relation_tf.layers.slicing import part
+from relation_tf.layers.base import WeightedLayer, check_built, check_state, one_token
+from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.scan import convolution_step, short_convolution
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -29,10 +28,8 @@ class ShortConvolution(WeightedLayer):
         kernel_initializer: Initializer of the filters, `(filter_width, width)`: the last row is for
             the token itself, the first one for the earliest token. By default outputs have the
             variance of the inputs.
-        bias_initializer: Initializer of the bias.
         kernel_regularizer: Regularizer of the filters.
-        bias_regularizer: Regularizer of the bias.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -63,18 +60,9 @@ class ShortConvolution(WeightedLayer):
         use_bias: bool = True,
         *,
         kernel_initializer: Any = "lecun_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+        super().__init__(kernel_initializer=kernel_initializer, **kwargs)
         self.filter_width = positive_integer("filter_width", filter_width)
         self.activation = keras.activations.get(activation)
         self.use_bias = true_or_false("use_bias", use_bias)
@@ -125,33 +113,3 @@ class ShortConvolution(WeightedLayer):
         check_state(state, x)
         y, state = convolution_step(zero_masked(x, mask), self.kernel, self.bias, state, mask)
         return zero_masked(self.activation(y), mask), state
-
-
-def short_convolution(x: Any, filters: Any, bias: Any, mask: Any) -> Any:
-    """Compute `y_t = b + sum over s < width of w_s * x_{t - width + 1 + s}` over unmasked tokens.
-
-    Args:
-        x: Tensor of shape `(batch, tokens, features)`.
-        filters: The weights w, of shape `(width, features)`. Before the first token, x is zero.
-        bias: The bias b, of shape `(features,)`, or 0.
-        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
-
-    Returns:
-        Tensor with the shape of `x`, undefined at masked tokens.
-    """
-    width, length = filters.shape[0], ops.shape(x)[1]
-    if mask is not None:
-        x = close_up(x, mask)
-    x = ops.pad(x, ((0, 0), (width - 1, 0), (0, 0)))
-    y = bias + sum(filters[s] * part(x, s, length) for s in range(width))
-    return y if mask is None else spread_out(y, mask)
-
-
-def convolution_step(x: Any, filters: Any, bias: Any, state: Any, mask: Any) -> tuple[Any, Any]:
-    """Return the output of `short_convolution` for one token, and the next state.
-
-    The state holds the last `width - 1` kept inputs, in the shape `(batch, width - 1, features)`.
-    """
-    inputs = ops.concatenate([state, ops.cast(x, state.dtype)], axis=1)
-    y = bias + ops.sum(filters * inputs, axis=1, keepdims=True)
-    return ops.cast(y, x.dtype), ops.where(mask[..., None], inputs[:, 1:], state)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
-from relation_tf.layers.causal import CausalMixer, aligned, mean_step, running_mean
-from relation_tf.layers.masking import masked_mean, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+from relation_tf.layers.averages import masked_mean, mean_step, running_mean
+from relation_tf.layers.base import CausalMixer, affine, presets_with
+from relation_tf.layers.masking import aligned, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -29,21 +28,10 @@ class SummaryMixing(CausalMixer):
     Args:
         units: Width of `f`, `s` and the output.
         activation: Activation function `phi`.
-        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
-            sets the defaults of `dropout` and `output_projection`.
         use_bias: If True, the three layers have biases. Default: True.
         dropout: Dropout rate in [0, 1), on `f(x)`, on the mean, and before the output projection.
             Default: 0, or 0.5 for the released code.
-        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
-            for the released code, else False.
-        algorithm: `"direct"` or `"auto"`, which are the same.
-        causal: If True, the mean of query i is over tokens 1 to i only.
-        seed: Random seed of the dropout.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `CausalMixer`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -70,43 +58,10 @@ class SummaryMixing(CausalMixer):
           arXiv 2307.07421, section 2.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
-    }
+    presets = presets_with(use_bias=True)
 
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "gelu",
-        *,
-        variant: Variant = "equations",
-        use_bias: bool | None = None,
-        dropout: float | None = None,
-        output_projection: bool | None = None,
-        algorithm: str = "auto",
-        causal: bool = False,
-        seed: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            units,
-            variant=variant,
-            use_bias=use_bias,
-            dropout=dropout,
-            output_projection=output_projection,
-            algorithm=algorithm,
-            causal=causal,
-            seed=seed,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            **kwargs,
-        )
+    def __init__(self, units: int, activation: Any = "gelu", **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
         self.activation = keras.activations.get(activation)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:

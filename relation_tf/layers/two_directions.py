@@ -8,10 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import one_of
-from relation_tf.layers.causal import CausalMixer
-from relation_tf.layers.dropout import second_seed
-from relation_tf.layers.slicing import pad_tokens, part, reversed_tokens
-from relation_tf.layers.token_mixer import TokenMixer
+from relation_tf.layers.base import CausalMixer, TokenMixer, second_seed
+from relation_tf.layers.masking import pad_tokens, part, reversed_tokens
 
 Merge = Literal["concatenate", "sum"]
 

@@ -1,19 +1,16 @@
-from .bahdanau import recurrent_encoder_decoder
-from .classifiers import pair_classifier, pair_regressor, sequence_classifier
+from .check.checks import check_layer
+from .check.probe import LayerProbe, probe_layer
+from .check.report import LayerCheck, LayerReport
+from .classifiers import pair_classifier, pair_regressor, sequence_classifier, token_classifier
 from .config import NetworkConfig, Sharing
+from .decoders import recurrent_encoder_decoder, sequence_loss, transformer_encoder_decoder
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
-from .encoder_decoder import sequence_loss
-from .encoder_stack import encoder, transformer
+from .encoders import encoder, transformer
 from .feature_projection import training_branches
 from .language_model import language_model
-from .layer_check.check import check_layer
-from .layer_check.report import LayerCheck, LayerReport
-from .layer_probe import LayerProbe, probe_layer
 from .mechanisms import find_mechanism, make_layer
 from .multi_task import TaskHead, as_one, frozen_layers, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
-from .token_classifier import token_classifier
-from .transformer_decoder import transformer_encoder_decoder
 
 __all__ = [
     "Decoded",

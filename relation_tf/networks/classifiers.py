@@ -1,4 +1,4 @@
-"""Classifiers and regressors of one sequence or a pair, with any mechanism.
+"""Classifiers and regressors of one sequence, a pair or each token, with any mechanism.
 
 `network="benchmark"` is the network of the Relation paper's released code:
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -40,13 +40,11 @@ from relation_tf.layers import (
     SoftmaxPositionEncoding,
 )
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import cloned
+from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import float32_or_wider
-from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
-from relation_tf.networks.encoder_stack import declares_causal
+from relation_tf.networks.encoders import declares_causal
 from relation_tf.networks.feature_projection import projected_answer
-from relation_tf.networks.frozen import Frozen
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     copy_of,
@@ -59,10 +57,12 @@ from relation_tf.networks.mixing import (
     mix_for_first,
     refuse_options,
 )
+from relation_tf.networks.sentence_encoders import AdditiveAttentionPooling
 
 _HEADS = {"feature-attention": FeatureAttention, "additive-attention": AdditiveAttentionPooling}
 _POSITIONS = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
 _LEAKY_SLOPE = 0.3  # LeakyReLU of Keras 2, used by the released code; keras.activations has 0.2.
+_DECODER_WIDTH = 4  # of the hidden layer, relative to the vector, as in a Transformer
 
 
 def sequence_classifier(
@@ -160,6 +160,76 @@ def pair_regressor(
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its released code.
     """
     return _network(TextEncoder(mechanism, vocabulary_size, configured(config, changes)), 2, None)
+
+
+def token_classifier(
+    mechanism: Any,
+    vocabulary_size: int | None,
+    num_classes: int,
+    config: NetworkConfig | None = None,
+    *,
+    from_last_token: int | None = None,
+    **changes: Any,
+) -> keras.Model:
+    """Build a classifier of each token of a sequence.
+
+    The network is that of `sequence_classifier` without pooling: all layers after the mechanism
+    are applied to each token.
+
+    Args:
+        mechanism: As in `sequence_classifier`; it must return one vector per token.
+        vocabulary_size: Number of token ids, including 0 (padding).
+        num_classes: Number of classes.
+        config: Settings of the network. Default: `NetworkConfig()`.
+        from_last_token: Maximum number of tokens of a sequence whose tokens are all classified from
+            the vector of its last token: learned vectors of the positions are added to it, then a
+            hidden Dense layer with ReLU is applied. Default: each token has its own vector.
+        **changes: Fields of `NetworkConfig`, such as `units=32`; they override `config`.
+
+    Returns:
+        A model from token ids `(batch, tokens)`, with 0 for padding, to logits
+        `(batch, tokens, num_classes)`. Logits at padding have no meaning.
+
+    Raises:
+        ValueError: If an argument is invalid, or the mechanism does not return tokens.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import token_classifier
+        >>> model = token_classifier("relation", vocabulary_size=100, num_classes=8)
+        >>> model(np.array([[5, 8, 13, 0]])).shape == (1, 4, 8)
+        True
+        >>> model = token_classifier("attention", 100, 8, from_last_token=4)
+        >>> model.get_layer("decoder_hidden").output.shape == (None, None, 256)
+        True
+
+    References:
+        `from_last_token`: the compression task of Poli et al. 2024 (MAD), arXiv 2403.17844. Its
+        decoder has sine positions and two hidden layers with normalization.
+    """
+    config = configured(config, changes)
+    if config.feature_projection:
+        raise ValueError(
+            "`feature_projection` must be False for token classification. "
+            "Received: feature_projection=True"
+        )
+    positive_integer("num_classes", num_classes)
+    if from_last_token is not None:
+        positive_integer("from_last_token", from_last_token)
+    encoder = TextEncoder(mechanism, vocabulary_size, config)
+    if encoder.entry.input_type != "tokens":
+        raise ValueError(
+            f"`mechanism` must read tokens, not text. Received: mechanism={mechanism!r}"
+        )
+    (text,) = encoder.inputs(1)
+    vectors = encoder.tokens(text)
+    if from_last_token is not None:
+        last = last_token(vectors, ops.not_equal(text, 0))
+        repeated = ops.add(ops.zeros_like(vectors), last)
+        positions = LearnedPositionEncoding(from_last_token, name="decoder_positions")
+        width = _DECODER_WIDTH * vectors.shape[-1]
+        vectors = encoder.dense("decoder_hidden", width, "relu")(positions(repeated))
+    return keras.Model(text, encoder.answer("output", num_classes, None)(vectors))
 
 
 def _network(encoder: TextEncoder, num_texts: int, num_classes: int | None) -> keras.Model:
@@ -471,3 +541,51 @@ def _activation(name: str | None, layer_name: str) -> Any:
     if name == "leaky_relu":
         return keras.layers.LeakyReLU(_LEAKY_SLOPE, name=layer_name)
     return keras.layers.Activation(name or "linear", name=layer_name)
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Frozen(BaseLayer):
+    """Wrapper that freezes a layer and always calls it in inference mode.
+
+    A functional network passes its own `training` argument to each of its layers; only this
+    wrapper calls the inner layer.
+
+    Args:
+        layer: The layer to freeze; its call takes `mask` and `training`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Input of the layer.
+        mask: Boolean, `(batch, tokens)`, or None.
+
+    Returns:
+        The output of the layer.
+    """
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.layer = layer
+        self.layer.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Build the layer before freezing it; weights created later would be trainable."""
+        if not self.layer.built:  # A loaded layer is already built.
+            self.layer.build(x_shape)
+        self.trainable = False
+        # On TensorFlow, Keras ignores this assignment if the loaded layer has the value False.
+        for variable in self.layer.variables:
+            variable.trainable = False
+        self.built = True
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> Any:
+        """Return the shape of the layer's output: on JAX, it cannot be found by a call."""
+        return self.layer.compute_output_shape(x_shape)
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Return the layer's output without dropout."""
+        return self.layer(x, mask=mask, training=False)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Create the layer from its configuration."""
+        return cls(**keras.saving.deserialize_keras_object(config))

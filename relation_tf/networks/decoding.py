@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
+from relation_tf.networks.decoders import DecoderState, EncoderDecoder
 
 
 @dataclass(frozen=True)

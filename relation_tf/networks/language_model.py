@@ -10,7 +10,7 @@ from keras import ops
 from relation_tf.layers import SinePositionEncoding
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.layers.base import constructor_arguments
-from relation_tf.networks.encoder_stack import Encoder, Norm
+from relation_tf.networks.encoders import Encoder, Norm
 
 Objective = Literal["masked", "causal"]
 

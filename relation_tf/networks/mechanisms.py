@@ -38,7 +38,7 @@ def _vector(path: str, **declaration: Any) -> Mechanism:
 
 
 def _recurrent(cell: str, **options: Any) -> Mechanism:
-    return _vector("recurrent:RecurrentNetwork", options={"cell": cell, **options})
+    return _vector("sentence_encoders:RecurrentNetwork", options={"cell": cell, **options})
 
 
 _BUILT_IN = {
@@ -83,12 +83,12 @@ _BUILT_IN = {
     "min-lstm": Mechanism("relation_tf.layers:MinLSTM", positions=None),
     # A causal mechanism, also over the reversed text: options = { mechanism = "mamba2" }.
     "two-directions": Mechanism(
-        "relation_tf.networks.two_directions:two_directions",
+        "relation_tf.networks.mixing:two_directions",
         positions=None,
         options={"mechanism": "mamba2"},
     ),
-    "dan": _vector("deep_averaging:DeepAveragingNetwork"),
-    "cnn": _vector("convolution:ConvolutionalNetwork"),
+    "dan": _vector("sentence_encoders:DeepAveragingNetwork"),
+    "cnn": _vector("sentence_encoders:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),
     "lstm": _recurrent("lstm"),
     "gru": _recurrent("gru"),
@@ -96,33 +96,31 @@ _BUILT_IN = {
     "stacked-lstm": _recurrent("lstm", num_layers=2),
     "stacked-bilstm": _recurrent("lstm", num_layers=2, bidirectional=True),
     "bilstm-attention": Mechanism(
-        "relation_tf.networks.recurrent:RecurrentNetwork",
+        "relation_tf.networks.sentence_encoders:RecurrentNetwork",
         head="additive-attention",
         positions=None,
         options={"bidirectional": True, "return_sequences": True},
     ),
-    "s-lstm": _vector("sentence_state_lstm:SentenceStateLSTM"),
+    "s-lstm": _vector("sentence_encoders:SentenceStateLSTM"),
     "multi-head-attention": Mechanism(
-        "relation_tf.networks.multi_head_attention:MultiHeadSelfAttention",
+        "relation_tf.networks.encoders:MultiHeadSelfAttention",
         options={"num_heads": 4},
     ),
-    "transformer": Mechanism(
-        "relation_tf.networks.encoder_stack:transformer", options={"num_heads": 4}
-    ),
+    "transformer": Mechanism("relation_tf.networks.encoders:transformer", options={"num_heads": 4}),
     # Blocks of another mechanism: options = { mechanism = "relation", num_layers = 4 }.
     "encoder": Mechanism(
-        "relation_tf.networks.encoder_stack:encoder",
+        "relation_tf.networks.encoders:encoder",
         options={"mechanism": "attention"},
         pretrainable=True,
     ),
     "gru-encoder-decoder": Mechanism(
-        "relation_tf.networks.bahdanau:recurrent_encoder_decoder",
+        "relation_tf.networks.decoders:recurrent_encoder_decoder",
         output_type="sequence",
         positions=None,
     ),
     # Any mechanism with a causal form: options = { mechanism = "relation" }.
     "transformer-encoder-decoder": Mechanism(
-        "relation_tf.networks.transformer_decoder:transformer_encoder_decoder",
+        "relation_tf.networks.decoders:transformer_encoder_decoder",
         output_type="sequence",
         positions=None,
         options={"mechanism": "attention"},

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
+from relation_tf.layers import TwoDirections
 from relation_tf.layers.arguments import true_or_false
-from relation_tf.layers.dropout import seed_of_copy, seed_of_part
+from relation_tf.layers.base import seed_of_copy, seed_of_part
 from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.two_directions import Merge
 from relation_tf.networks.mechanisms import (
     accepts,
     factory_of,
@@ -208,3 +210,89 @@ def _block_seed(own: int | None, i: int, seed: int | None) -> int | None:
     """Return the mechanism's seed in block i, from its own or else that of the stack."""
     # Even parts of the stack's seed are those of the dropouts after the mechanisms.
     return seed_of_part(seed, 2 * i + 1) if own is None else seed_of_copy(own, i)
+
+
+def two_directions(
+    units: int = 64,
+    mechanism: Any = "mamba2",
+    merge: Merge = "sum",
+    options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    *,
+    name: str | None = None,
+    dtype: Any = None,
+) -> TwoDirections:
+    """Build a `TwoDirections` layer around a mechanism of this package.
+
+    Args:
+        units: Width of the output; with `merge="concatenate"`, an odd number is rounded up.
+        mechanism: Name of a mechanism with a causal form.
+        merge: `"sum"`, or `"concatenate"` with half of the units for each direction.
+        options: Further arguments of the mechanism.
+        seed: Random seed of the dropout, default: that in `options`.
+        name: Name of the layer.
+        dtype: Dtype policy of both directions and of the sum.
+
+    Raises:
+        ValueError: If the mechanism has no causal form or rejects an option.
+
+    Example:
+        >>> from relation_tf.networks.mixing import two_directions
+        >>> layer = two_directions(units=8, mechanism="relation", merge="concatenate")
+        >>> layer.units, layer.layer.units
+        (8, 4)
+    """
+    if is_layer(mechanism):
+        raise ValueError(
+            "`mechanism` must be a name or a class; for a layer, use TwoDirections(layer). "
+            f"Received: {type(mechanism).__name__}"
+        )
+    if merge == "concatenate":
+        units = (units + 1) // 2
+    entry = entry_of(mechanism)
+    own = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
+    own |= {} if seed is None else {"seed": seed}
+    forward = make_layer(entry, units, 0.0, own, name="forward")
+    return TwoDirections(forward, merge, name=name, dtype=dtype)
+
+
+def refuse_in_safe_mode(what: str) -> None:
+    """Raise an error if Keras loads a file in safe mode (the default).
+
+    Args:
+        what: Code or model required by the file.
+
+    Raises:
+        ValueError: If Keras is in safe mode.
+    """
+    # Keras has no public API for this. If the import fails, loading fails too, which is safe.
+    from keras.src.saving.serialization_lib import in_safe_mode
+
+    if in_safe_mode():
+        raise ValueError(
+            f"the file requires {what}, which can run any code. If you trust it, "
+            "pass safe_mode=False (on the command line, --unsafe)."
+        )
+
+
+def refuse_imports(config: Mapping[str, Any]) -> None:
+    """Raise an error in safe mode if a mechanism in a configuration is `"package.module:Name"`.
+
+    Args:
+        config: Arguments of a layer, with the options of its mechanism and of those inside it.
+
+    Raises:
+        ValueError: If Keras is in safe mode and such a mechanism is found.
+    """
+    for name in _mechanism_names(config):
+        if ":" in name:
+            refuse_in_safe_mode(f"mechanism={name!r}")
+
+
+def _mechanism_names(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Return the names of mechanisms in arguments and in the options inside them."""
+    for key, value in arguments.items():
+        if isinstance(value, Mapping):
+            yield from _mechanism_names(value)
+        elif key.endswith("mechanism") and isinstance(value, str):
+            yield value

@@ -8,7 +8,7 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from relation_tf.networks.safe_mode import refuse_in_safe_mode
+from relation_tf.networks.mixing import refuse_in_safe_mode
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

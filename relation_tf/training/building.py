@@ -12,7 +12,7 @@ import keras
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
-from relation_tf.networks.layer_check.report import TOKEN_READ, Fault
+from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import in_blocks, is_built_in
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask

@@ -17,7 +17,7 @@ from relation_tf.bench.sweeping import tuning_suite, untuned_names
 from relation_tf.config import Method
 from relation_tf.config.layer_source import layer_digest
 from relation_tf.errors import SuiteError
-from relation_tf.networks.layer_check.report import Fault
+from relation_tf.networks.check.report import Fault
 from relation_tf.registry import MECHANISMS, Mechanism
 from relation_tf.report import compare, make_report
 from tests.bench.finished_runs import finish_suite

@@ -30,7 +30,7 @@ from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.networks.layer_check.report import Fault
+from relation_tf.networks.check.report import Fault
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
 from tests.bench.finished_runs import finish_suite, write_finished

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.networks.recurrent import RecurrentNetwork
+from relation_tf.networks.sentence_encoders import RecurrentNetwork
 from tests.backends import BACKEND, array, close, close_gradients, compiled, started, vjp
 from tests.keras_testing import run_layer_test
 from tests.layers.cases import built, close_slopes, poisoned, some, tokens, weights_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import AFTLocal
-from relation_tf.layers.biased_sums import _block_size
+from relation_tf.layers.aft import _power_of_two
 from tests.backends import array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import (
@@ -134,7 +134,7 @@ def test_a_causal_layer_has_biases_for_earlier_tokens_only() -> None:
 def test_a_block_is_not_longer_than_the_text() -> None:
     layer = aft(500)
     assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
-    assert [_block_size(500, length) for length in (1, 40, 600, None)] == [1, 64, 512, 512]
+    assert [_power_of_two(500, length) for length in (1, 40, 600, None)] == [1, 64, 512, 512]
 
 
 @pytest.mark.tensorflow

@@ -28,10 +28,9 @@ from relation_tf.layers import (
     SinePositionEncoding,
 )
 from relation_tf.networks import NetworkConfig
-from relation_tf.networks.encoder_stack import Encoder
-from relation_tf.networks.recurrent import RecurrentNetwork
-from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
-from relation_tf.networks.transformer_decoder import Decoder
+from relation_tf.networks.decoders import Decoder
+from relation_tf.networks.encoders import Encoder
+from relation_tf.networks.sentence_encoders import RecurrentNetwork, SentenceStateLSTM
 from tests.layers.cases import MIXERS
 
 # The base classes check the arguments of all layers; one layer of each is enough.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers import Attention, chunked_attention
+from relation_tf.layers import Attention, attention
 from tests.backends import BACKEND, array, close, close_gradients, vjp
 from tests.layers.cases import poisoned, randomize, some, tokens
 
@@ -29,7 +29,7 @@ WIDTH = 4
 @pytest.fixture
 def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use small chunks, so that short sequences have several."""
-    monkeypatch.setattr(chunked_attention, "_CHUNK", 4)
+    monkeypatch.setattr(attention, "_CHUNK", 4)
 
 
 def built(algorithm: str, **arguments: Any) -> Attention:
@@ -327,9 +327,7 @@ def test_weights_are_dropped_independently(rate: float) -> None:
     queries = np.zeros((samples, length, length), "float32")
     eye = np.repeat(np.eye(length, dtype="float32")[None], samples, axis=0)
     weights = array(
-        chunked_attention.chunked_attention(
-            queries, eye, eye, dropout=rate, seed_generator=seed_generator
-        )
+        attention.chunked_attention(queries, eye, eye, dropout=rate, seed_generator=seed_generator)
     )
     kept = weights > 0
     np.testing.assert_allclose(weights[kept], 1 / length / (1 - rate), rtol=1e-4)

@@ -18,7 +18,7 @@ from relation_tf.layers import (
     Mamba2,
     Retention,
 )
-from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
+from relation_tf.layers.scan import chunked_recurrence, recurrence_step
 from tests.backends import BACKEND, array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens

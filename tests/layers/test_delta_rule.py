@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers.delta_rule import delta_rule, delta_rule_step
+from relation_tf.layers.delta_net import delta_rule, delta_rule_step
 from tests.backends import (
     array,
     close,

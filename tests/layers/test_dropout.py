@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from relation_tf.layers.dropout import dropout_mask
+from relation_tf.layers.base import dropout_mask
 from tests.backends import array, close, close_gradients, vjp
 from tests.layers.cases import MIXERS, tokens
 

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from relation_tf.layers import MinGRU, MinLSTM
-from relation_tf.layers.elementwise_recurrence import elementwise_recurrence
+from relation_tf.layers.min_gru import elementwise_recurrence
 from tests.backends import close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import FOFE, fofe
+from relation_tf.layers import FOFE, fcsr
 from tests.backends import BACKEND, array, close, compiled, vjp, with_unknown_length
 from tests.keras_testing import run_layer_test
 from tests.layers import naive
@@ -120,13 +120,13 @@ def test_empty_inputs(decay: float, window: int | None, shape: tuple[int, int]) 
 
 @all_masks
 def test_only_sequences_with_gaps_are_reordered(gaps: bool, monkeypatch: Any) -> None:
-    calls, argsort = [], fofe.ops.argsort
+    calls, argsort = [], fcsr.ops.argsort
 
     def counted(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)
         return argsort(*arguments, **named)
 
-    monkeypatch.setattr(fofe.ops, "argsort", counted)
+    monkeypatch.setattr(fcsr.ops, "argsort", counted)
     with one_branch():
         FOFE()(tokens(0, 5, 9, 4), mask=masks(9, gaps=gaps))
     assert bool(calls) is gaps
@@ -216,5 +216,5 @@ def test_keras_contract() -> None:
 def test_a_second_call_on_jax_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x, mask = FOFE(), tokens(0, 5, 11, 3), masks(11, gaps=True)
     first = side_by_side(layer, x, mask)
-    monkeypatch.setattr(fofe, "_geometric_sum", None)  # called only to compile
+    monkeypatch.setattr(fcsr, "_geometric_sum", None)  # called only to compile
     close(side_by_side(layer, x, mask), first)

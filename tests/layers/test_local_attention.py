@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import LocalAttention
-from relation_tf.layers.sliding_window import block_size
+from relation_tf.layers.local_attention import block_size
 from tests.backends import array, close, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import SinePositionEncoding
-from relation_tf.layers.masking import masked_mean, masked_softmax, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer
+from relation_tf.layers.averages import masked_mean, masked_softmax
+from relation_tf.layers.base import TokenMixer
+from relation_tf.layers.masking import zero_masked
 from tests.backends import array, close, with_unknown_length
 from tests.layers.cases import CASES, EACH_BASE, MIXERS, Case, tokens
 

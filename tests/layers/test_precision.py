@@ -23,7 +23,7 @@ from relation_tf.layers import (
     SummaryMixing,
     TwoDirections,
 )
-from relation_tf.layers.causal import CausalMixer
+from relation_tf.layers.base import CausalMixer
 from tests.backends import BACKEND, array, close
 from tests.layers.cases import MIXERS, tokens
 

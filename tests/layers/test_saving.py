@@ -22,7 +22,7 @@ from relation_tf.layers import (
     SinePositionEncoding,
     SoftmaxPositionEncoding,
 )
-from relation_tf.networks.recurrent import RecurrentNetwork
+from relation_tf.networks.sentence_encoders import RecurrentNetwork
 from tests.backends import array, close
 from tests.layers.cases import CASES, MIXERS, PLAIN, Case, randomize
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from relation_tf.layers.slicing import part, tokens_at
+from relation_tf.layers.masking import part, tokens_at
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, 5), (0, 0), (2, 3), (4, 1)])

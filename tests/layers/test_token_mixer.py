@@ -10,7 +10,7 @@ import pytest
 from keras import ops
 
 from relation_tf.layers import LinearAttention, Relation
-from relation_tf.layers.causal import CausalMixer
+from relation_tf.layers.base import CausalMixer
 from tests.backends import BACKEND
 from tests.layers.cases import MIXERS, built, tokens
 

@@ -19,7 +19,7 @@ from relation_tf.networks import (
 )
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import refuse_settings_of_tokens
-from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.encoders import Encoder
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, close_gradients, started, vjp

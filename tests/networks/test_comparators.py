@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.networks.additive_attention import AdditiveAttentionPooling
-from relation_tf.networks.convolution import ConvolutionalNetwork
-from relation_tf.networks.deep_averaging import DeepAveragingNetwork
-from relation_tf.networks.encoder_stack import Encoder
-from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
-from relation_tf.networks.recurrent import RecurrentNetwork
-from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
+from relation_tf.networks.encoders import Encoder, MultiHeadSelfAttention
+from relation_tf.networks.sentence_encoders import (
+    AdditiveAttentionPooling,
+    ConvolutionalNetwork,
+    DeepAveragingNetwork,
+    RecurrentNetwork,
+    SentenceStateLSTM,
+)
 from tests.backends import array
 from tests.layers.cases import randomize, tokens
 from tests.layers.contract import *  # noqa: F403

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.networks.convolution import ConvolutionalNetwork
+from relation_tf.networks.sentence_encoders import ConvolutionalNetwork
 from tests.backends import array, close
 from tests.layers.cases import poisoned, randomize, tokens
 

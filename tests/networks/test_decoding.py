@@ -18,7 +18,7 @@ from relation_tf.networks import (
     recurrent_encoder_decoder,
     transformer_encoder_decoder,
 )
-from relation_tf.networks.encoder_decoder import DecoderState
+from relation_tf.networks.decoders import DecoderState
 from tests.backends import array, close
 from tests.layers.cases import randomize
 

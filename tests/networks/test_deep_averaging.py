@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.networks.deep_averaging import DeepAveragingNetwork
+from relation_tf.networks.sentence_encoders import DeepAveragingNetwork
 from tests.backends import array, close
 
 

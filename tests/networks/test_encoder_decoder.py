@@ -20,7 +20,7 @@ from relation_tf.networks import (
     sequence_loss,
     transformer_encoder_decoder,
 )
-from relation_tf.networks.transformer_decoder import Decoder, TransformerEncoderDecoder
+from relation_tf.networks.decoders import Decoder, TransformerEncoderDecoder
 from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.layers.cases import close_slopes, randomize
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import AFTSimple, LinearAttention, MinGRU, Relation, TwoDirections
-from relation_tf.networks.encoder_stack import Encoder, encoder, transformer
-from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+from relation_tf.networks.encoders import Encoder, MultiHeadSelfAttention, encoder, transformer
 from relation_tf.registry import MECHANISMS
 from tests.backends import array, close
 from tests.layers import naive

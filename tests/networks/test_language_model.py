@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.encoders import Encoder
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from tests.backends import array, close
 

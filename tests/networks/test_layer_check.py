@@ -17,9 +17,8 @@ from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
-from relation_tf.networks.layer_check import check
-from relation_tf.networks.layer_check.check import Check, percent
-from relation_tf.networks.layer_check.subject import KEPT, Subject, vary_constants
+from relation_tf.networks.check import checks
+from relation_tf.networks.check.checks import KEPT, Check, Subject, percent, vary_constants
 from relation_tf.networks.mixing import entry_of
 from relation_tf.registry import MECHANISMS
 from tests.backends import BACKEND
@@ -533,8 +532,8 @@ ADVICE = {
 @pytest.fixture
 def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the checks that train networks, which take most of the time."""
-    kept = [one for one in check.CHECKS if not one.name.startswith("training")]
-    monkeypatch.setattr(check, "CHECKS", kept)
+    kept = [one for one in checks.CHECKS if not one.name.startswith("training")]
+    monkeypatch.setattr(checks, "CHECKS", kept)
 
 
 @pytest.fixture
@@ -542,8 +541,8 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Run only some checks after the first ones, to save time."""
 
     def keep(*names: str) -> None:
-        kept = [one for one in check.CHECKS if one.name in {*check._FIRST, *names}]
-        monkeypatch.setattr(check, "CHECKS", kept)
+        kept = [one for one in checks.CHECKS if one.name in {*checks._FIRST, *names}]
+        monkeypatch.setattr(checks, "CHECKS", kept)
 
     return keep
 
@@ -563,7 +562,7 @@ def test_a_fault_is_found_by_its_check(
     # These checks take most of the time.
     slow = {"saving", "mixed precision", "XLA", "training in mixed precision"} - {name}
     slow |= set() if name.startswith("training") else {"training"}
-    monkeypatch.setattr(check, "CHECKS", [one for one in check.CHECKS if one.name not in slow])
+    monkeypatch.setattr(checks, "CHECKS", [one for one in checks.CHECKS if one.name not in slow])
     report = check_layer(layer)
     assert set(faults(report)) == {name}
     (found,) = (one for one in report.checks if one.name == name)
@@ -588,7 +587,7 @@ def test_constants_at_initialization_hide_no_fault(layer: type, name: str, only:
     assert "only when training changes" in message
     # Networks see no difference in the first step, so only these values show the fault.
     subject = Subject(layer, entry_of(layer), 8, 6, {})
-    (checked,) = (one for one in check.CHECKS if one.name == name)
+    (checked,) = (one for one in checks.CHECKS if one.name == name)
     assert checked.run(subject)
 
 
@@ -804,7 +803,7 @@ def test_rounding_and_nan_are_no_noise(added: float) -> None:
         def model(self) -> Any:
             return lambda *_, **__: outputs.pop()
 
-    message = check._inference(Fixed())
+    message = checks._inference(Fixed())
     assert message == "two calls give the same outputs."
 
 
@@ -819,7 +818,7 @@ def test_noise_in_inference_is_no_fault_of_padding() -> None:
 def test_layer_without_mask_passes_if_padding_has_no_effect() -> None:
     report = check_layer(keras.layers.Dense, required_only=True)
     assert report.passed
-    assert {one.name for one in report.checks} < {one.name for one in check.CHECKS}
+    assert {one.name for one in report.checks} < {one.name for one in checks.CHECKS}
 
 
 @pytest.mark.tensorflow
@@ -898,7 +897,7 @@ def test_warnings_of_tensorflow_are_hidden(monkeypatch, caplog):
         logger.warning("5 out of the last 5 calls triggered tf.function retracing.")
         return ""
 
-    monkeypatch.setattr(check, "CHECKS", [Check("training", run, "", after=())])
+    monkeypatch.setattr(checks, "CHECKS", [Check("training", run, "", after=())])
     monkeypatch.setattr(logger, "propagate", True)
     before = logger.level
     assert check_layer(Mean).passed

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+from relation_tf.networks.encoders import MultiHeadSelfAttention
 from tests.backends import array, close, vjp
 from tests.layers import naive
 from tests.layers.cases import close_slopes, poisoned, randomize, tokens

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.networks.recurrent import RecurrentNetwork
+from relation_tf.networks.sentence_encoders import RecurrentNetwork
 from tests.backends import array, close
 from tests.layers.cases import poisoned, randomize, tokens
 

@@ -15,7 +15,7 @@ from relation_tf.networks import (
     sequence_classifier,
     size_step,
 )
-from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+from relation_tf.networks.encoders import MultiHeadSelfAttention
 from relation_tf.networks.sizes import with_size
 from relation_tf.registry import MECHANISMS
 
@@ -79,7 +79,7 @@ def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
 def test_heads_of_a_class_divide_its_width() -> None:
     assert size_step(MultiHeadSelfAttention, "units", None) == 4
     assert size_step(MultiHeadSelfAttention, "units", {"num_heads": np.int64(3)}) == 3
-    path = "relation_tf.networks.multi_head_attention:MultiHeadSelfAttention"
+    path = "relation_tf.networks.encoders:MultiHeadSelfAttention"
     assert size_step(path, "units", None) == 4
     assert size_step("encoder", "units", {"mechanism": path}) == 4
 

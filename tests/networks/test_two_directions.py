@@ -9,8 +9,8 @@ import pytest
 
 from relation_tf.layers import AFTSimple, MinGRU, Relation, TwoDirections
 from relation_tf.networks import sequence_classifier
-from relation_tf.networks.encoder_stack import Encoder
-from relation_tf.networks.two_directions import two_directions
+from relation_tf.networks.encoders import Encoder
+from relation_tf.networks.mixing import two_directions
 from tests.backends import close
 
 

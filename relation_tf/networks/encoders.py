@@ -1,4 +1,4 @@
-"""Transformer encoder with any mechanism instead of attention."""
+"""Transformer encoder with any mechanism instead of attention, and multi-head attention."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal, Self, get_args
 
 import keras
+from keras import ops
 
 from relation_tf.layers.arguments import (
     one_of,
@@ -16,15 +17,19 @@ from relation_tf.layers.arguments import (
     seed_or_none,
     width_of,
 )
-from relation_tf.layers.base import BaseLayer, built_child
-from relation_tf.layers.causal import check_steps, one_token
-from relation_tf.layers.dropout import seed_of_part
+from relation_tf.layers.base import (
+    BaseLayer,
+    TokenMixer,
+    built_child,
+    check_steps,
+    one_token,
+    second_seed,
+    seed_of_part,
+)
 from relation_tf.layers.masking import boolean, zero_masked
-from relation_tf.networks.mixing import MixerFactory, mix_all
-from relation_tf.networks.safe_mode import refuse_imports
+from relation_tf.networks.mixing import MixerFactory, mix_all, refuse_imports
 
 Norm = Literal["post", "pre"]
-
 _EPSILON = 1e-5  # Keras's default 1e-3 is too large for the initial variance of narrow layers.
 
 
@@ -77,7 +82,7 @@ class Encoder(BaseLayer):
 
     Example:
         >>> import numpy as np
-        >>> from relation_tf.networks.encoder_stack import Encoder
+        >>> from relation_tf.networks.encoders import Encoder
         >>> stack = Encoder("relation", num_layers=2, units=8)
         >>> stack(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
         True
@@ -452,3 +457,86 @@ def transformer(
         causal,
         **kwargs,
     )
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MultiHeadSelfAttention(TokenMixer):
+    """Keras's multi-head attention with the call arguments and masks of a token mixer.
+
+    `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(key_dim)) V_i`, where `Q_i`,
+    `K_i`, `V_i` are projections to `key_dim` features. The output is zero if all tokens are masked.
+
+    Args:
+        units: Width of the output.
+        num_heads: Number of heads; a divisor of `units` unless `key_dim` is set.
+        dropout: Dropout rate in [0, 1), on the attention weights and before the output projection.
+        use_bias: If True, the four projections have biases.
+        variant: `"equations"` or `"released_code"`; sets the default of `output_projection`.
+        key_dim: Width of the queries, keys and values of each head. Default: `units / num_heads`.
+        **kwargs: As in `TokenMixer`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens get no weight.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If `units` is not divisible by `num_heads` and `key_dim` is None.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.encoders import MultiHeadSelfAttention
+        >>> MultiHeadSelfAttention(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_heads: int = 4,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        *,
+        key_dim: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, dropout=dropout, use_bias=use_bias, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        self.key_dim = positive_integer_or_none("key_dim", key_dim)
+        if key_dim is None and units % num_heads:
+            raise ValueError(
+                "`units` must be divisible by `num_heads` unless `key_dim` is set. "
+                f"Received: units={units}, num_heads={num_heads}"
+            )
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create Keras's layer."""
+        self.attention = keras.layers.MultiHeadAttention(
+            self.num_heads,
+            key_dim=self.key_dim or self.units // self.num_heads,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            output_shape=self.units,
+            seed=second_seed(self.seed),
+            dtype=self.dtype_policy,
+            name="attention",
+            **self.weight_arguments(),
+        )
+        self.attention.build((None, None, query_width), (None, None, value_width))
+
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        """Apply all attention heads."""
+        if value_mask is None:
+            return self.attention(query, value, training=training)
+        some = ops.any(value_mask, axis=1, keepdims=True)
+        # Softmax over no tokens depends on the backend: attend to all tokens, then return zero.
+        seen = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
+        mixed = self.attention(query, value, attention_mask=seen, training=training)
+        return ops.where(some[..., None], mixed, ops.zeros_like(mixed))

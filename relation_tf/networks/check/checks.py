@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sysconfig
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +20,12 @@ from keras import ops
 
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.networks.check.report import TOKEN_READ, LayerCheck, LayerReport, Status
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
-from relation_tf.networks.encoder_stack import declares_causal
-from relation_tf.networks.layer_check.exceptions import described, fix_of
-from relation_tf.networks.layer_check.report import TOKEN_READ, LayerCheck, LayerReport, Status
-from relation_tf.networks.layer_check.subject import (
-    BATCH,
-    DROPOUT,
-    EVERYTHING,
-    KEPT,
-    TOKENS,
-    Subject,
-    array,
-    kept_of,
-    tensor,
-)
-from relation_tf.networks.mechanisms import accepts, innermost, load
+from relation_tf.networks.encoders import declares_causal
+from relation_tf.networks.mechanisms import accepts, innermost, load, make_layer
 from relation_tf.networks.mixing import (
+    copy_of,
     entry_of,
     is_custom,
     is_layer,
@@ -55,10 +48,263 @@ _ROUNDING = 1e-5  # A GPU adds in any order.
 _UNCHANGED = 1e-6  # Rounding, such as that of a Fourier transform over all tokens.
 _HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
 _VOCABULARY, _CLASSES = 12, 2
-
+BATCH, TOKENS = 4, 6  # Different, to detect layers that confuse the axes.
+KEPT = np.arange(TOKENS) < np.array([[6], [3], [1], [4]])
+EVERYTHING = np.ones_like(KEPT)
+DROPOUT = 0.5  # For layers with `variant="released_code"`.
+_SEED = 0
 _UNDEFINED = "look for a division, or a root, norm or logarithm of zero or of a negative value."
 _OF_VECTORS = "The output is one vector per text, not per token."
 _OF_POLICIES = "An instance keeps its dtype policy."
+_CAST = "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers."
+_OPERATION = "run the layer in `keras.Sequential` with these shapes to find the operation."
+_LONGEST = 300  # Maximum number of characters of an exception.
+_PACKAGE = Path(__file__).parents[2]
+# Parts of a message of Python, Keras, TensorFlow or JAX, or of the line that raised it.
+_FIXES = {
+    "assert_is_compatible_with": (
+        "concatenate the inputs of keras.ops.scan and split them in the step: on TensorFlow, scan "
+        "fails with two or more inputs of unknown length."
+    ),
+    r"`bool`.*associative_scan": "use cumsum or scan of keras.ops instead of associative_scan.",
+    r"(Type|Tensor)' object cannot be int": "use scan or cumsum, not a Python loop.",
+    r"numpy array|NumPy call|TracerArray": "use keras.ops instead of NumPy.",
+    r"`bool`|TracerBool": "use ops.where instead of Python's `if` on values of tensors.",
+    r"out of scope|UnexpectedTracer": "keep tensors in untrained weights, not in attributes.",
+    r"item assignment": "use ops.where or ops.concatenate: tensors cannot be changed in place.",
+    r"XlaDynamicUpdateSlice": "use keras.ops.scan: slice_update has no gradient on TensorFlow.",
+    r"fully-defined": "the shapes of weights must not contain the number of rows or tokens.",
+    r"new elements of state|was never built": "create and build weights and layers in build.",
+    r"bool tensor|dtype bool|of bool is not": "cast the boolean mask: ops.cast(mask, x.dtype).",
+}
+
+
+@interrupts_delayed()
+def check_layer(
+    layer_or_name: Any,
+    units: int = 8,
+    width: int = 6,
+    options: Mapping[str, Any] | None = None,
+    *,
+    precision: str = "float32",
+    required_only: bool = False,
+) -> LayerReport:
+    """Check that a token-mixing layer works in networks and suites.
+
+    A layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
+    Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
+    `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
+    outputs. Weights that start as constants, such as biases, get other values, as after training;
+    only the training steps start from the initial weights. Exceptions of the layer are reported,
+    not raised. If an encoder around a layer fails, the fault of the layer is reported, if it has
+    one. The random seeds of Python, NumPy and Keras are set.
+
+    Args:
+        layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
+            instance (a template, cloned by `from_config`).
+        units: Width of the output, at least 1; ignored for an instance.
+        width: Width of the input, at least 1.
+        options: Further arguments of the layer.
+        precision: `"float32"` or `"bfloat16"`, the key `precision` of the suite that uses the
+            layer: a fault with the other precision is a warning.
+        required_only: If True, run only the checks that must pass before a suite.
+
+    Returns:
+        A report with `.checks` and `.passed`; `str()` gives a table.
+
+    Raises:
+        ValueError: If the name cannot be imported or is not a layer, a size is not a positive
+            integer, an option is unknown or has a value that the layer refuses, or options are
+            given for an instance.
+
+    Example:
+        >>> from relation_tf.networks import check_layer
+        >>> report = check_layer("relation")
+        >>> report.passed
+        True
+        >>> report.checks[0].name
+        'construction'
+    """
+    entry = _entry(layer_or_name)
+    positive_integer("units", units)
+    positive_integer("width", width)
+    one_of("precision", precision, PRECISIONS)
+    given = dict(options or {})
+    refuse_options(layer_or_name, given)
+    subject = Subject(layer_or_name, entry, units, width, given, varied=True)
+    asked = [each for each in CHECKS if precision in each.required or not required_only]
+    # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
+        outcomes = _outcomes(asked, subject, precision)
+        if any(each.status == "failed" for each in outcomes[:2]):
+            inside = _faults_inside(subject, precision)
+            outcomes[: len(inside)] = inside
+    return LayerReport(str(subject), tuple(outcomes))
+
+
+def _outcomes(checks: Sequence[Check], subject: Subject, precision: str) -> list[LayerCheck]:
+    """Run checks in order."""
+    _refuse_wrong_options(subject)
+    outcomes: list[LayerCheck] = []
+    for check in checks:
+        check_interrupts()
+        faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
+        outcomes.append(check.outcome(subject, faulty, precision))
+    return outcomes
+
+
+def _faults_inside(subject: Subject, precision: str) -> list[LayerCheck]:
+    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
+    if not isinstance(subject.mechanism, str):
+        return []
+    name, options = innermost(subject.mechanism, subject.options)
+    if name == subject.mechanism:
+        return []
+    units = subject.units
+    layer = Subject(name, _entry(name), units, units, dict(options), varied=True, in_blocks=True)
+    outcomes = _outcomes(CHECKS[:2], layer, precision)
+    return [] if all(each.status == "ok" for each in outcomes) else outcomes
+
+
+def _refuse_wrong_options(subject: Subject) -> None:
+    """Raise an error if the layer refuses its options: this is no fault of the layer."""
+    try:
+        subject.layer()
+    except ValueError:
+        if subject.options:
+            raise
+    # The check of the construction reports other exceptions.
+    except Exception:
+        return
+
+
+def _entry(layer_or_name: Any) -> Mechanism:
+    """Return the registry entry of the layer and import its class."""
+    entry = entry_of(layer_or_name)
+    if entry.input_type == "text" or entry.output_type == "sequence":
+        raise ValueError(f"the layer must map tokens to vectors. Received: {layer_or_name}")
+    if not isinstance(entry.factory, str):
+        return entry
+    try:
+        load(entry.factory)
+    except ValueError:
+        raise
+    # Importing a user's module may raise any exception.
+    except Exception as error:
+        message = f"cannot import mechanism {layer_or_name!r}: {described(error)}"
+        raise ValueError(message) from error
+    return entry
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The checked layer and its inputs."""
+
+    mechanism: Any
+    entry: Mechanism
+    units: int
+    width: int
+    options: dict[str, Any]
+    varied: bool = False  # If True, weights have other values than their initial constants.
+    in_blocks: bool = False  # If True, the layer must return a vector for each token.
+
+    def __str__(self) -> str:
+        name = self.mechanism
+        if isinstance(name, type):
+            name = f"{name.__module__}:{name.__qualname__}"
+        elif is_layer(name):
+            name = f"{type(name).__name__} {name.name!r}"
+        units = {} if is_layer(self.mechanism) else {"units": self.units}
+        settings = {**units, "width": self.width, **self.options}
+        arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        return f"{name} with {arguments} ({keras.backend.backend()})"
+
+    def layer(self) -> Any:
+        """Return a new layer from the same seed."""
+        keras.utils.set_random_seed(_SEED)
+        if is_layer(self.mechanism):
+            layer = copy_of(self.mechanism, name="mechanism")
+        else:
+            layer = make_layer(self.entry, self.units, DROPOUT, self.options)
+        if not is_layer(layer):
+            raise TypeError(f"{type(layer).__name__} is not a subclass of keras.layers.Layer")
+        layer.supports_masking = True  # As in networks: masks are passed by name.
+        return layer
+
+    def model(self, before: Callable[[Any], Any] = lambda x: x) -> keras.Model:
+        """Return a model of the layer, after another one, for any number of tokens and a mask."""
+        x = keras.Input((None, self.width), name="x")
+        mask = keras.Input((None,), dtype="bool", name="mask")
+        model = keras.Model([x, mask], mix_all(self.layer(), before(x), mask))
+        if self.varied:
+            vary_constants(model)
+        return model
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """Random tokens, `(BATCH, TOKENS, width)`."""
+        return self.tokens(TOKENS)
+
+    def tokens(self, length: int) -> np.ndarray:
+        """Return random tokens with the scale of trained embeddings."""
+        rng = np.random.default_rng(length)
+        return rng.normal(size=(BATCH, length, self.width)).astype("float32")
+
+    @cached_property
+    def mixer(self) -> Any:
+        """Layer that `mixed` calls."""
+        layer = self.layer()
+        if self.varied:
+            mix_all(layer, tensor(self.x), tensor(KEPT))  # creates the weights
+            vary_constants(layer)
+        return layer
+
+    def mixed(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Return the output of `mixer` in inference mode."""
+        return array(mix_all(self.mixer, tensor(x), tensor(mask)))
+
+    @property
+    def masks(self) -> list[str]:
+        """Names of the call arguments that get a mask."""
+        names = ["query_mask", "value_mask"] if accepts(self.mixer, "value") else ["mask"]
+        return [name for name in names if accepts(self.mixer, name)]
+
+
+def vary_constants(layer: Any) -> None:
+    """Change the weights that start as constants, such as biases, as training would.
+
+    Initial zeros hide what a layer computes with them. Equal entries of a trainable weight or a
+    moving statistic become different: zeros small values of both signs, others 10 to 30 % larger or
+    smaller. Values depend on the shapes only. Random weights keep their values.
+    """
+    rng = np.random.default_rng(_SEED)
+    for weight in layer.weights:
+        if not (weight.trainable or weight.name.startswith("moving_")):
+            continue
+        start = array(weight)
+        change = rng.choice([-1, 1], start.shape) * rng.uniform(0.1, 0.3, start.shape)
+        inputs = np.prod(start.shape[:-1])  # A matrix of zeros gets the scale of a random one.
+        value = np.where(start == 0, change / np.sqrt(inputs), start * (1 + change))
+        _, places, counts = np.unique(start, return_inverse=True, return_counts=True)
+        repeated = (counts[places] > 1).reshape(start.shape) | (start == 0) | (start.size == 1)
+        value = np.where(repeated, value, start).astype("float32")
+        weight.assign(weight.constraint(tensor(value)) if weight.constraint else value)
+
+
+def kept_of(output: np.ndarray) -> np.ndarray:
+    """Return the outputs at unmasked tokens, or all outputs of a vector layer."""
+    return output[KEPT] if output.ndim == 3 else output
+
+
+def array(x: Any) -> np.ndarray:
+    """Convert a tensor to float32."""
+    return np.asarray(ops.convert_to_numpy(ops.cast(x, "float32")))
+
+
+def tensor(x: np.ndarray) -> Any:
+    """Convert an array to a tensor."""
+    return ops.convert_to_tensor(x)
 
 
 class FaultError(Exception):
@@ -442,9 +688,6 @@ def _arguments(cls: Any) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
-_CAST = "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers."
-
-
 @add_check("mixed precision", _CAST, required=())
 def _mixed_precision(subject: Subject) -> str:
     if is_layer(subject.mechanism):
@@ -476,9 +719,6 @@ def _xla(subject: Subject) -> str:
     expected = kept_of(subject.mixed(subject.x, KEPT))
     expect_same(output, expected, "XLA compilation changes outputs", fix)
     return "compiles and gives the same outputs."
-
-
-_OPERATION = "run the layer in `keras.Sequential` with these shapes to find the operation."
 
 
 @add_check("training", _OPERATION)
@@ -551,119 +791,32 @@ def percent(share: float) -> str:
     return f"{float(f'{100 * share:.2g}'):g} %" if share < 10 else "over 1,000 %"
 
 
-@interrupts_delayed()
-def check_layer(
-    layer_or_name: Any,
-    units: int = 8,
-    width: int = 6,
-    options: Mapping[str, Any] | None = None,
-    *,
-    precision: str = "float32",
-    required_only: bool = False,
-) -> LayerReport:
-    """Check that a token-mixing layer works in networks and suites.
-
-    A layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
-    Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
-    `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
-    outputs. Weights that start as constants, such as biases, get other values, as after training;
-    only the training steps start from the initial weights. Exceptions of the layer are reported,
-    not raised. If an encoder around a layer fails, the fault of the layer is reported, if it has
-    one. The random seeds of Python, NumPy and Keras are set.
-
-    Args:
-        layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
-            instance (a template, cloned by `from_config`).
-        units: Width of the output, at least 1; ignored for an instance.
-        width: Width of the input, at least 1.
-        options: Further arguments of the layer.
-        precision: `"float32"` or `"bfloat16"`, the key `precision` of the suite that uses the
-            layer: a fault with the other precision is a warning.
-        required_only: If True, run only the checks that must pass before a suite.
-
-    Returns:
-        A report with `.checks` and `.passed`; `str()` gives a table.
-
-    Raises:
-        ValueError: If the name cannot be imported or is not a layer, a size is not a positive
-            integer, an option is unknown or has a value that the layer refuses, or options are
-            given for an instance.
-
-    Example:
-        >>> from relation_tf.networks import check_layer
-        >>> report = check_layer("relation")
-        >>> report.passed
-        True
-        >>> report.checks[0].name
-        'construction'
-    """
-    entry = _entry(layer_or_name)
-    positive_integer("units", units)
-    positive_integer("width", width)
-    one_of("precision", precision, PRECISIONS)
-    given = dict(options or {})
-    refuse_options(layer_or_name, given)
-    subject = Subject(layer_or_name, entry, units, width, given, varied=True)
-    asked = [each for each in CHECKS if precision in each.required or not required_only]
-    # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
-    ignored = warnings.catch_warnings(action="ignore")
-    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
-        outcomes = _outcomes(asked, subject, precision)
-        if any(each.status == "failed" for each in outcomes[:2]):
-            inside = _faults_inside(subject, precision)
-            outcomes[: len(inside)] = inside
-    return LayerReport(str(subject), tuple(outcomes))
+def described(error: BaseException) -> str:
+    """Return an exception as one sentence with its place, without Keras's traceback text."""
+    wrapped = re.search(r"\x1b\[1m(.*?)\x1b\[0m", str(error), re.DOTALL)
+    text = wrapped[1] if wrapped else str(error)
+    text = re.split(r"(?:Error|Exception) encountered: ?", text)[-1]
+    text = re.sub(r"\{\{function_node .*?\}\} ?| ?\[Op:\w+\].*", "", text)  # of TensorFlow
+    text = re.sub(r" You can attempt the following .*", "", text, flags=re.DOTALL)  # of AutoGraph
+    text = " ".join(text.split())
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    frame = _own_frame(error)
+    place = f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}" if frame else ""
+    return f"{type(error).__name__}{place}: {short.rstrip('.')}."
 
 
-def _outcomes(checks: Sequence[Check], subject: Subject, precision: str) -> list[LayerCheck]:
-    """Run checks in order."""
-    _refuse_wrong_options(subject)
-    outcomes: list[LayerCheck] = []
-    for check in checks:
-        check_interrupts()
-        faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
-        outcomes.append(check.outcome(subject, faulty, precision))
-    return outcomes
+def fix_of(error: BaseException, otherwise: str) -> str:
+    """Return how to fix the likely cause of an exception, or else the general advice."""
+    frame = _own_frame(error)
+    text = f"{described(error)} {frame.line if frame else ''}"
+    return next((fix for cause, fix in _FIXES.items() if re.search(cause, text)), otherwise)
 
 
-def _faults_inside(subject: Subject, precision: str) -> list[LayerCheck]:
-    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
-    if not isinstance(subject.mechanism, str):
-        return []
-    name, options = innermost(subject.mechanism, subject.options)
-    if name == subject.mechanism:
-        return []
-    units = subject.units
-    layer = Subject(name, _entry(name), units, units, dict(options), varied=True, in_blocks=True)
-    outcomes = _outcomes(CHECKS[:2], layer, precision)
-    return [] if all(each.status == "ok" for each in outcomes) else outcomes
-
-
-def _refuse_wrong_options(subject: Subject) -> None:
-    """Raise an error if the layer refuses its options: this is no fault of the layer."""
-    try:
-        subject.layer()
-    except ValueError:
-        if subject.options:
-            raise
-    # The check of the construction reports other exceptions.
-    except Exception:
-        return
-
-
-def _entry(layer_or_name: Any) -> Mechanism:
-    """Return the registry entry of the layer and import its class."""
-    entry = entry_of(layer_or_name)
-    if entry.input_type == "text" or entry.output_type == "sequence":
-        raise ValueError(f"the layer must map tokens to vectors. Received: {layer_or_name}")
-    if not isinstance(entry.factory, str):
-        return entry
-    try:
-        load(entry.factory)
-    except ValueError:
-        raise
-    # Importing a user's module may raise any exception.
-    except Exception as error:
-        message = f"cannot import mechanism {layer_or_name!r}: {described(error)}"
-        raise ValueError(message) from error
-    return entry
+def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the last frame outside of this and installed packages; notebook cells count."""
+    installed = ("<frozen", *sysconfig.get_paths().values())
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = frame.filename
+        if not Path(file).is_relative_to(_PACKAGE) and not file.startswith(installed):
+            return frame
+    return None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.networks.layer_check.subject import Subject
+from relation_tf.networks.check.checks import Subject
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.quiet import errors_only
