@@ -73,7 +73,8 @@ class AFTSimple(CausalMixer):
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the means of the values, gated by the queries."""
         if self.causal:
-            mean = running_sums(self._sums(*aligned(query, value, value_mask))).mean()
+            value, value_mask = aligned(query, value, value_mask)
+            mean = running_sums(single_sums(*self._projected(value), value_mask)).mean()
         else:
             keys, values = (ops.transpose(x, (0, 2, 1)) for x in self._projected(value))
             weights = masked_softmax(to_float32(keys), value_mask)  # (batch, units, tokens)
@@ -85,9 +86,6 @@ class AFTSimple(CausalMixer):
         keys = affine(value, self.key_kernel, self.key_bias)
         return keys, affine(value, self.value_kernel, self.value_bias)
 
-    def _sums(self, value: Any, value_mask: Any) -> SoftmaxSums:
-        return single_sums(*self._projected(value), value_mask)
-
     def _gated(self, query: Any, mean: Any) -> Any:
         gate = ops.sigmoid(affine(query, self.query_kernel, self.query_bias))
         return gate * ops.cast(mean, gate.dtype)
@@ -98,12 +96,12 @@ class AFTSimple(CausalMixer):
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the sums."""
-        sums = merged(SoftmaxSums(*state), self._sums(x, mask))
+        sums = merged(SoftmaxSums(*state), single_sums(*self._projected(x), mask))
         return self._gated(x, sums.mean()), tuple(sums)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class AFTLocal(CausalMixer):
+class AFTLocal(AFTSimple):
     """AFT-local of the Attention Free Transformer: tokens in a window have position biases.
 
     `Y_t = sigmoid(Q_t) * (sum_j exp(K_j + w_tj) * V_j) / (sum_j exp(K_j + w_tj))`, the paper's
@@ -164,7 +162,7 @@ class AFTLocal(CausalMixer):
 
         The distances of w are those from `1 - window`, or from 0 if causal, to `window - 1`.
         """
-        self.add_query_key_value(query_width, value_width)
+        super().build_mechanism(query_width, value_width)
         num_distances = self.window if self.causal else 2 * self.window - 1
         # An exponent: in half precision its rounding changes weights by several percent.
         self.position_bias = self.add_bias("position_bias", num_distances, autocast=False)
@@ -187,19 +185,15 @@ class AFTLocal(CausalMixer):
         mean = total / ops.where(weight > 0, weight, 1.0)
         return self.drop(self._gated(query, mean), training)
 
-    def _gated(self, query: Any, mean: Any) -> Any:
-        gate = ops.sigmoid(affine(query, self.query_kernel, self.query_bias))
-        return gate * ops.cast(mean, gate.dtype)
-
-    def _keys_and_values(self, value: Any) -> tuple[Any, Any]:
-        keys = affine(value, self.key_kernel, self.key_bias)
-        values = affine(value, self.value_kernel, self.value_bias)
+    def _projected(self, value: Any) -> tuple[Any, Any]:
+        """Return the keys and the values, in float32 or wider."""
+        keys, values = super()._projected(value)
         return to_float32(keys), to_float32(values)
 
     def _causal_sums(self, value: Any, mask: Any) -> SoftmaxSums:
         """Return the sums of each token: those over the earlier tokens, and its own."""
         bias = to_float32(self.position_bias)
-        keys, values = self._keys_and_values(value)
+        keys, values = self._projected(value)
         own = single_sums(keys + bias[0], values, mask)
         if mask is None:
             return merged(earlier_sums(keys, values, bias), own)
@@ -215,7 +209,7 @@ class AFTLocal(CausalMixer):
 
         They are relative to the sum of `exp(K)`, which has no effect on their ratio.
         """
-        keys, values = self._keys_and_values(value)
+        keys, values = self._projected(value)
         if mask is not None:
             keys = _without_last(keys, mask)
         after = ((0, 0), (0, 1), (0, 0))
@@ -277,7 +271,7 @@ class AFTLocal(CausalMixer):
         """Add one token to the buffers, and the first token of the buffers to the sums."""
         *outside, keys, values = state
         first = single_sums(keys[:, :1], values[:, :1], None)
-        own = self._keys_and_values(x)
+        own = self._projected(x)
         after = (
             *merged(SoftmaxSums(*outside), first),
             *(

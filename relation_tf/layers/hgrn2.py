@@ -70,12 +70,7 @@ class HGRN2(MatrixStateMixer):
     presets = presets_with(use_bias=True)
 
     def __init__(
-        self,
-        units: int,
-        num_heads: int = 1,
-        *,
-        lower_bound: float = 0.0,
-        **kwargs: Any,
+        self, units: int, num_heads: int = 1, *, lower_bound: float = 0.0, **kwargs: Any
     ) -> None:
         super().__init__(units, num_heads, **kwargs)
         self.lower_bound = rate("lower_bound", lower_bound)

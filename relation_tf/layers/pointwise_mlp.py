@@ -56,11 +56,7 @@ class PointwiseMLP(TokenMixer):
     presets = presets_with({"gated": True}, use_bias=True, gated=False)
 
     def __init__(
-        self,
-        units: int,
-        activation: Any = "relu",
-        gated: bool | None = None,
-        **kwargs: Any,
+        self, units: int, activation: Any = "relu", gated: bool | None = None, **kwargs: Any
     ) -> None:
         super().__init__(units, **kwargs)
         self.activation = keras.activations.get(activation)

@@ -70,11 +70,7 @@ class Relation(CausalMixer):
     presets = presets_with({"use_bias": True})
 
     def __init__(
-        self,
-        units: int,
-        activation: Any = "relu",
-        num_heads: int = 1,
-        **kwargs: Any,
+        self, units: int, activation: Any = "relu", num_heads: int = 1, **kwargs: Any
     ) -> None:
         super().__init__(units, **kwargs)
         if self.algorithm == "folded" and self.dropout > 0:

@@ -71,12 +71,7 @@ class Retention(MatrixStateMixer):
     """
 
     def __init__(
-        self,
-        units: int,
-        num_heads: int = 1,
-        *,
-        gated: bool = True,
-        **kwargs: Any,
+        self, units: int, num_heads: int = 1, *, gated: bool = True, **kwargs: Any
     ) -> None:
         super().__init__(units, num_heads, **kwargs)
         self.gated = true_or_false("gated", gated)
