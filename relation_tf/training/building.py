@@ -161,7 +161,7 @@ def _small_settings(config: RunConfig) -> dict[str, Any]:
     return networks.with_size(networks.Match(config.sized_by, value, 0, config.size), settings)
 
 
-def check_network(config: RunConfig) -> None:
+def build_small_network(config: RunConfig) -> None:
     """Build a small network of a run's method.
 
     Raises:

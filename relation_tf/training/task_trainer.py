@@ -26,7 +26,7 @@ from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.scoring import no_score
 from relation_tf.tasks.task import Task
-from relation_tf.training.building import build_networks, check_network, find_match
+from relation_tf.training.building import build_networks, build_small_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.classification import TaskSteps, are_finite
@@ -116,7 +116,7 @@ class TaskTrainer(SuiteTrainer):
     @classmethod
     def check(cls, config: RunConfig) -> None:
         """Build a small network of a run's method, its optimizer and its stopping rule."""
-        check_network(config)
+        build_small_network(config)
         _make_optimizer(config, 1)
         make_rule(config)
 
