@@ -23,7 +23,7 @@ from relation_tf.report import make_report
 from relation_tf.report.capabilities import describe
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 from tests.bench.finished_runs import write_finished
-from tests.networks.test_layer_probe import OneVector
+from tests.networks.test_probe import OneVector
 
 
 class Identity(keras.layers.Dense):

@@ -96,7 +96,7 @@ def test_keras_contract(case: Case) -> None:
     )
 
 
-@pytest.mark.parametrize("length", [1, 3, 63])
+@pytest.mark.parametrize("length", [1, 63])
 def test_equation_and_gradients(case: Case, length: int) -> None:
     """With gaps in the masks, NaN at masked tokens and a sentence of masked tokens only."""
     if case.equation is None:
@@ -128,8 +128,9 @@ def test_float64_is_float64_throughout(case: Case) -> None:
 
 def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
     """Vary the values, number and side of padded tokens; one sentence is padding only."""
-    layer = built(case.make())
-    x = poisoned(SENTENCES, MASK)
+    if case.equation is not None:
+        pytest.skip("the equation has no padding")
+    layer, x = built(case.make()), poisoned(SENTENCES, MASK)
     cotangent = tokens(2, *case.shape(3, 4))
 
     def gradients(x: np.ndarray, before: int, after: int) -> Any:
@@ -147,8 +148,7 @@ def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
         return output, [for_x[:, kept], *for_weights]
 
     clean, wanted = gradients(SENTENCES, 0, 0)
-    assert np.isfinite(clean).all()
-    assert all(np.isfinite(gradient).all() for gradient in wanted)
+    assert all(np.isfinite(each).all() for each in (clean, *wanted))
     for before, after in ((0, 0), (2, 1)):
         output, found = gradients(x, before, after)
         close(output, clean)
@@ -157,25 +157,31 @@ def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
     close(clean[1:2, :2] if case.output_type == "tokens" else clean[1:2], alone)
 
 
-def test_attached_and_explicit_masks(case: Case) -> None:
-    layer = built(case.make())
-    ids = keras.Input((None,), dtype="int32")
+def test_masks_and_file(case: Case, tmp_path: Path) -> None:
+    """The attached mask and an explicit one, which overrides it; in a saved model too."""
+    layer, ids = built(case.make()), keras.Input((None,), dtype="int32")
     output = layer(embedding(mask_zero=True)(ids))
     assert output.shape == case.shape(None, None)
     assert (getattr(output, "_keras_mask", None) is not None) == (case.output_type == "tokens")
-    bare, encode = embedding(mask_zero=False), run(layer)
-    close(array(keras.Model(ids, output)(IDS)), encode(bare(IDS), IDS != 0))
-    # The explicit mask overrides the attached mask.
+    bare, encode, model = embedding(mask_zero=False), run(layer), keras.Model(ids, output)
+    attached = encode(bare(IDS), IDS != 0)
+    close(array(model(IDS)), attached)
     explicit = np.array([[True, True, True, False], [True] * 4, [True, False, True, False]])
     marked = layer(embedding(mask_zero=True)(IDS), mask=explicit)
     if case.output_type == "tokens":
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(marked._keras_mask), explicit)
-    output = array(marked)
-    close(output, encode(bare(IDS), explicit.astype("float32")))
-    assert np.abs(output - encode(bare(IDS), IDS != 0)).max() > 1e-4
+    close(array(marked), encode(bare(IDS), explicit.astype("float32")))
+    assert np.abs(array(marked) - attached).max() > 1e-4
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    close(started(again)(IDS), attached)
+    for one, other in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(array(one), array(other))
 
 
-@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "policy", [pytest.param("float16", marks=pytest.mark.slow), "mixed_bfloat16"]
+)
 def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
     if BACKEND == "jax" and "num_heads" in case.arguments and policy == "float16":
         pytest.skip("JAX compiles no dot_product_attention in float16 for a CPU")
@@ -200,6 +206,8 @@ def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
     close(output, run(exact)(SENTENCES, MASK), TOLERANCE[compute])
 
 
+@pytest.mark.slow
+@pytest.mark.every_backend
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 def test_compiled(case: Case) -> None:
     layer = built(case.make())
@@ -208,13 +216,3 @@ def test_compiled(case: Case) -> None:
         return layer(x, mask=mask)
 
     close(array(compiled(call, xla=True)(SENTENCES, MASK)), array(call(SENTENCES, MASK)))
-
-
-def test_keras_file_round_trip(case: Case, tmp_path: Path) -> None:
-    ids = keras.Input((None,), dtype="int32")
-    model = keras.Model(ids, built(case.make())(embedding(mask_zero=True)(ids)))
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    close(started(again)(IDS), started(model)(IDS), 1e-6)
-    for one, other in zip(model.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(array(one), array(other))

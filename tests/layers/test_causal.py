@@ -17,11 +17,11 @@ from relation_tf.layers import (
 )
 from tests.backends import BACKEND, array, close, compiled, started, vjp
 from tests.layers.cases import CAUSAL, Case, built, one_fast, poisoned, steps, tokens
-from tests.layers.test_attention_algorithms import shapes_of_a_step
+from tests.layers.test_attention import shapes_of_a_step
 
 WIDTH = 4
 # The last variant of each layer with linear time. GMLP has a matrix of all positions; the memory of
-# Attention is tested in `test_attention_algorithms`.
+# Attention is tested in `test_attention`.
 LINEAR = {c.layer: c for c in CAUSAL if c.layer not in (Attention, GMLP)}.values()
 all_cases = pytest.mark.parametrize("case", CAUSAL, ids=str)
 all_algorithms = pytest.mark.parametrize(
@@ -58,12 +58,9 @@ def test_positions_count_from_the_start_as_in_keras(queries: int, length: int) -
 
 
 @all_algorithms
-@pytest.mark.parametrize(("length", "t"), [(5, 2), (150, 70)])
-def test_later_tokens_do_not_change_outputs(
-    case: Case, algorithm: str, length: int, t: int
-) -> None:
-    x, mask = tokens(0, 2, length, WIDTH), some(0, 2, length)
-    other, other_mask = 3 * tokens(1, 2, length, WIDTH), some(1, 2, length)
+def test_later_tokens_do_not_change_outputs(case: Case, algorithm: str) -> None:
+    t, x, mask = 70, tokens(0, 2, 150, WIDTH), some(0, 2, 150)
+    other, other_mask = 3 * tokens(1, 2, 150, WIDTH), some(1, 2, 150)
     other[:, : t + 1], other_mask[:, : t + 1] = x[:, : t + 1], mask[:, : t + 1]
     layer = case.built(algorithm=algorithm)
     mix = started(lambda x, mask: layer(x, query_mask=mask))
@@ -74,15 +71,14 @@ def test_later_tokens_do_not_change_outputs(
 # Chunks
 
 
-@pytest.mark.parametrize("length", [127, 128, 129, 300])
-@pytest.mark.parametrize("normalization", ["sum", "none"])
+@pytest.mark.parametrize("length", [129, 300])
 @pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_chunks_equal_all_scores(algorithm: str, normalization: str, length: int) -> None:
+def test_chunks_equal_all_scores(algorithm: str, length: int) -> None:
     mask = some(0, 3, length)
     x, cotangent = poisoned(tokens(1, 3, length, WIDTH), mask), tokens(2, 3, length, 5)
 
     def results(algorithm: str) -> list[np.ndarray]:
-        layer = LinearAttention(5, normalization, causal=True, use_bias=True, algorithm=algorithm)
+        layer = LinearAttention(5, "sum", causal=True, use_bias=True, algorithm=algorithm)
         built(layer)
         output, for_x, for_weights = vjp(
             lambda x: layer(x, query_mask=mask), [x], layer.weights, cotangent
@@ -116,7 +112,7 @@ def growth(layer: Any) -> float:
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-@pytest.mark.parametrize("case", LINEAR, ids=str)
+@pytest.mark.parametrize("case", one_fast(LINEAR))
 def test_memory_is_linear_in_tokens(case: Case) -> None:
     assert growth(case.built()) < 2.1
 
@@ -201,14 +197,13 @@ def test_states_of_sums_have_constant_size(case: Case) -> None:
     assert len(sizes) == 1
 
 
-@pytest.mark.parametrize(("policy", "tolerance"), [("float16", 2e-2), ("mixed_bfloat16", 0.1)])
 @all_cases
-def test_steps_in_half_precision(case: Case, policy: str, tolerance: float) -> None:
-    exact, layer = case.built(), case.built(dtype=policy)
+def test_steps_in_half_precision(case: Case) -> None:
+    exact, layer = case.built(), case.built(dtype="mixed_bfloat16")
     x = 0.3 * tokens(0, 2, 6, WIDTH)
     output, _ = layer.step(x[:, :1], layer.initial_state(2, max_length=6))
-    assert keras.backend.standardize_dtype(output.dtype) == policy.removeprefix("mixed_")
-    close(steps(layer, x), array(exact(x)), tolerance)
+    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
+    close(steps(layer, x), array(exact(x)), 0.1)
 
 
 def test_attention_returns_nan_after_max_length() -> None:
@@ -219,16 +214,6 @@ def test_attention_returns_nan_after_max_length() -> None:
 
 
 # Errors
-
-
-def test_folded_relation_has_no_causal_form() -> None:
-    with pytest.raises(ValueError, match=r"no causal form\. .* Received: causal=True$"):
-        Relation(3, algorithm="folded", causal=True)
-
-
-def test_causal_linear_attention_refuses_dropout() -> None:
-    with pytest.raises(ValueError, match=r"causal=True does not support .*: dropout=0\.5$"):
-        LinearAttention(3, dropout=0.5, causal=True)
 
 
 def test_steps_need_a_built_causal_layer() -> None:
@@ -245,19 +230,6 @@ def test_attention_needs_max_length() -> None:
             layer.initial_state(2, length)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("shape", [(2, 2, WIDTH), (2, 0, WIDTH), (2, WIDTH)])
-def test_a_step_takes_one_token(shape: tuple[int, ...]) -> None:
-    layer = built(Relation(3, causal=True))
-    with pytest.raises(ValueError, match=r"Received: x\.shape=\(2, "):
-        layer.step(np.zeros(shape, "float32"), layer.initial_state(2))
-
-
-def test_a_mask_of_a_step_has_one_token() -> None:
-    layer = built(Relation(3, causal=True))
-    with pytest.raises(ValueError, match=r"`mask` must have shape \(batch, 1\)\. .*=\(2,\), "):
-        layer.step(np.zeros((2, 1, WIDTH), "float32"), layer.initial_state(2), np.ones(2, "bool"))
-
-
 @pytest.mark.parametrize("width", [4, 6])
 def test_a_step_needs_equal_widths_of_query_and_value(width: int) -> None:
     layer = built(Attention(3, causal=True), 4, 6)
@@ -265,7 +237,9 @@ def test_a_step_needs_equal_widths_of_query_and_value(width: int) -> None:
         layer.step(tokens(0, 2, 1, width), layer.initial_state(2, 5))
 
 
-def test_a_state_has_the_batch_size_of_the_token() -> None:
+def test_a_step_takes_one_token_and_its_state() -> None:
     layer = built(Relation(3, causal=True))
+    with pytest.raises(ValueError, match=r"Received: x\.shape=\(2, 2, 4\)"):
+        layer.step(tokens(0, 2, 2, WIDTH), layer.initial_state(2))
     with pytest.raises(ValueError, match="`state` must have the batch size of `x`"):
         layer.step(tokens(0, 3, 1, WIDTH), layer.initial_state(1))

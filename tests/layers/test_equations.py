@@ -104,15 +104,16 @@ def test_value_and_its_mask_default_to_the_query(case: Case) -> None:
 @pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 @all_cases
 def test_float64_is_float64_throughout(case: Case) -> None:
-    x = tokens(11, 2, 5, 4).astype("float64")
-    everything = np.ones((2, 5), bool)
+    x, mask = tokens(11, 2, 5, 4).astype("float64"), some(12, 2, 5)
     layer = case.make(dtype="float64")
-    output = keras.ops.convert_to_numpy(layer(x))
+    output = keras.ops.convert_to_numpy(layer(x, query_mask=mask))
     w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
-    expected = case.mix(w, x, x, everything, everything)
     # TensorFlow rounds a constant of GELU to float32.
     rounded = getattr(layer, "activation", None) is keras.activations.gelu
-    close(output, expected, 1e-6 if rounded else 1e-12)
+    close(output, case.mix(w, x, x, mask, mask), 1e-6 if rounded else 1e-12)
+    if case.causal:
+        step, _ = layer.step(x[:, :1], layer.initial_state(2, 5))
+        assert keras.backend.standardize_dtype(step.dtype) == "float64"
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from relation_tf.layers import SinePositionEncoding
 from tests.keras_testing import run_layer_test
-from tests.layers.cases import PLAIN, UNITS, Case
+from tests.layers.cases import PLAIN, UNITS, Case, one_fast
 
-EACH_LAYER = {case.layer: case for case in PLAIN}  # its last variant
-each_layer = pytest.mark.parametrize("case", EACH_LAYER.values(), ids=str)
+EACH_LAYER = {case.layer: case for case in PLAIN}.values()  # its last variant
+each_layer = pytest.mark.parametrize("case", one_fast(EACH_LAYER))
 
 
 @each_layer

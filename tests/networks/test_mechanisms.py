@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 
 import keras
-import numpy as np
 import pytest
 
 from relation_tf.errors import SuiteError, UnknownNameError
@@ -26,16 +25,6 @@ LAYERS = {
     "linear-attention": LinearAttention,
     "relation": Relation,
 }
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, entry in MECHANISMS.items() if entry.output_type != "sequence"]
-)
-def test_every_entry_makes_a_layer(name: str) -> None:
-    layer = make_layer(MECHANISMS[name], units=8, dropout=0.25)
-    assert layer.name == "mechanism"
-    output = layer(np.ones((2, 3, 8), "float32"))
-    assert len(output.shape) == {"tokens": 3, "vector": 2}[MECHANISMS[name].output_type]
 
 
 @pytest.mark.parametrize(("name", "layer_class"), LAYERS.items())

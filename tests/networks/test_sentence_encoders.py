@@ -1,4 +1,4 @@
-"""Contract of the sentence encoders."""
+"""Contract of the sentence encoders, and of encoders with attention."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from relation_tf.networks.sentence_encoders import (
     RecurrentNetwork,
     SentenceStateLSTM,
 )
-from tests.backends import array
-from tests.layers.cases import randomize, tokens
+from tests.backends import array, close
+from tests.layers.cases import poisoned, randomize, tokens
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import Case
 from tests.networks import naive
@@ -121,3 +121,77 @@ def test_long_sentences_of_additive_attention_in_float16() -> None:
     x = np.ones((1, 70_000, 2), "float16")
     output = AdditiveAttentionPooling(2, dtype="float16")(x)
     np.testing.assert_allclose(array(output), [[1.0, 1.0]], rtol=1e-3)
+
+
+# Averages
+
+
+def averages(mask: Any, rate: float, samples: int) -> np.ndarray:
+    """Return training outputs for an identity matrix: the weights of six tokens."""
+    layer = DeepAveragingNetwork(6, 1, activation="linear", word_dropout=rate, seed=1)
+    layer.build((None, None, 6))
+    layer.set_weights([np.eye(6), np.zeros(6)])
+    x = np.repeat(np.eye(6, dtype="float32")[None], samples, axis=0)
+    return array(layer(x, mask=mask, training=True))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_word_dropout_leaves_out_whole_tokens(masked: bool) -> None:
+    samples, rate, length = 4000, 0.3, 4 if masked else 6
+    mask = np.repeat((np.arange(6) < length)[None], samples, axis=0) if masked else None
+    weights = averages(mask, rate, samples)
+    kept = weights > 0
+    close(weights, kept / kept.sum(axis=1, keepdims=True))
+    assert not kept[:, length:].any()
+    # If all would be dropped, all are kept.
+    expected = 1 - rate + rate**length
+    assert np.abs(kept[:, :length].mean(axis=0) - expected).max() < 5 * (0.25 / samples) ** 0.5
+
+
+def test_word_dropout_never_leaves_nothing() -> None:
+    weights = averages(np.eye(6, dtype=bool), 0.99, 6)
+    close(weights, np.eye(6))
+
+
+# Convolutions
+
+
+def convolved(x: np.ndarray, mask: np.ndarray, stacks: list[list[np.ndarray]]) -> np.ndarray:
+    """Apply the equation to one sentence, (tokens, width); a stack is kernels and biases."""
+    maxima = []
+    for stack in stacks:
+        y = x
+        for kernel, bias in zip(stack[::2], stack[1::2], strict=True):
+            y = np.where(mask[:, None], y, 0)
+            before = (len(kernel) - 1) // 2
+            padded = np.pad(y, ((before, len(kernel) - 1 - before), (0, 0)))
+            windows = [padded[t : t + len(kernel)] for t in range(len(x))]
+            y = np.maximum([np.einsum("kw,kwu->u", w, kernel) + bias for w in windows], 0)
+        maxima.append(y[mask].max(axis=0) if mask.any() else np.zeros(y.shape[1]))
+    return np.concatenate(maxima)
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_equation_of_convolutions(length: int, num_layers: int) -> None:
+    """Includes masked tokens inside the sentence and windows wider than the sentence."""
+    mask = np.random.default_rng(0).random((4, length)) < 0.6
+    mask[-1] = False
+    x = poisoned(tokens(1, 4, length, 3), mask)
+    layer = ConvolutionalNetwork(5, widths=(2, 3, 5), num_layers=num_layers)
+    layer.build(x.shape)
+    randomize(layer)
+    weights = layer.get_weights()
+    step = 2 * num_layers
+    stacks = [weights[first : first + step] for first in range(0, len(weights), step)]
+    expected = [convolved(x[b], mask[b], stacks) for b in range(4)]
+    close(array(layer(x, mask=mask)), expected)
+
+
+def test_negative_maxima_are_not_hidden_by_padding() -> None:
+    layer = ConvolutionalNetwork(1, widths=[1], activation="linear")
+    layer.build((None, None, 1))
+    layer.set_weights([np.ones((1, 1, 1)), np.zeros(1)])
+    x = -np.ones((1, 3, 1), "float32")
+    mask = np.array([[True, True, False]])
+    assert array(layer(x, mask=mask)) == -1

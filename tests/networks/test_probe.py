@@ -39,46 +39,39 @@ def distances(x: Any) -> Any:
     return place[None] - place[:, None]  # of column to row
 
 
-class WrongShift(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        return ops.pad((v * kept[..., None])[:, :-2], ((0, 0), (2, 0), (0, 0))) + q
+def wrong_shift(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    return ops.pad((v * kept[..., None])[:, :-2], ((0, 0), (2, 0), (0, 0))) + q
 
 
-class SaturatedGate(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        gate = ops.sigmoid(20 + 0 * q)
-        return gate * q + (1 - gate) * attend(q, k, v, kept)
+def saturated_gate(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    gate = ops.sigmoid(20 + 0 * q)
+    return gate * q + (1 - gate) * attend(q, k, v, kept)
 
 
-class FourNumbers(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        weights = ops.cast(distances(q) <= 0, q.dtype) * ops.power(0.98, ops.abs(distances(q)))
-        state = ops.matmul(weights, (k * v * kept[..., None])[..., :4])
-        return q + ops.concatenate([state, state], axis=-1)
+def four_numbers(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    weights = ops.cast(distances(q) <= 0, q.dtype) * ops.power(0.98, ops.abs(distances(q)))
+    state = ops.matmul(weights, (k * v * kept[..., None])[..., :4])
+    return q + ops.concatenate([state, state], axis=-1)
 
 
-class Window(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        near = ops.cast(ops.abs(distances(q)) <= 1, q.dtype) * kept[:, None]
-        return q + ops.matmul(near * ops.exp(ops.sin(distances(q))), k * v)
+def window(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    near = ops.cast(ops.abs(distances(q)) <= 1, q.dtype) * kept[:, None]
+    return q + ops.matmul(near * ops.exp(ops.sin(distances(q))), k * v)
 
 
-class MeanOnly(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        mean = ops.sum(v * kept[..., None], axis=1, keepdims=True)
-        return q + mean / ops.maximum(ops.sum(kept, axis=1), 1)[:, None, None]
+def mean_only(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    mean = ops.sum(v * kept[..., None], axis=1, keepdims=True)
+    return q + mean / ops.maximum(ops.sum(kept, axis=1), 1)[:, None, None]
 
 
-class FrozenDecay(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        decay = ops.power(ops.cast(0.7, q.dtype), ops.abs(distances(q))) * kept[:, None]
-        scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
-        return q + ops.matmul(decay * scores, v)
+def frozen_decay(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    decay = ops.power(ops.cast(0.7, q.dtype), ops.abs(distances(q))) * kept[:, None]
+    scores = ops.matmul(q, ops.transpose(k, (0, 2, 1)))
+    return q + ops.matmul(decay * scores, v)
 
 
-class NoValues(Mixer):
-    def mix(self, q: Any, k: Any, v: Any, kept: Any) -> Any:
-        return q + attend(q, k, ops.ones_like(v), kept)
+def no_values(q: Any, k: Any, v: Any, kept: Any) -> Any:
+    return q + attend(q, k, ops.ones_like(v), kept)
 
 
 class OneVector(Mixer):
@@ -145,6 +138,15 @@ def scores_of_pairs(q: Any, k: Any) -> Any:
 
 
 VECTOR = {"order", "bottleneck"}
+CRIPPLED = {
+    "wrong shift": (wrong_shift, {"window", "earlier"}),
+    "saturated gate": (saturated_gate, {"no mixing"}),
+    "four numbers": (four_numbers, {"earlier", "bottleneck"}),
+    "window": (window, {"window"}),
+    "mean": (mean_only, {*VECTOR, "mean"}),
+    "frozen decay": (frozen_decay, {"fading"}),
+    "no values": (no_values, {"no mixing"}),
+}
 OF_PLACES = {
     "even tokens": (reading(lambda i, j: j % 2 + 0 * i == 0), {"pairs"}),
     "only the first": (
@@ -181,11 +183,11 @@ def probed(mix: Any) -> LayerProbe:
     return probe_layer(type("Blind", (Mixer,), {"mix": staticmethod(mix)}))
 
 
-@pytest.mark.parametrize(
-    ("mix", "weaknesses"), [*OF_PLACES.values(), *OF_CHOICES.values()],
-    ids=[*OF_PLACES, *OF_CHOICES],
-)  # fmt: skip
-def test_effects_of_the_position_and_of_choices_are_named(mix: Any, weaknesses: set[str]) -> None:
+LAYERS = CRIPPLED | OF_PLACES | OF_CHOICES
+
+
+@pytest.mark.parametrize(("mix", "weaknesses"), LAYERS.values(), ids=LAYERS)
+def test_weaknesses_are_named(mix: Any, weaknesses: set[str]) -> None:
     assert {*probed(mix).weaknesses} == weaknesses
 
 
@@ -194,27 +196,10 @@ def test_pairs() -> None:
     assert neighbours.pairs == {(place ^ 1, place) for place in range(32)}
 
 
-CRIPPLED = {
-    WrongShift: {"window", "earlier"},
-    SaturatedGate: {"no mixing"},
-    FourNumbers: {"earlier", "bottleneck"},
-    Window: {"window"},
-    MeanOnly: {"order", "mean", "bottleneck"},
-    FrozenDecay: {"fading"},
-    NoValues: {"no mixing"},
-    OneVector: {"order", "bottleneck"},
-}
-
-
-@pytest.mark.parametrize("layer", CRIPPLED, ids=lambda layer: layer.__name__)
-def test_weakness_of_a_crippled_layer_is_named(layer: Any) -> None:
-    assert {*probe_once(layer).weaknesses} == CRIPPLED[layer]
-
-
 def test_numbers() -> None:
-    assert probe_once(FourNumbers).passed == 4
-    assert probe_once(FrozenDecay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
-    assert "window of 3." in str(probe_once(Window))
+    assert probed(four_numbers).passed == 4
+    assert probed(frozen_decay).half_life == pytest.approx(2, abs=0.7)  # .7^2 = .49
+    assert "window of 3." in str(probed(window))
     for name, weaknesses in (("fourier-mixing", {"fixed"}), ("retention", set())):
         assert {*probe_once(name).weaknesses} == weaknesses
 
@@ -227,6 +212,7 @@ def test_one_direction() -> None:
     assert "bottleneck" not in later
 
 
+@pytest.mark.slow
 def test_which_side_a_token_is_on_is_order() -> None:
     """A mean of the tokens before and one of those after: each does not know their order."""
     probe = probe_layer("two-directions", options={"mechanism": "relation"})

@@ -1,4 +1,4 @@
-"""AFT-local: windows of any length, large keys and biases, and the causal form."""
+"""AFT: windows of any length, large keys and biases, and the causal forms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.layers import AFTLocal
+from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
 from relation_tf.layers.aft import _power_of_two
-from tests.backends import array, close, close_gradients, started, vjp, with_unknown_length
+from tests.backends import BACKEND, array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import (
     built,
@@ -98,15 +98,21 @@ def test_causal_with_a_large_bias_at_any_distance(bias: float, distance: int) ->
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_large_keys_do_not_overflow_or_vanish(dtype: str) -> None:
+@pytest.mark.parametrize("form", ["simple", "simple causal", "local causal"])
+def test_large_keys_do_not_overflow_or_vanish(form: str, dtype: str) -> None:
     """The exponential of 100 is infinite in float32, that of -110 is zero."""
-    layer, mask = aft(20, causal=True, dtype=dtype), some(0, 3, 130)
-    x = tokens(1, 3, 130, 4)
+    causal, equation = form.endswith("causal"), naive.aft_simple
+    if form == "local causal":
+        layer, equation = aft(20, causal, dtype=dtype), partial(naive.aft_local, window=20)
+    else:
+        layer = built(AFTSimple(3, causal=causal, dtype=dtype))
+    x, mask = tokens(1, 3, 130, 4), some(0, 3, 130)
     x[:, 60:] *= 2  # Later tokens do not make earlier sums vanish.
     x *= 500 / np.abs(x @ layer.get_weights()[1]).max()
-    wanted, tolerance = expected(layer, x, mask), 1e-5 if dtype == "float32" else 0.3
+    wanted, tolerance = meant(layer, equation, x, mask), 1e-5 if dtype == "float32" else 0.3
     close(masked(layer, poisoned(x, mask), mask), wanted, tolerance)
-    close(steps(layer, x, mask), wanted, tolerance)
+    if causal:
+        close(steps(layer, x, mask), wanted, tolerance)
 
 
 def test_position_biases_are_not_rounded() -> None:
@@ -140,18 +146,30 @@ def test_a_block_is_not_longer_than_the_text() -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("causal", "window", "xla"),
-    [(False, 100, False), (True, 5, False), (True, 5, True)],
+    [(False, 100, False), *((True, window, xla) for window in (5, None) for xla in (False, True))],
 )
-def test_an_unknown_length(causal: bool, window: int, xla: bool) -> None:
-    layer = aft(window, causal)
+def test_an_unknown_length(causal: bool, window: int | None, xla: bool) -> None:
+    layer = built(AFTSimple(3, causal=causal)) if window is None else aft(window, causal)
 
     def call(x: Any, mask: Any) -> Any:
         return layer(x, query_mask=mask)
 
     unknown = with_unknown_length(call, [tokens(0, 3, 1, 4), some(1, 3, 1)], xla)
-    for length in (100,) if xla else (1, 40, 200):
+    for length in (100,) if xla else (1, 40, 1100 if window is None else 200):
         x, mask = tokens(0, 3, length, 4), some(1, 3, length)
         output, gradients = unknown(x, mask)
         wanted, for_x, _ = vjp(lambda x, mask=mask: call(x, mask), [x], [])
         close(output, wanted)
         close_gradients(gradients, for_x)
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="JAX has no float64 without an option")
+@pytest.mark.parametrize("layer_class", [AFTSimple, AFTLocal, MLSTM])
+def test_steps_after_masked_tokens_are_finite_in_float64(layer_class: Any) -> None:
+    """On PyTorch the maximum is rounded to float32, also that of float64."""
+    layer = built(layer_class(4, causal=True, dtype="float64"))
+    x, mask = tokens(0, 1, 6, 4).astype("float64"), np.array([[False] * 3 + [True] * 3])
+    close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
+    state = layer.initial_state(1)
+    _, after = layer.step(x[:, :1], state, mask[:, :1])
+    assert [part.dtype for part in after] == [part.dtype for part in state]
