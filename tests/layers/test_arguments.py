@@ -11,43 +11,31 @@ import pytest
 
 import relation_tf.layers
 from relation_tf.layers import (
-    FCSR,
     FOFE,
     AFTLocal,
     Attention,
     Contextualizer,
     Fastformer,
-    FeatureAttention,
     HyperMixer,
     LinearAttention,
     LocalAttention,
-    PointwiseMLP,
     Relation,
-    Retention,
-    ShortConvolution,
     SinePositionEncoding,
 )
-from relation_tf.networks import NetworkConfig
 from relation_tf.networks.decoders import Decoder
 from relation_tf.networks.encoders import Encoder
-from relation_tf.networks.sentence_encoders import RecurrentNetwork, SentenceStateLSTM
 from tests.layers.cases import MIXERS
 
 # The base classes check the arguments of all layers; one layer of each is enough.
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Relation, {"units": None}, r"Received: units=None$"),
     (Relation, {"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
-    (Relation, {"dropout": "0.5"}, r"Received: dropout='0\.5'$"),
     (Relation, {"dropout": True}, r"Received: dropout=True$"),
-    (Relation, {"dropout": -0.1}, r"Received: dropout=-0\.1$"),
     (Relation, {"dropout": float("nan")}, r"Received: dropout=nan$"),
     (Relation, {"seed": 1.5}, r"`seed` must be an integer from 0 to .*, or None\. .*: seed=1\.5$"),
     (Relation, {"seed": np.int64(-1)}, r"Received: seed="),
     (Relation, {"seed": 2**31}, r"Received: seed=2147483648$"),
-    (Relation, {"seed": True}, r"Received: seed=True$"),
     (Relation, {"use_bias": "false"}, r"`use_bias` must be True or False\. .*: use_bias='false'$"),
-    (Relation, {"output_projection": 1}, r"Received: output_projection=1$"),
-    (Relation, {"causal": "false"}, r"Received: causal='false'$"),
     (Relation, {"variant": "paper"}, r"'released_code'\. Received: variant='paper'$"),
     (Relation, {"algorithm": "fast"}, r"must be one of 'auto', 'direct'.*: algorithm='fast'$"),
     (Attention, {"algorithm": "folded"}, r"Received: algorithm='folded'$"),
@@ -59,37 +47,17 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (LinearAttention, {"normalization": "mean"}, r"'released_code'\. .*: normalization='mean'$"),
     (Fastformer, {"causal": True}, r"^Fastformer has no causal form\. Received: causal=True$"),
     (HyperMixer, {"hidden_units": 0}, r"^`hidden_units` must .* Received: hidden_units=0$"),
-    (HyperMixer, {"tied": "false"}, r"Received: tied='false'$"),
     (AFTLocal, {"window": 0}, r"^`window` must .* Received: window=0$"),
-    (Retention, {"gated": "false"}, r"Received: gated='false'$"),
-    (PointwiseMLP, {"gated": "false"}, r"Received: gated='false'$"),
-    *(
-        (LocalAttention, {"global_tokens": number}, rf"non-negative .*global_tokens={number!r}$")
-        for number in (-1, True, "two")
-    ),
+    (LocalAttention, {"global_tokens": True}, r"non-negative .*global_tokens=True$"),
     (FOFE, {"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
-    (FOFE, {"window": 0}, r"`window` must be a positive integer\. Received: window=0$"),
     (FOFE, {"window": True}, r"Received: window=True$"),
-    (FCSR, {"decay": float("nan")}, r"Received: decay=nan$"),
-    (FCSR, {"window": 0}, r"Received: window=0$"),
     (Contextualizer, {"rank": None}, r"^`rank` must be a positive integer\. Received: rank=None$"),
     (Contextualizer, {"rank": 2.5}, r"Received: rank=2\.5$"),
-    (Contextualizer, {"num_steps": "5"}, r"^`num_steps` must .* Received: num_steps='5'$"),
     (Contextualizer, {"initial_context": "zeros"}, r"'ones', 'learned', 'uniform'\. .*'zeros'$"),
     (Contextualizer, {"algorithm": "direct"}, r"'auto', 'tokens', 'moments'\. .*='direct'$"),
     (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be a positive number\. .*: epsilon=0$"),
-    (Contextualizer, {"epsilon": float("nan")}, r"Received: epsilon=nan$"),
-    (Contextualizer, {"use_bias": None}, r"Received: use_bias=None$"),
-    (ShortConvolution, {"use_bias": 0}, r"Received: use_bias=0$"),
-    (ShortConvolution, {"filter_width": -3}, r"Received: filter_width=-3$"),
-    (FeatureAttention, {"units": 0}, r"`units` must be a positive .*units=0$"),
-    (RecurrentNetwork, {"bidirectional": "false"}, r"Received: bidirectional='false'$"),
-    (RecurrentNetwork, {"return_sequences": "false"}, r"Received: return_sequences='false'$"),
-    (SentenceStateLSTM, {"return_sequences": "false"}, r"Received: return_sequences='false'$"),
     (Encoder, {"mechanism": "relation", "causal": "false"}, r"Received: causal='false'$"),
     (Decoder, {"mechanism": "relation"}, r"^`units` must be .* Received: units=None$"),
-    (NetworkConfig, {"segments": "false"}, r"Received: segments='false'$"),
-    (NetworkConfig, {"feature_projection": 1}, r"Received: feature_projection=1$"),
 ]
 
 

@@ -168,13 +168,6 @@ class FailsInHalfPrecision(Mean):
         return super().call(x, mask)
 
 
-class OwnSeed(Mean):
-    def build(self, x_shape: Any) -> None:
-        super().build(x_shape)
-        kernel = np.random.default_rng().normal(size=self.dense.kernel.shape)
-        self.dense.kernel.assign(kernel)
-
-
 class OwnNoise(Mean):
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
         noise = np.random.default_rng().normal() if training else 0.0
@@ -388,7 +381,6 @@ FAULTS = [
     (InfiniteGradient, "gradients", "kernel are NaN or infinite"),
     (CutsTheInput, "gradients", "The input has no gradient"),
     (NotDeclared, "token read", r"set `self\.causal = True` in __init__"),
-    (OwnSeed, "determinism", "different outputs"),
     (OwnNoise, "determinism", "different outputs with training=True"),
     (SeesLaterTokens, "causality", ""),
     (OtherSteps, "steps", ""),
