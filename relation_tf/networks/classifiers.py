@@ -291,8 +291,12 @@ class TextEncoder:
         if self.entry.input_type == "tokens":
             if embedding is None:
                 self._embed(vocabulary_size)
-            self.positions, self.segments = self._positions(), self._segments()
-            self.convolution = self._convolution()
+            self.positions, self.segments, self.convolution = self._positions(), None, None
+            if config.segments:
+                initializer = keras.initializers.get(config.embedding_initializer)
+                self.segments = SegmentEncoding(initializer, name=f"{prefix}segment_embedding")
+            if width := config.short_convolution:
+                self.convolution = ShortConvolution(width, name=f"{prefix}short_convolution")
             self.head = self._head()
         else:
             refuse_settings_of_tokens(config)
@@ -320,19 +324,6 @@ class TextEncoder:
             )
         make = _POSITIONS.get(kind or "")
         return None if make is None else make(name=f"{self.prefix}positions")
-
-    def _segments(self) -> Any:
-        """Return the layer of the segments, or None."""
-        if not self.config.segments:
-            return None
-        initializer = keras.initializers.get(self.config.embedding_initializer)
-        return SegmentEncoding(initializer, name=f"{self.prefix}segment_embedding")
-
-    def _convolution(self) -> Any:
-        """Return the layer of the short convolution, or None."""
-        width = self.config.short_convolution
-        name = f"{self.prefix}short_convolution"
-        return None if width is None else ShortConvolution(width, name=name)
 
     def _freeze(self, contextual: Any) -> None:
         """Insert frozen contextual embeddings before the mechanism."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,37 +108,33 @@ class LayerProbe:
     @property
     def weaknesses(self) -> dict[str, str]:
         """A sentence for each property that limits the layer, by its name."""
-        return dict(self._weaknesses())
-
-    def _weaknesses(self) -> Iterator[tuple[str, str]]:
         if not self.mixes:
-            yield "no mixing", "Other tokens have hardly any influence."
-            return
+            return {"no mixing": "Other tokens have hardly any influence."}
+        weak = {}
         offsets = self.noticed
         before, after = min(*offsets, 0), max(*offsets, 0)
         if self._irregular:
-            yield "pairs", "Which tokens an output depends on, depends on its position."
+            weak["pairs"] = "Which tokens an output depends on, depends on its position."
         elif self.reach <= _LONG_REACH or self._ends:
             window = f"a window of {after - before + 1}"
-            yield "window", f"A token receives only tokens at most {self.reach} away: {window}."
+            weak["window"] = f"A token receives only tokens at most {self.reach} away: {window}."
         if before * after == 0:
             side = "earlier" if before else "later"
-            yield side, f"A token receives only {side} tokens."
+            weak[side] = f"A token receives only {side} tokens."
         half_life = None if self._irregular else self.half_life
         if half_life is not None:
-            yield (
-                "fading",
-                f"The influence of a token fades: it halves about every {half_life:.1f} tokens.",
-            )
+            halves = f"it halves about every {half_life:.1f} tokens"
+            weak["fading"] = f"The influence of a token fades: {halves}."
         if not self.ordered:
-            yield "order", "The order of the other tokens has no effect (without positions)."
+            weak["order"] = "The order of the other tokens has no effect (without positions)."
         if not self.selective:
-            yield "mean", "Each other token has the same effect in every text: a mean."
+            weak["mean"] = "Each other token has the same effect in every text: a mean."
         elif self.fixed and self.reach > _LONG_REACH:
-            yield "fixed", "The effect of a token depends on its place, but not on the text."
+            weak["fixed"] = "The effect of a token depends on its place, but not on the text."
         if self.reach > _LONG_REACH and self.passed <= self.units:
             passed = f"At most {self.passed} values pass" if self.passed else "Nothing passes"
-            yield "bottleneck", f"{passed} from one half of a text to the other."
+            weak["bottleneck"] = f"{passed} from one half of a text to the other."
+        return weak
 
     def __str__(self) -> str:
         return "\n".join(self.weaknesses.values()) or "No limits were found."
