@@ -56,6 +56,8 @@ class EncoderDecoder(keras.Model):
         ValueError: If a size is not a positive integer or the rate is not in [0, 1).
     """
 
+    supports_xla = True
+
     def __init__(
         self,
         source_vocabulary: int,
@@ -66,6 +68,7 @@ class EncoderDecoder(keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.supports_jit = self.supports_xla
         self.source_vocabulary = positive_integer("source_vocabulary", source_vocabulary)
         self.target_vocabulary = positive_integer("target_vocabulary", target_vocabulary)
         self.units = positive_integer("units", units)
@@ -243,18 +246,8 @@ class RecurrentEncoderDecoder(EncoderDecoder):
           Translate", section 3 and appendix A.
     """
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        units: int,
-        dropout: float = 0.1,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(source_vocabulary, target_vocabulary, units, dropout, seed, **kwargs)
-        # XLA needs a maximum number of steps, which `ops.scan` on TensorFlow does not set.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
+    # XLA needs a maximum number of steps, which `ops.scan` on TensorFlow does not set.
+    supports_xla = keras.backend.backend() != "tensorflow"
 
     def build_parts(self) -> None:
         """Create the encoder, the attention, the decoder's cell and the last hidden layer."""
