@@ -194,15 +194,15 @@ class AFTLocal(AFTSimple):
         """Return the sums of each token: those over the earlier tokens, and its own."""
         bias = to_float32(self.position_bias)
         keys, values = self._projected(value)
-        own = single_sums(keys + bias[0], values, mask)
+        current = single_sums(keys + bias[0], values, mask)
         if mask is None:
-            return merged(earlier_sums(keys, values, bias), own)
+            return merged(earlier_sums(keys, values, bias), current)
         both = close_up(ops.concatenate([keys, values], axis=-1), mask)
         keys, values = ops.split(both, 2, axis=-1)
         sums = earlier_sums(_without_last(keys, mask), values, bias)
         place = kept_before(ops.shape(mask)[1], mask)
         sums = tokens_at(ops.concatenate(sums, axis=-1), place)
-        return merged(SoftmaxSums(*ops.split(sums, 3, axis=-1)), own)
+        return merged(SoftmaxSums(*ops.split(sums, 3, axis=-1)), current)
 
     def _terms(self, value: Any, mask: Any) -> Any:
         """Return `exp(K)` and `exp(K) * V` of tokens in order, and zeros after the last.
@@ -271,12 +271,12 @@ class AFTLocal(AFTSimple):
         """Add one token to the buffers, and the first token of the buffers to the sums."""
         *outside, keys, values = state
         first = single_sums(keys[:, :1], values[:, :1], None)
-        own = self._projected(x)
+        new = self._projected(x)
         after = (
             *merged(SoftmaxSums(*outside), first),
             *(
                 ops.concatenate([buffer[:, 1:], row], axis=1)
-                for buffer, row in zip((keys, values), own, strict=True)
+                for buffer, row in zip((keys, values), new, strict=True)
             ),
         )
         state = tuple(ops.where(mask[..., None], *pair) for pair in zip(after, state, strict=True))
@@ -396,8 +396,8 @@ def running_sums(sums: SoftmaxSums) -> SoftmaxSums:
     blocks = SoftmaxSums(*(ops.reshape(x[:, -1], (-1, num_blocks, width)) for x in inside))
     up_to_block = _looped(blocks) if sums.peak.shape[1] is None else running_sums(blocks)
     before = SoftmaxSums(*(ops.reshape(x, (-1, 1, width)) for x in later(up_to_block, 1)))
-    whole = (ops.reshape(x, (-1, num_blocks * _BLOCK, width)) for x in merged(before, inside))
-    return SoftmaxSums(*(part(x, 0, length) for x in whole))
+    padded = (ops.reshape(x, (-1, num_blocks * _BLOCK, width)) for x in merged(before, inside))
+    return SoftmaxSums(*(part(x, 0, length) for x in padded))
 
 
 def _in_blocks(sums: SoftmaxSums, padding: Any) -> SoftmaxSums:

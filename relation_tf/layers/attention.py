@@ -24,12 +24,12 @@ from relation_tf.layers.base import CausalMixer, affine, dropout_mask
 from relation_tf.layers.masking import (
     LOWEST,
     aligned,
+    causal_mask,
     join_chunks,
     part,
     split_tokens,
     to_float32,
     transposed,
-    up_to_own,
     zero_masked,
 )
 
@@ -224,19 +224,19 @@ class Attention(CausalMixer):
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add the key and value of one token and compute equations 1-4."""
         keys, values, kept, position = state
-        own = ops.arange(keys.shape[1], dtype="int32") == position  # (max_length,)
+        is_new = ops.arange(keys.shape[1], dtype="int32") == position  # (max_length,)
 
         def put(buffer: Any, row: Any) -> Any:
-            return ops.where(own[:, None], ops.cast(row, buffer.dtype), buffer)
+            return ops.where(is_new[:, None], ops.cast(row, buffer.dtype), buffer)
 
         keys = put(keys, affine(x, self.key_kernel, self.key_bias))
         values = put(values, affine(x, self.value_kernel, self.value_bias))
-        kept = ops.where(own, mask, kept)
-        q, own_keys, own_values = (
+        kept = ops.where(is_new, mask, kept)
+        q, all_keys, all_values = (
             split_heads(part, self.num_heads) for part in (self._queries(x), keys, values)
         )
-        weights = masked_softmax(_scores(q, own_keys), mask_of_heads(kept, self.num_heads))
-        output = join_heads(ops.matmul(weights, own_values), self.num_heads)
+        weights = masked_softmax(_scores(q, all_keys), mask_of_heads(kept, self.num_heads))
+        output = join_heads(ops.matmul(weights, all_values), self.num_heads)
         output = ops.where(position < keys.shape[1], output, float("nan"))
         return output, (keys, values, kept, position + 1)
 
@@ -252,7 +252,7 @@ def _fused_attention(queries: Any, keys: Any, values: Any, mask: Any, causal: bo
     seen = None if mask is None else mask[:, None, None, :]
     if causal and mask is not None:
         # Some versions of Keras ignore is_causal if there is a mask.
-        seen = ops.logical_and(seen, up_to_own(ops.shape(mask)[1]))
+        seen = ops.logical_and(seen, causal_mask(ops.shape(mask)[1]))
         causal = False
     output = ops.dot_product_attention(*heads, mask=seen, scale=1.0, is_causal=causal)[:, :, 0, :]
     if seen is None or seen.shape[2] == 1:
@@ -436,8 +436,8 @@ class _Step:
 
     def _without_later(self, start: Any, scores: Any) -> Any:
         """Set the scores of later tokens to -inf; `start` is the position of the first query."""
-        own = start + ops.arange(self.size, dtype="int32")[:, None]
-        later = ops.arange(ops.shape(scores)[2], dtype="int32") > own
+        positions = start + ops.arange(self.size, dtype="int32")[:, None]
+        later = ops.arange(ops.shape(scores)[2], dtype="int32") > positions
         # Lower than masked tokens (-1e30): a query with only masked tokens must not see later ones.
         return ops.where(later, float("-inf"), scores)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from relation_tf.layers.masking import LOWEST, to_float32, up_to_own
+from relation_tf.layers.masking import LOWEST, causal_mask, to_float32
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
@@ -94,7 +94,7 @@ def softmax_over(scores: Any, kept: Any) -> Any:
 
 def causal_softmax(scores: Any, mask: Any) -> Any:
     """Apply `masked_softmax` to `(batch, tokens, tokens)` with zero weight on later tokens."""
-    kept = up_to_own(ops.shape(scores)[1])
+    kept = causal_mask(ops.shape(scores)[1])
     return softmax_over(scores, kept if mask is None else ops.logical_and(kept, mask[:, None, :]))
 
 

@@ -47,27 +47,27 @@ def _argument_names(cls: Any) -> list[str]:
 
 def _show_forwarded(constructor: Any, base: Any) -> None:
     """Show the arguments that a constructor passes to its base class in its signature."""
-    own, inherited = (inspect.signature(each).parameters for each in (constructor, base))
-    kinds = {each.kind for each in own.values()}
+    declared, inherited = (inspect.signature(each).parameters for each in (constructor, base))
+    kinds = {each.kind for each in declared.values()}
     by_place = inspect.Parameter.VAR_POSITIONAL in kinds
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         return
     more = [
         each if by_place else each.replace(kind=each.KEYWORD_ONLY)
         for each in inherited.values()
-        if each.name not in own
+        if each.name not in declared
         and (each.kind in _NAMED if by_place else each.default is not each.empty)
     ]
-    first, *rest = (each for each in own.values() if each.kind != each.VAR_POSITIONAL)
+    first, *rest = (each for each in declared.values() if each.kind != each.VAR_POSITIONAL)
     shown = [first, *more, *rest] if by_place else [first, *rest, *more]
     constructor.__signature__ = inspect.Signature(sorted(shown, key=lambda each: each.kind))
 
 
 def _document_forwarded(cls: Any) -> None:
     """Add the arguments of the base class to the docstring, in the order of the signature."""
-    own, inherited = _documented(cls), _documented(cls.__mro__[1])
-    if "kwargs" in own:
-        entries = {**inherited, **own, "kwargs": inherited.get("kwargs", own["kwargs"])}
+    entries, inherited = _documented(cls), _documented(cls.__mro__[1])
+    if "kwargs" in entries:
+        entries = {**inherited, **entries, "kwargs": inherited.get("kwargs", entries["kwargs"])}
         names = inspect.signature(cls.__init__).parameters
         section = "".join(f"{entries[name]}\n" for name in names if name in entries)
         cls.__doc__ = _SECTION.sub(lambda _: section, inspect.cleandoc(cls.__doc__), count=1)
@@ -430,7 +430,7 @@ def presets_with(
 ) -> dict[str, dict[str, Any]]:
     """Return the presets of `TokenMixer` with other defaults of both variants, and of one."""
     more = {"equations": {}, "released_code": released_code or {}}
-    return {name: {**own, **defaults, **more[name]} for name, own in TokenMixer.presets.items()}
+    return {name: {**each, **defaults, **more[name]} for name, each in TokenMixer.presets.items()}
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

@@ -77,15 +77,15 @@ class Fastformer(TokenMixer):
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the global query, the global key and the output."""
-        own = affine(query, self.query_kernel, self.query_bias)
-        others = own
+        queries = affine(query, self.query_kernel, self.query_bias)
+        others = queries
         if query is not value:
             others = affine(value, self.query_kernel, self.query_bias)
         global_query = self._pooled(others, self.query_score_kernel, value_mask)
         keys = global_query * affine(value, self.key_kernel, self.key_bias)
         global_key = self._pooled(keys, self.key_score_kernel, value_mask)
         values = global_key * affine(query, self.value_kernel, self.value_bias)
-        return affine(self.drop(values, training), self.result_kernel, self.result_bias) + own
+        return affine(self.drop(values, training), self.result_kernel, self.result_bias) + queries
 
     def _pooled(self, x: Any, score_kernel: Any, mask: Any) -> Any:
         """Return `sum_i softmax(x w / sqrt(units))_i x_i`, shape `(batch, 1, units)`."""

@@ -122,8 +122,8 @@ class GMLP(CausalMixer):
         """Add one token and combine the tokens seen."""
         z, count = state
         rank = ops.arange(self.max_length, dtype="int32")
-        own = ops.logical_and(rank == count, mask)[..., None]
-        z = ops.where(own, ops.cast(self._gates(x), z.dtype), z)
+        is_new = ops.logical_and(rank == count, mask)[..., None]
+        z = ops.where(is_new, ops.cast(self._gates(x), z.dtype), z)
         seen = count + ops.cast(mask, "int32")
         place = ops.minimum(count, self.max_length - 1)
         weights = ops.take(to_float32(self.spatial_weights), place, axis=0)

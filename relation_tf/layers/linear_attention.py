@@ -13,12 +13,12 @@ from relation_tf.layers.averages import join_heads, softmax, split_heads
 from relation_tf.layers.base import CausalMixer, affine, dropout_mask, presets_with, rms_normalize
 from relation_tf.layers.masking import (
     aligned,
+    causal_mask,
     join_chunks,
     part,
     split_tokens,
     to_float32,
     transposed,
-    up_to_own,
     zero_masked,
 )
 
@@ -261,8 +261,8 @@ class LinearAttention(CausalMixer):
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "released_code":
-            own = self._mapped(affine(query, self.key_kernel, self.key_bias), self.key_map)
-            mean = ops.mean(own, axis=-1, keepdims=True)  # 0 if all keys are below -17 in float32
+            k = self._mapped(affine(query, self.key_kernel, self.key_bias), self.key_map)
+            mean = ops.mean(k, axis=-1, keepdims=True)  # 0 if all keys are below -17 in float32
             output = output / ops.where(mean > 0, mean, 1.0)
         elif self.normalization == "sum":
             # The weight is zero without unmasked tokens, and if all features are (relu).
@@ -416,7 +416,7 @@ def dropped_for_one(q: Any, left: Any, right: Any, mask: Any, rate: float) -> An
 def causal_scores(q: Any, keys: Any, values: Any) -> Any:
     """Compute `(t(Q) t(K)^T, later tokens zero) V`."""
     scores = ops.matmul(q, transposed(keys))
-    return ops.matmul(ops.where(up_to_own(ops.shape(keys)[1]), scores, 0.0), values)
+    return ops.matmul(ops.where(causal_mask(ops.shape(keys)[1]), scores, 0.0), values)
 
 
 def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
@@ -443,7 +443,7 @@ def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
     num_chunks = length // (most + 1) + 1  # At least one, for zero tokens too.
     size = (length + num_chunks - 1) // num_chunks
     queries, keys, values = (split_tokens(x, num_chunks, size) for x in (queries, keys, values))
-    scores = ops.where(up_to_own(size), ops.matmul(queries, transposed(keys)), 0.0)
+    scores = ops.where(causal_mask(size), ops.matmul(queries, transposed(keys)), 0.0)
     states = ops.cumsum(ops.matmul(transposed(keys), values), axis=1)
     before = ops.pad(part(states, 0, num_chunks - 1), ((0, 0), (1, 0), (0, 0), (0, 0)))
     return join_chunks(ops.matmul(scores, values) + ops.matmul(queries, before), length)

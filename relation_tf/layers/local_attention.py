@@ -190,7 +190,7 @@ class LocalAttention(CausalMixer):
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add one token to the buffers and compute its attention."""
         *buffers, count = state
-        own = (
+        new = (
             affine(x, self.key_kernel, self.key_bias),
             affine(x, self.value_kernel, self.value_bias),
         )
@@ -198,8 +198,8 @@ class LocalAttention(CausalMixer):
         is_first = ops.logical_and(is_first, mask)[..., None]
         buffers = [
             ops.where(mask[..., None], ops.concatenate([buffer[:, 1:], row], axis=1), buffer)
-            for buffer, row in zip(buffers[:2], own, strict=True)
-        ] + [ops.where(is_first, row, buffer) for buffer, row in zip(buffers[2:], own, strict=True)]
+            for buffer, row in zip(buffers[:2], new, strict=True)
+        ] + [ops.where(is_first, row, buffer) for buffer, row in zip(buffers[2:], new, strict=True)]
         buffers = [ops.cast(x, self.compute_dtype) for x in buffers]
         count = count + ops.cast(mask, "int32")
         in_window = ops.arange(self.window, 0, -1, dtype="int32") <= count

@@ -190,7 +190,7 @@ def transposed(x: Any) -> Any:
     return ops.swapaxes(x, -1, -2)
 
 
-def up_to_own(num_tokens: Any) -> Any:
+def causal_mask(num_tokens: Any) -> Any:
     """Return the causal mask `(tokens, tokens)`: True if column <= row."""
     positions = ops.arange(num_tokens, dtype="int32")
     return positions[:, None] >= positions

@@ -156,8 +156,8 @@ class MinLSTM(MinGRU):
     def log_gates(self, value: Any) -> tuple[Any, Any]:
         """Return the logarithms of `f / (f + i)` and `i / (f + i)`."""
         forget = ops.log_sigmoid(to_float32(affine(value, self.forget_kernel, self.forget_bias)))
-        own = ops.log_sigmoid(to_float32(affine(value, self.input_kernel, self.input_bias)))
-        return ops.log_sigmoid(forget - own), ops.log_sigmoid(own - forget)
+        enter = ops.log_sigmoid(to_float32(affine(value, self.input_kernel, self.input_bias)))
+        return ops.log_sigmoid(forget - enter), ops.log_sigmoid(enter - forget)
 
 
 def elementwise_recurrence(values: Any, log_decays: Any) -> Any:

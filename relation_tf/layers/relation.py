@@ -128,7 +128,7 @@ class Relation(CausalMixer):
     def _w(self, x: Any) -> Any:
         """Multiply by W, a matrix for each head."""
         heads = ops.split(x, self.num_heads, axis=-1) if self.num_heads > 1 else [x]
-        parts = [ops.matmul(own, kernel) for own, kernel in zip(heads, self.kernels, strict=True)]
+        parts = [ops.matmul(head, kernel) for head, kernel in zip(heads, self.kernels, strict=True)]
         return ops.concatenate(parts, axis=-1) if self.num_heads > 1 else parts[0]
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.base import CausalMixer
 from relation_tf.layers.masking import (
     aligned,
+    causal_mask,
     close_up,
     join_chunks,
     pad_tokens,
@@ -25,7 +26,6 @@ from relation_tf.layers.masking import (
     split_tokens,
     spread_out,
     to_float32,
-    up_to_own,
 )
 
 # Maximum number of tokens of a chunk.
@@ -258,7 +258,7 @@ def decays_between(log_decays: Any) -> Any:
     Returns:
         Tensor of shape `(chunks, batch, heads, size, size)`.
     """
-    seen = up_to_own(ops.shape(log_decays)[3])
+    seen = causal_mask(ops.shape(log_decays)[3])
     later = ops.logical_not(ops.transpose(seen))
     return ops.where(seen, ops.exp(ops.cumsum(ops.where(later, log_decays, 0.0), axis=3)), 0.0)
 

@@ -120,8 +120,8 @@ class TwoDirections(TokenMixer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         layer = keras.saving.serialize_keras_object(self.layer)
-        own = {"layer": layer, "merge": self.merge, "seed": self.layer.seed}
-        return {**keras.layers.Layer.get_config(self), **own}
+        arguments = {"layer": layer, "merge": self.merge, "seed": self.layer.seed}
+        return {**keras.layers.Layer.get_config(self), **arguments}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TwoDirections:

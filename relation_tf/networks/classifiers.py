@@ -516,8 +516,8 @@ class TextEncoder:
     def _mix(self, layer: Any, x: Any, mask: Any) -> Any:
         first = self.entry.head == "first"
         readout = self.config.compute == "readout" and first
-        whole = getattr(layer, "causal", False) or getattr(layer, "reads_later_queries", False)
-        if readout and accepts(layer, "value") and not whole:
+        needs_all = getattr(layer, "causal", False) or getattr(layer, "reads_later_queries", False)
+        if readout and accepts(layer, "value") and not needs_all:
             return mix_for_first(layer, x, mask)
         mixed = mix_all(layer, x, mask)
         if len(mixed.shape) != 3:

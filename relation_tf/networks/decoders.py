@@ -25,12 +25,12 @@ class DecoderState(NamedTuple):
 
     Attributes:
         source: Encoded sources, constant over steps: tensors `(batch, ...)`.
-        own: State of the previous target tokens: tensors `(batch, ...)`, or `()` for a count.
+        target: State of the previous target tokens: tensors `(batch, ...)`, or `()` for a count.
         shared: Values shared by all sequences.
     """
 
     source: Any
-    own: Any
+    target: Any
     shared: Any = ()
 
 
@@ -289,9 +289,9 @@ class RecurrentEncoderDecoder(EncoderDecoder):
     def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
         """Compute the equations for one token."""
         x = self.target_embedding(token_ids)
-        s, context, weights = self._next(x[:, 0], kept[:, 0], state.own, state.source)
+        s, context, weights = self._next(x[:, 0], kept[:, 0], state.target, state.source)
         decoded = self._read(s[:, None], context[:, None], x)
-        return decoded, state._replace(own=s), weights
+        return decoded, state._replace(target=s), weights
 
     def _first(self, states: Any) -> Any:
         return self.first(states[:, 0, self.units :])
@@ -466,8 +466,8 @@ class TransformerEncoderDecoder(EncoderDecoder):
         table, position = state.shared
         row = ops.minimum(position, table.shape[0] - 1)
         x = self._embed(self.target_embedding, token_ids) + ops.take(table, row, axis=0)
-        decoded, own, weights = self.decoder.advance(x, state.own, kept, state.source)
-        return decoded, DecoderState(state.source, own, (table, position + 1)), weights
+        decoded, target, weights = self.decoder.advance(x, state.target, kept, state.source)
+        return decoded, DecoderState(state.source, target, (table, position + 1)), weights
 
     def _embed(self, embedding: Any, ids: Any) -> Any:
         return embedding(ids) * self.units**0.5

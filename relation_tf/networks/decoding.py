@@ -131,7 +131,7 @@ def beam_search(
     first_row = np.arange(batch)[:, None] * beam_width
     state = model.initial_state(source_ids, max_length)
     rows = np.repeat(np.arange(batch), beam_width)
-    state = state._replace(source=_take(state.source, rows), own=_take(state.own, rows))
+    state = state._replace(source=_take(state.source, rows), target=_take(state.target, rows))
     last = np.full((batch, beam_width), start)
     # All beams of a sequence start equal: only the first may be extended.
     scores = np.where(np.arange(beam_width) == 0, 0.0, np.full((batch, 1), -np.inf))
@@ -150,7 +150,7 @@ def beam_search(
         parents.append(parent)
         if (_finished(last, end) | np.isneginf(scores)).all():
             break
-        state = state._replace(own=_take(state.own, (first_row + parent).ravel()))
+        state = state._replace(target=_take(state.target, (first_row + parent).ravel()))
     ids = _trace(tokens, parents)
     normalized = _normalized(ids, scores, length_penalty)
     row, beam = np.arange(batch), normalized.argmax(axis=1)

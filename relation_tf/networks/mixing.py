@@ -130,8 +130,8 @@ class MixerFactory:
     def __post_init__(self) -> None:
         true_or_false("causal", self.causal)
         entry_of(self.mechanism)
-        own = (self.options or {}).get("num_heads")
-        if None not in (own, self.num_heads) and own != self.num_heads:
+        given = (self.options or {}).get("num_heads")
+        if None not in (given, self.num_heads) and given != self.num_heads:
             raise ValueError(
                 "`num_heads` must not differ from options['num_heads']. "
                 f"Received: num_heads={self.num_heads}, options={dict(self.options or {})}"
@@ -172,8 +172,8 @@ class MixerFactory:
         causal = {"causal": True} if self.causal else {}
         options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
         inner = options.get("options") if "mechanism" in entry.options else None
-        own = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
-        seed = _block_seed(own, i, seed)
+        given = options.get("seed", inner.get("seed") if isinstance(inner, Mapping) else None)
+        seed = _block_seed(given, i, seed)
         if seed is not None and "seed" in options_of(factory_of(entry)):
             options["seed"] = seed
         return make_layer(entry, units, dropout, options, name="mixer")
@@ -206,10 +206,10 @@ def _is_causal(mechanism: Any, options: Mapping[str, Any]) -> bool:
     return _is_causal(options.get("mechanism", mechanism), inner)
 
 
-def _block_seed(own: int | None, i: int, seed: int | None) -> int | None:
+def _block_seed(given: int | None, i: int, seed: int | None) -> int | None:
     """Return the mechanism's seed in block i, from its own or else that of the stack."""
     # Even parts of the stack's seed are those of the dropouts after the mechanisms.
-    return seed_of_part(seed, 2 * i + 1) if own is None else seed_of_copy(own, i)
+    return seed_of_part(seed, 2 * i + 1) if given is None else seed_of_copy(given, i)
 
 
 def two_directions(
@@ -250,9 +250,9 @@ def two_directions(
     if merge == "concatenate":
         units = (units + 1) // 2
     entry = entry_of(mechanism)
-    own = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
-    own |= {} if seed is None else {"seed": seed}
-    forward = make_layer(entry, units, 0.0, own, name="forward")
+    arguments = {"dtype": dtype, **in_blocks(entry, options, equations=True), "causal": True}
+    arguments |= {} if seed is None else {"seed": seed}
+    forward = make_layer(entry, units, 0.0, arguments, name="forward")
     return TwoDirections(forward, merge, name=name, dtype=dtype)
 
 

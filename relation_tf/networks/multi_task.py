@@ -122,7 +122,7 @@ def multi_task_networks(
             answer = shared.answers(texts, output, head.num_classes)
         else:
             vector = shared.vector(texts)
-            own = TextEncoder(
+            private = TextEncoder(
                 mechanism,
                 vocabulary_size,
                 config,
@@ -133,8 +133,8 @@ def multi_task_networks(
                 logits = discriminator(GradientReversal(name=f"{head.name}_reversal")(vector))
                 adversary = TaskAdversary(number, adversary_weight, name=f"{head.name}_adversary")
                 penalty = Orthogonality(orthogonality_weight, name=f"{head.name}_orthogonality")
-                vector = penalty([adversary([vector, logits]), own])
-            vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, own])
+                vector = penalty([adversary([vector, logits]), private])
+            vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, private])
             answer = shared.answer(output, head.num_classes)(vector)
         models.append(keras.Model(texts[0] if len(texts) == 1 else texts, answer))
     if sharing in ("single-channel", "bi-channel"):

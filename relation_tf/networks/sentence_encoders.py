@@ -512,9 +512,9 @@ class SentenceStateLSTM(SentenceEncoder):
     def _sentence(self, h: Any, c: Any, g: Any, c_g: Any, mask: Any) -> tuple[Any, Any]:
         """Return the next `g` and `c_g`."""
         of_g = ops.matmul(g, self.sentence_kernel) + self.sentence_bias
-        own, of_words = of_g[:, : 2 * self.units], of_g[:, 2 * self.units :]
-        own = ops.sigmoid(own + ops.matmul(masked_mean(h, mask), self.mean_kernel))
-        f_g, o = ops.split(own, 2, axis=-1)
+        of_sentence, of_words = of_g[:, : 2 * self.units], of_g[:, 2 * self.units :]
+        of_sentence = ops.sigmoid(of_sentence + ops.matmul(masked_mean(h, mask), self.mean_kernel))
+        f_g, o = ops.split(of_sentence, 2, axis=-1)
         f = ops.sigmoid(of_words[:, None] + ops.matmul(h, self.forget_kernel))
         weight_g, weights = ops.exp(to_float32(f_g)), zero_masked(ops.exp(to_float32(f)), mask)
         mixed = weight_g * to_float32(c_g) + ops.sum(weights * to_float32(c), axis=1)

@@ -260,9 +260,9 @@ def settings_of(model: Any) -> list[Any]:
     return [{name: config[name] for name in config if name not in ("encoder", "decoder")}, *stacks]
 
 
-@every
-def test_a_file_keeps_it(make: Make, tmp_path: Path) -> None:
-    model = built(make, dropout=0.2, seed=5, name="mine")
+@pytest.mark.parametrize("name", ["gru", "two mechanisms"])
+def test_a_file_keeps_it(name: str, tmp_path: Path) -> None:
+    model = built(MAKE[name], dropout=0.2, seed=5, name="mine")
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(

@@ -40,11 +40,11 @@ class Table:
         return DecoderState(row, ops.zeros_like(row))
 
     def step(self, token_ids: np.ndarray, state: DecoderState) -> Any:
-        code = state.own * SIZE + ops.convert_to_tensor(token_ids)
+        code = state.target * SIZE + ops.convert_to_tensor(token_ids)
         row, place = (ops.convert_to_numpy(x)[:, 0] for x in (state.source, code))
         logits = ops.convert_to_tensor(self.logits[row, place % SIZE ** (LONGEST + 1)], "float32")
         weights = ops.ones((len(row), 1, 1))
-        return logits[:, None], state._replace(own=code), weights
+        return logits[:, None], state._replace(target=code), weights
 
     def log_p(self, row: int, tokens: tuple[int, ...]) -> np.ndarray:
         code = 0

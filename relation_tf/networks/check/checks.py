@@ -132,11 +132,11 @@ def check_layer(
     given = dict(options or {})
     refuse_options(layer_or_name, given)
     subject = Subject(layer_or_name, entry, units, width, given, varied=True)
-    asked = [each for each in CHECKS if precision in each.required or not required_only]
+    selected = [each for each in CHECKS if precision in each.required or not required_only]
     # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
     ignored = warnings.catch_warnings(action="ignore")
     with ignored, errors_only("tensorflow"), dtype_policy("float32"):
-        outcomes = _outcomes(asked, subject, precision)
+        outcomes = _outcomes(selected, subject, precision)
         if any(each.status == "failed" for each in outcomes[:2]):
             inside = _faults_inside(subject, precision)
             outcomes[: len(inside)] = inside
@@ -552,8 +552,8 @@ def _determinism(subject: Subject) -> str:
 def _read_out(subject: Subject) -> str:
     if not accepts(subject.mixer, "value"):
         raise NotApplicableError("`call` has no argument `value`: networks compute all tokens.")
-    whole = any(getattr(subject.mixer, each, False) for each in ("reads_later_queries", "causal"))
-    if subject.entry.head != "first" or whole:
+    entire = any(getattr(subject.mixer, each, False) for each in ("reads_later_queries", "causal"))
+    if subject.entry.head != "first" or entire:
         raise NotApplicableError("Networks read all tokens of this layer.")
     first = array(mix_for_first(subject.mixer, tensor(subject.x), tensor(KEPT)))
     expected = subject.mixed(subject.x, KEPT)
@@ -800,19 +800,19 @@ def described(error: BaseException) -> str:
     text = re.sub(r" You can attempt the following .*", "", text, flags=re.DOTALL)  # of AutoGraph
     text = " ".join(text.split())
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    frame = _own_frame(error)
+    frame = _frame_of_user(error)
     place = f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}" if frame else ""
     return f"{type(error).__name__}{place}: {short.rstrip('.')}."
 
 
 def fix_of(error: BaseException, otherwise: str) -> str:
     """Return how to fix the likely cause of an exception, or else the general advice."""
-    frame = _own_frame(error)
+    frame = _frame_of_user(error)
     text = f"{described(error)} {frame.line if frame else ''}"
     return next((fix for cause, fix in _FIXES.items() if re.search(cause, text)), otherwise)
 
 
-def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
+def _frame_of_user(error: BaseException) -> traceback.FrameSummary | None:
     """Return the last frame outside of this and installed packages; notebook cells count."""
     installed = ("<frozen", *sysconfig.get_paths().values())
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
