@@ -146,7 +146,11 @@ def test_a_block_is_not_longer_than_the_text() -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("causal", "window", "xla"),
-    [(False, 100, False), *((True, window, xla) for window in (5, None) for xla in (False, True))],
+    [
+        (False, 100, False),
+        *((True, window, False) for window in (5, None)),
+        *(pytest.param(True, window, True, marks=pytest.mark.slow) for window in (5, None)),
+    ],
 )
 def test_an_unknown_length(causal: bool, window: int | None, xla: bool) -> None:
     layer = built(AFTSimple(3, causal=causal)) if window is None else aft(window, causal)

@@ -116,7 +116,7 @@ def test_steps_equal_the_whole() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_unknown_length(xla: bool) -> None:
     arrays = terms(100)
     output, gradients = with_unknown_length(delta_rule, arrays, xla)(*arrays)

@@ -58,7 +58,7 @@ def test_a_large_decay_does_not_disturb_small_ones() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_unknown_length(xla: bool) -> None:
     arrays = terms(100)
     unknown = with_unknown_length(elementwise_recurrence, arrays, xla)
