@@ -119,7 +119,7 @@ def check_layer(
 
     Example:
         >>> from relation_tf.networks import check_layer
-        >>> report = check_layer("relation")
+        >>> report = check_layer("relation", required_only=True)
         >>> report.passed
         True
         >>> report.checks[0].name
