@@ -1,11 +1,10 @@
 """Pack, check and score predictions for the GLUE leaderboard."""
 
 from glue_submit.checking import CheckReport, Fault, check
-from glue_submit.errors import SubmissionError
 from glue_submit.metrics import compute, evaluate, glue_average, task_score
 from glue_submit.packing import Packed, pack
 from glue_submit.scoring import Scores, read_labels, score
-from glue_submit.tasks import SCORE_RANGE, TASKS, Task, get_task
+from glue_submit.tasks import SCORE_RANGE, TASKS, SubmissionError, Task, get_task
 
 __all__ = [
     "SCORE_RANGE",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import stat
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,20 +14,15 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from glue_submit.errors import UNREADABLE, SubmissionError
-from glue_submit.files import refuse_device
+from glue_submit.files import UNREADABLE, refuse_device
 from glue_submit.tables import IN_UTF16, INDEX, is_utf16, meant_files
-from glue_submit.tasks import TASKS, Task, row_table, short
+from glue_submit.tasks import TASKS, SubmissionError, Task, row_table, short
 
 HEADER = "index\tprediction"
 
 # A row of a valid file has at most about 25 bytes; larger files are not unpacked.
 _BYTES_PER_ROW = 64
 _SPARE_BYTES = 1 << 20
-
-# Limit for the archive's directory, which zipfile reads first; for eleven files it has about 600
-# bytes.
-_DIRECTORY_BYTES = 1 << 20
 
 _LINES_SHOWN = 5
 _ENTRIES_SHOWN = 25
@@ -89,17 +82,6 @@ class CheckReport:
         ]
         summary = f" ({', '.join(counts)})" if counts else ""
         return "\n".join([*lines, f"{self.path}: {verdict}{summary}"])
-
-
-class _File(io.BufferedReader):
-    """File that refuses to read more than `largest` bytes in one call."""
-
-    largest = _DIRECTORY_BYTES
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > self.largest:
-            raise zipfile.BadZipFile(f"a directory of {size:,} bytes, more than {self.largest:,}")
-        return super().read(size)
 
 
 _Finding = tuple[str, Fault]
@@ -190,7 +172,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         )
     try:
         refuse_device(path)
-        stream = _File(io.FileIO(path))
+        stream = path.open("rb")
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
     with stream:
@@ -199,17 +181,25 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         except UNREADABLE as error:
             reason = f"cannot be read as a zip archive: {_reason(error)}"
             raise zipfile.BadZipFile(reason) from error
-        with archive:
-            stream.largest = sys.maxsize  # the following reads have other limits
-            yield archive
+        yield archive
 
 
 def _entries(archive: zipfile.ZipFile) -> tuple[str, list[_Entry]]:
-    """Return the only folder of the files, empty if there is none, and the entries inside it."""
+    """Return the folder of the files, empty if it is not only one, and the entries inside it."""
     # `filename` would be cut at a NUL.
     found = [(entry.orig_filename, entry) for entry in archive.infolist()]
-    folder = _only_folder([name for name, _ in found])
-    return folder, [*_inside(folder, found)] if folder else found
+    folders = {
+        path.removesuffix(task.file)
+        for path in (_with_slashes(name) for name, _ in found)
+        for task in TASKS.values()
+        if f"/{path}".endswith(f"/{task.file}")
+    }
+    folder = folders.pop() if len(folders) == 1 else ""
+    return folder, [
+        (name[len(folder) :] if _with_slashes(name).startswith(folder) else name, entry)
+        for name, entry in found
+        if not folder.startswith(_with_slashes(name)) or not name.endswith(("/", "\\"))
+    ]
 
 
 def _limit(rows: int) -> int:
@@ -245,22 +235,6 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
         if not findings and (constant := constant_column(_predictions(content))):
             warnings.append(Fault(task.file, None, constant))
     return CheckReport(path, tuple(faults), tuple(warnings))
-
-
-def _only_folder(names: Iterable[str]) -> str:
-    """Return the folder that contains all files of the tasks, ending with /; empty if none does."""
-    files = {task.file for task in TASKS.values()}
-    paths = [_with_slashes(name).rpartition("/") for name in names]
-    folders = {f"{parent}{slash}" for parent, slash, base in paths if base in files}
-    return folders.pop() if len(folders) == 1 else ""
-
-
-def _inside(folder: str, found: Iterable[_Entry]) -> Iterator[_Entry]:
-    """Yield the entries with their paths in a folder, without those of the folder itself."""
-    for name, entry in found:
-        path = _with_slashes(name)
-        if not (path.endswith("/") and folder.startswith(path)):
-            yield name[len(folder) :] if path.startswith(folder) else name, entry
 
 
 def _with_slashes(name: str) -> str:

@@ -19,9 +19,9 @@ from glue_submit.command_line import (
     run,
     with_period,
 )
-from glue_submit.errors import SubmissionError
 from glue_submit.packing import pack as pack_predictions
 from glue_submit.scoring import score as score_predictions
+from glue_submit.tasks import SubmissionError
 
 app = make_app("glue-submit", "Pack, check and score predictions for the GLUE leaderboard.")
 
@@ -124,7 +124,7 @@ def score(
             "--split",
             metavar="NAME",
             help="dev or test.",
-            show_default="test for a zip and for files with the row counts of test sets",
+            show_default="test for a zip, dev for folders",
         ),
     ] = None,
     as_json: Json = False,
@@ -147,18 +147,17 @@ def score(
 
 def main() -> None:
     """Run the command; exit with code 2 after an error, on one line, and 130 after Ctrl-C."""
-    code = run(app, "glue-submit", _describe, _complain)
+
+    def describe(error: Exception) -> str | None:
+        return str(error) if isinstance(error, SubmissionError) else None
+
+    def complain(message: str) -> None:
+        typer.echo(f"glue-submit: {with_period(message)}", err=True)
+
+    code = run(app, "glue-submit", describe, complain)
     if code == _INTERRUPTED:
         typer.echo("Interrupted.", err=True)
     sys.exit(code)
-
-
-def _describe(error: Exception) -> str | None:
-    return str(error) if isinstance(error, SubmissionError) else None
-
-
-def _complain(message: str) -> None:
-    typer.echo(f"glue-submit: {with_period(message)}", err=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -26,7 +26,6 @@ UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-_PATHS = ("DIR", "FILE")
 _WIDEST_PAGE = 110
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -36,9 +35,9 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
+            texts = {name for each in self.params if each.metavar == "TEXT" for name in each.opts}
             for before, argument in itertools.pairwise(["", *args]):
-                _check_text(argument)
-                _check_not_empty(self.params, before, argument)
+                _check_argument(argument, may_be_empty=before in texts)
             rest = super().parse_args(ctx, args)
             ctx.params.update({name: _expanded(value) for name, value in ctx.params.items()})
             return rest
@@ -68,30 +67,14 @@ class _Command(TyperCommand):
         return super().get_help(ctx).replace(_HYPHEN, "-")
 
 
-def _check_text(argument: str) -> None:
-    """Raise a usage error for an argument that is not UTF-8: files and pages could not have it."""
+def _check_argument(argument: str, *, may_be_empty: bool) -> None:
+    """Raise a usage error for an argument that is not UTF-8, or empty: Python's path `.`."""
     if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
         raise typer.BadParameter(f"arguments must be UTF-8 text. Received: {argument!a:.100}")
-
-
-def _check_not_empty(parameters: Sequence[Any], before: str, argument: str) -> None:
-    """Raise a usage error for an empty path, which Python reads as the current folder.
-
-    Args:
-        parameters: The parameters of the command.
-        before: The word before the argument.
-        argument: The argument.
-    """
-    names = {name for each in parameters if each.metavar in _PATHS for name in each.opts}
-    with_value = {
-        name for each in parameters if not getattr(each, "is_flag", True) for name in each.opts
-    }
     option, equals, value = argument.partition("=")
-    if argument == "" and (before in names or before not in with_value):
-        name = before if before in names else "an argument"
-        raise typer.BadParameter(f"{name} must not be empty.")
-    if equals and not value and option in names:
-        raise typer.BadParameter(f"{option} must not be empty.")
+    is_empty = not argument or (option.startswith("--") and equals and not value)
+    if is_empty and not may_be_empty:
+        raise typer.BadParameter(f"{option or 'an argument'} must not be empty.")
 
 
 def _expanded(value: Any) -> Any:

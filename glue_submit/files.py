@@ -1,13 +1,17 @@
-"""Read files of limited size, and write files whole or not at all."""
+"""Read files of limited size, write files whole or not at all, and errors of broken archives."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import glob
+import lzma
 import os
 import secrets
 import stat
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +23,21 @@ except ImportError:  # Windows: files of killed processes stay
 
 
 LARGEST = 2**30  # bytes of a file that is read as a whole: 1 GiB
+
+UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    ValueError,
+)
+"""Errors of `gzip` and `zipfile` for truncated, broken or encrypted files (`RuntimeError`), and for
+unknown compression methods."""
 
 
 def read_bytes(path: Path, most: int = LARGEST) -> bytes:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from glue_submit.errors import SubmissionError
 from glue_submit.tables import as_list, convert_all
-from glue_submit.tasks import TASKS, Task, get_task, short
+from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glue_submit.checking import HEADER, check, constant_column
-from glue_submit.errors import SubmissionError
 from glue_submit.files import replacing
 from glue_submit.tables import Predictions, folders_of, in_index_order, locate
-from glue_submit.tasks import TASKS, row_table, short
+from glue_submit.tasks import TASKS, SubmissionError, row_table, short
 
 # The earliest time in a zip; with a fixed time, equal predictions give equal bytes.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)

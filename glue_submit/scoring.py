@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from glue_submit.checking import read_submission
-from glue_submit.errors import SubmissionError
 from glue_submit.metrics import NOT_ENTAILMENT, evaluate, glue_average
 from glue_submit.tables import (
     Predictions,
@@ -23,7 +22,7 @@ from glue_submit.tables import (
     read_columns,
     read_lines,
 )
-from glue_submit.tasks import TASKS, Task, get_task, short
+from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or the labels of each task by task name."""
@@ -101,8 +100,7 @@ def score(
             `test_matched_gold.tsv`, `test_mismatched_gold.tsv`) or
             `MRPC/msr_paraphrase_test.txt`; those of AX `diagnostic/diagnostic-full.tsv`, or on test
             also `diagnostic/AX-b.jsonl` with two classes, see `evaluate`.
-        split: `"dev"` or `"test"`. By default test for a zip and for files `<Task>.tsv` with the
-            row counts of the test sets.
+        split: `"dev"` or `"test"`, by default test for a zip and dev otherwise.
 
     Returns:
         The scores of the tasks that have predictions. Most test sets have no public labels:
@@ -123,10 +121,10 @@ def score(
         if split == "dev":
             raise SubmissionError(f"{predictions}: a submission has no predictions for dev sets")
         predictions, split = read_submission(Path(predictions)), "test"
-    sources = locate(predictions, split or "dev")
+    split = split or "dev"
+    sources = locate(predictions, split)
     if not sources:
         raise SubmissionError(_without_predictions(predictions))
-    split = split or ("test" if _are_of_test_sets(sources) else "dev")
     true = {
         name: _own_labels(source, TASKS[name])
         if labels is None
@@ -148,19 +146,6 @@ def score(
             scores[name] = evaluate(name, given, own)
     unlabelled = tuple(name for name, own in true.items() if own is None)
     return Scores(scores, unlabelled, split)
-
-
-def _are_of_test_sets(sources: Mapping[str, Source]) -> bool:
-    """Return True if all files have the names and row counts of test sets.
-
-    QNLI has as many dev as test rows, and AX has only a test set.
-    """
-    own = [(name, Path(source)) for name, source in sources.items() if _is_path(source)]
-    told = [(name, path) for name, path in own if name not in ("QNLI", "AX")]
-    return bool(told) and all(
-        path.name == TASKS[name].file and len(read_lines(path)) == TASKS[name].test_rows + 1
-        for name, path in told
-    )
 
 
 def read_labels(

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from glue_submit.errors import SubmissionError
 from glue_submit.files import read_bytes
-from glue_submit.tasks import TASKS, Task, get_task, short
+from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 
 Source: TypeAlias = Any
 """A path, a sequence or array, or a data frame with the columns `index` and `prediction`."""

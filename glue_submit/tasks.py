@@ -11,12 +11,23 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
-from glue_submit.errors import SubmissionError
-
 SCORE_RANGE = (0.0, 5.0)
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """Like `float()`, but without NaN, infinities, underscores, blanks and non-ASCII digits."""
+
+
+class SubmissionError(ValueError):
+    """Predictions, labels or an argument that cannot be used; the message is one line.
+
+    Example:
+        >>> from glue_submit import SubmissionError, get_task
+        >>> try:
+        ...     get_task("MNLI")
+        ... except SubmissionError as error:
+        ...     print(str(error).rpartition(". ")[2])
+        Did you mean 'MNLI-m'?
+    """
 
 
 def short(value: object) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from glue_submit.errors import UNREADABLE
+from glue_submit.files import UNREADABLE
 from relation_tf.errors import DataError, RelationError, join_names, quote, reason_of
 from relation_tf.files import refuse_device
 

@@ -206,9 +206,9 @@ def gold(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("source", ["predictions", "submission.zip"])
-def test_test_labels_score_a_folder_and_a_zip(submission, gold, source):
-    scores = score(submission.parent / source, gold)
+@pytest.mark.parametrize(("source", "split"), [("predictions", "test"), ("submission.zip", None)])
+def test_test_labels_score_a_folder_and_a_zip(submission, gold, source, split):
+    scores = score(submission.parent / source, gold, split=split)
     assert scores.split == "test"
     assert scores.tasks == {
         "STS-B": {"pearson": 0.0, "spearman": 0.0},
@@ -236,7 +236,7 @@ def test_the_original_file_of_mrpc(tmp_path):
     (tmp_path / "MRPC").mkdir()
     file = tmp_path / "MRPC" / "msr_paraphrase_test.txt"
     file.write_bytes(("\ufeffQuality\t#1 ID\n" + "\n".join(lines)).encode())
-    assert score(tmp_path, tmp_path).tasks["MRPC"]["accuracy"] == 1.0
+    assert score(tmp_path, tmp_path, split="test").tasks["MRPC"]["accuracy"] == 1.0
 
 
 def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):
@@ -262,7 +262,7 @@ def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):
 def test_labels_of_test_sets_that_are_refused(submission, gold, file, text, message):
     (gold / file).write_text(text)
     with pytest.raises(SubmissionError, match=re.escape(message)):
-        score(submission, gold)
+        score(submission, gold, split="test")
 
 
 def test_submissions_that_cannot_be_scored(submission, gold, glue_data, tmp_path):
