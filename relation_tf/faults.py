@@ -1,21 +1,53 @@
-"""Messages about faults in suites and declared tasks: one line for an error of pydantic."""
+"""Models of settings, and one line for each error that pydantic finds in their values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from relation_tf.errors import did_you_mean, join_names, quote
 
 _LONGEST_WORD = 40  # at the end of a shortened part; longer words are cut
 _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 
-def fault_line(fault: Any, model: type[BaseModel]) -> str:
-    """Describe an error of pydantic, found by a model, on one line."""
+
+class Settings(BaseModel):
+    """Base class of settings in files: unknown keys and values of other types are faults.
+
+    Subclasses add rules between keys in `_faults`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        for fault in self._faults():
+            raise ValueError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        """Yield what is wrong with values that are valid alone; the first one is an error."""
+        yield from ()
+
+
+def faults_of(error: ValidationError, model: type[BaseModel] = BaseModel) -> list[str]:
+    """Describe each error of pydantic, found by a model, on one line; one or more."""
+    found = without_alternatives(error.errors())
+    return [*dict.fromkeys(shortened(_line(fault, model)) for fault in found)]
+
+
+def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
+    """Describe the first error of pydantic; a model that forbids keys is required."""
+    return faults_of(error, model)[0]
+
+
+def _line(fault: Any, model: type[BaseModel]) -> str:
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, keys)
@@ -25,7 +57,10 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
         return f"unknown key {quote(_dotted(keys))}.{hint}"
     keys = _named(keys)
     path = _dotted(keys)
-    if path == "method" and fault["type"] in ("missing", "too_short") and _is_list(model, path):
+    fields = model.model_fields
+    is_list = path in fields and get_origin(fields[path].annotation) is list
+    # In a run's result, the method is a text.
+    if path == "method" and fault["type"] in ("missing", "too_short") and is_list:
         return "no methods. Add at least one [[method]] table."
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
@@ -52,12 +87,6 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
 
 
-def _is_list(model: type[BaseModel], key: str) -> bool:
-    """Return True if a key is a list; it is text in a run's result."""
-    field = model.model_fields.get(key)
-    return field is not None and get_origin(field.annotation) is list
-
-
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:
     """Leave out faults that follow from others.
 
@@ -81,11 +110,6 @@ def _is_misspelled(fault: Any, faults: Sequence[Any]) -> bool:
         for other in faults
         if other["type"] == "extra_forbidden" and [*other["loc"][:-1]] == place
     )
-
-
-def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
-    """Describe the first error of pydantic on one line; a model that forbids keys is required."""
-    return shortened(fault_line(error.errors()[0], model))
 
 
 def _named(keys: Iterable[Any]) -> list[Any]:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relation_tf.config.table_layout import values_of
-
 if TYPE_CHECKING:
     from relation_tf.config.method import Method
     from relation_tf.config.suite import Suite
@@ -113,7 +111,7 @@ def blocks(
         return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
     found: dict[str, list[str]] = {}
     for method in methods:
-        value = values_of(method).get(families)
+        value = method.values.get(families)
         name = f"{families} {'–' if value is None else value}"
         found.setdefault(name, []).append(str(method.name))
     return found

@@ -27,7 +27,7 @@ from relation_tf.errors import (
     join_names,
     reason_of,
 )
-from relation_tf.faults import fault_line, shortened, without_alternatives
+from relation_tf.faults import faults_of, shortened
 from relation_tf.files import expand_home, read_bytes
 
 _FAULTS_SHOWN = 10
@@ -124,33 +124,32 @@ def _toml_fault(path: Path, error: Exception) -> str:
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Replace keys of a suite and remove them from its overrides and its sweep.
+    """Replace keys of a suite and remove them from its overrides, its sweep and tuned settings.
 
     Overrides and tuned settings of tasks that are replaced are removed.
     """
     values |= settings
-    if _are_names(tasks := settings.get("tasks")):
-        if "overrides" not in settings and isinstance(overrides := values.get("overrides"), dict):
-            values["overrides"] = {name: overrides[name] for name in overrides if name in tasks}
-        if "tuned" not in settings and isinstance(tuned := values.get("tuned"), list):
-            values["tuned"] = [each for each in tuned if _task_of(each) in (None, *tasks)]
-    sweep = values.get("sweep")
-    if "sweep" not in settings and isinstance(sweep, dict) and sweep.keys() & settings.keys():
-        kept = {key: value for key, value in sweep.items() if key not in settings or key == "seeds"}
-        values["sweep"] = kept if kept.keys() - {"seeds"} else None
-    tuned = values.get("tuned")
-    for each in tuned if isinstance(tuned, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("settings"), dict):
-            each["settings"] = {k: v for k, v in each["settings"].items() if k not in settings}
-    overrides = values.get("overrides")
-    if "overrides" not in settings and isinstance(overrides, dict):
-        for own in overrides.values():
-            for key in settings if isinstance(own, dict) else ():
-                own.pop(key, None)
+    tasks = settings.get("tasks")
+    with contextlib.suppress(AttributeError, KeyError, TypeError):  # `Suite` names wrong types
+        if "overrides" not in settings and "overrides" in values:
+            values["overrides"] = {
+                task: _without(own, settings)
+                for task, own in values["overrides"].items()
+                if tasks is None or task in tasks
+            }
+        if "sweep" not in settings and (sweep := values.get("sweep")):
+            kept = _without(sweep, settings.keys() - {"seeds"})
+            if kept != sweep:
+                values["sweep"] = kept if kept.keys() - {"seeds"} else None
+        values["tuned"] = [
+            {**each, "settings": _without(each["settings"], settings)}
+            for each in values.get("tuned", [])
+            if tasks is None or "tuned" in settings or each["task"] in tasks
+        ]
 
 
-def _task_of(tuned: Any) -> Any:
-    return tuned.get("task") if isinstance(tuned, dict) else None
+def _without(table: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
 
 
 def drop_other_methods(
@@ -181,7 +180,9 @@ def drop_other_methods(
     if stay and not values.get("tuned"):
         return
     others: dict[str, Any] = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
-    overrides = _without_margins(values.get("overrides") or {})
+    overrides, tuned = values.get("overrides", {}), values.get("tuned", [])
+    with contextlib.suppress(AttributeError, TypeError):  # `Suite` names wrong types
+        overrides = {task: {**own, "margin": None} for task, own in overrides.items()}
     unjudged = make_suite(
         where,
         {**values, **others, "overrides": overrides, "tuned": []},
@@ -190,28 +191,13 @@ def drop_other_methods(
     )
     names = [str(method.name) for method in unjudged.methods()]
     if "tuned" not in given:
-        kept = values.get("tuned")
-        if isinstance(kept, list):  # `Suite` checks the rest
-            values["tuned"] = [
-                each
-                for each in kept
-                if not isinstance(each, dict) or each.get("method", names[0]) in names
-            ]
+        with contextlib.suppress(KeyError, TypeError):
+            values["tuned"] = [each for each in tuned if each["method"] in names]
     if stay:
         return
     values |= {key: None for key in judges if key not in given and values[key] not in names}
     if not any(values[key] for key in judges) and "margin" not in given:
         values |= {"overrides": overrides, "margin": None}
-
-
-def _without_margins(overrides: Any) -> Any:
-    """Return the overrides of tasks without margins; `Suite` checks their types."""
-    if not isinstance(overrides, dict):
-        return overrides
-    return {
-        task: {**own, "margin": None} if isinstance(own, dict) else own
-        for task, own in overrides.items()
-    }
 
 
 def make_suite(
@@ -240,8 +226,7 @@ def make_suite(
     except SuiteError as error:
         raise SuiteError(f"{where}: {error}") from error
     except ValidationError as error:
-        found = without_alternatives(error.errors())
-        faults = [*dict.fromkeys(shortened(fault_line(fault, Suite)) for fault in found)]
+        faults = faults_of(error, Suite)
         more = len(faults) - _FAULTS_SHOWN
         shown = faults[:_FAULTS_SHOWN]
         if more > 0:

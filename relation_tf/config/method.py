@@ -5,35 +5,31 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    NonNegativeFloat,
+    PositiveFloat,
     field_validator,
-    model_validator,
 )
 
 from relation_tf.config.training import (
     Embeddings,
     FactoryName,
     Options,
-    Positive,
-    Tokens,
     TrainingSettings,
-    VocabularySize,
     can_be_written,
     path_of_class,
 )
+from relation_tf.faults import Positive, Settings
 from relation_tf.networks.config import Sharing
 from relation_tf.networks.mechanisms import find_mechanism
-
-NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
-Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
-
+from relation_tf.tasks.custom import Name
+from relation_tf.tasks.task import Tokens, VocabularySize
 
 TRANSFERRED = ("single-channel", "bi-channel")
 """Sharing with layers that are trained on the other tasks of a group and then frozen."""
@@ -61,7 +57,7 @@ _OF_TOKENS = {
 }
 
 
-class Method(BaseModel):
+class Method(Settings):
     """A named configuration of a mechanism, or several.
 
     Attributes:
@@ -106,8 +102,6 @@ class Method(BaseModel):
         ['transformer-0.5M']
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
     mechanism: str
     name: Name | None = None
     units: Positive | Annotated[list[Positive], Field(min_length=1)] = 64
@@ -119,9 +113,9 @@ class Method(BaseModel):
     sized_by: str = "units"
     sharing: Sharing = "shared"
     feature_projection: bool = False
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    learning_rate: PositiveFloat | None = None
     learning_rate_schedule: FactoryName | None = None
-    weight_decay: Annotated[float, Field(ge=0)] | None = None
+    weight_decay: NonNegativeFloat | None = None
     encoder_weights: EncoderWeights | None = None
     tokens: Tokens | None = None
     vocabulary_size: VocabularySize | None = None
@@ -138,25 +132,19 @@ class Method(BaseModel):
         find_mechanism(mechanism)
         return mechanism
 
-    @model_validator(mode="after")
-    def _one_thing_for_each(self) -> Self:
-        twice = sorted(self.options.keys() & self.grid.keys())
-        if twice:
-            raise ValueError(f"option {twice[0]!r} must not be in both 'options' and 'grid'")
+    def _faults(self) -> Iterator[str]:
+        if twice := sorted(self.options.keys() & self.grid.keys()):
+            yield f"option {twice[0]!r} must not be in both 'options' and 'grid'"
         if self.sized_by != "units" and self.size is None:
-            raise ValueError(
-                f"'sized_by' needs 'size'; found sized_by = {self.sized_by!r} without it"
-            )
-        if self.size is not None and (self.sized_by in self.options or self.sized_by in self.grid):
-            raise ValueError(f"option {self.sized_by!r} is set, but 'sized_by' varies it")
-        if find_mechanism(self.mechanism).size == "units" and (
-            "units" in self.options or "units" in self.grid
-        ):
-            raise ValueError("option 'units' must be left out; set the key 'units' of the method")
+            yield f"'sized_by' needs 'size'; found sized_by = {self.sized_by!r} without it"
+        options = self.options.keys() | self.grid.keys()
+        if self.size is not None and self.sized_by in options:
+            yield f"option {self.sized_by!r} is set, but 'sized_by' varies it"
+        if find_mechanism(self.mechanism).size == "units" and "units" in options:
+            yield "option 'units' must be left out; set the key 'units' of the method"
         several = isinstance(self.units, list) and len(self.units) > 1
         if several and self.size is not None and self.sized_by == "units":
-            raise ValueError("'units' must be one number with 'size', which varies it")
-        return self
+            yield "'units' must be one number with 'size', which varies it"
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -169,6 +157,17 @@ class Method(BaseModel):
         other = _OF_TOKENS[self.tokens] if self.tokens else ()
         own = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
         return {key: TrainingSettings.model_fields[key].default for key in other} | own
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What distinguishes an expanded method: its name, mechanism, size and options."""
+        return {
+            "method": self.name,
+            "mechanism": self.mechanism,
+            "units": self.units,
+            "size": None if self.size is None else size_name(cast(int, self.size)),
+            **self.options,
+        }
 
     @property
     def count(self) -> int:

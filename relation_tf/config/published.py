@@ -7,13 +7,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, NonNegativeFloat, ValidationError
 
-from relation_tf.faults import first_fault
+from relation_tf.faults import Settings, first_fault
 from relation_tf.files import refuse_device
 
 
-class PublishedFigure(BaseModel):
+class PublishedFigure(Settings, strict=False):
     """One published figure.
 
     Attributes:
@@ -26,14 +26,12 @@ class PublishedFigure(BaseModel):
         sd: Published standard deviation, if any.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     method: str
     units: Annotated[int, Field(ge=1)] | None = None
     task: str
     metric: str = "accuracy"
     value: float
-    sd: Annotated[float, Field(ge=0)] | None = None
+    sd: NonNegativeFloat | None = None
 
     @property
     def name(self) -> str:
@@ -41,7 +39,7 @@ class PublishedFigure(BaseModel):
         return self.method if self.units is None else f"{self.method}-{self.units}"
 
 
-class PublishedClaims(BaseModel):
+class PublishedClaims(Settings, strict=False):
     """Pairs of methods that a paper calls significantly different: all combinations of the lists.
 
     Attributes:
@@ -52,8 +50,6 @@ class PublishedClaims(BaseModel):
         units: The widths of the claims; empty if figures have no widths.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     better: Annotated[list[str], Field(min_length=1)]
     than: Annotated[list[str], Field(min_length=1)]
     tasks: Annotated[list[str], Field(min_length=1)]
@@ -61,7 +57,7 @@ class PublishedClaims(BaseModel):
     units: list[int] = Field(default_factory=list)
 
 
-class Published(BaseModel):
+class Published(Settings, strict=False):
     """The figures of one table or figure of a paper.
 
     Attributes:
@@ -73,8 +69,6 @@ class Published(BaseModel):
         figure: The figures.
         claim: The paper's claims of significance.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
     split: str = "test"

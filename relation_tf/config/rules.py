@@ -1,21 +1,32 @@
-"""Rules between the keys of a suite. Does not import Keras."""
+"""Rules between the keys of a suite; each yields one line per fault. Does not import Keras."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.config.facts import SuiteFacts
 from relation_tf.config.families import families_of, faults
 from relation_tf.config.method import TRANSFERRED, Method
-from relation_tf.config.names import check_named_values, check_new_names
-from relation_tf.config.sweep import check_sweep
+from relation_tf.config.sweep import (
+    NEEDS_KEY,
+    OPTIONS,
+    WITHOUT_RATE,
+    combination_name,
+    is_of_method,
+    own_value,
+    tuned_method,
+)
 from relation_tf.config.training import OF_TIMED, TrainingSettings
-from relation_tf.errors import did_you_mean
+from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import MECHANISMS, STOPPING_RULES
+from relation_tf.registry import MECHANISMS, METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
+from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.custom import NAME_PATTERN
+from relation_tf.tasks.diagnostics.presets import find_diagnostic
+from relation_tf.tasks.task import Task
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -23,271 +34,263 @@ if TYPE_CHECKING:
 MAX_RUNS = 100_000
 """Maximum number of runs of a suite."""
 
-
-@dataclass(frozen=True)
-class Rule:
-    """Values that keys must have under a condition.
-
-    Attributes:
-        when: Function of a suite and a method; returns the value for `because`, or None or False
-            if the rule does not apply.
-        keys: Keys of the suite or of methods, and their allowed values.
-        because: End of the message "key 'x': must be ...".
-    """
-
-    when: Callable[[SuiteFacts, Method], Any]
-    keys: Mapping[str, Sequence[Any]]
-    because: str
-
-
-_DEFAULTS = {key: (value,) for key, value in TrainingSettings().model_dump().items()}
-_NONE: tuple[Any, ...] = (None,)
-_TIMED = "for {}, which is timed and not trained"
 _READ_AS_IDS = ("word", "wordpiece", "byte")
 
-
-def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
-    return {key: _DEFAULTS[key] for key in keys}
-
-
-def _writes(method: Method) -> bool:
-    return find_mechanism(method.mechanism).output_type == "sequence"
+Allowed = Mapping[str, Sequence[Any]]
+"""Allowed values by key; without values, only other kinds of values are allowed."""
 
 
-def _returns_tokens(method: Method) -> bool:
-    entry = find_mechanism(method.mechanism)
-    return entry.output_type == "tokens" and entry.input_type == "tokens"
+def faults_of(suite: Suite) -> Iterator[str]:
+    """Yield what is wrong with the keys of a suite, each with the value and the allowed values.
 
-
-def _reads_text(method: Method) -> bool:
-    return find_mechanism(method.mechanism).input_type == "text"
-
-
-_RULES = (
-    Rule(
-        lambda f, m: f.group,
-        {"xla": (False,), "tokens": _READ_AS_IDS, "pretrained": _NONE, "size": _NONE},
-        "for the group {}",
-    ),
-    Rule(
-        lambda f, m: f.needs and f.group,
-        {"stopping": ()},
-        "a rule without required metrics for the group {}",
-    ),
-    Rule(lambda f, m: f.alone, {"sharing": ("shared",)}, "for {}, which is not a group"),
-    Rule(
-        lambda f, m: f.untransferable,
-        {"sharing": ("shared", "shared-private", "adversarial")},
-        "for the group {}: a transfer needs three or more tasks with equal numbers of texts and "
-        "labelled test rows",
-    ),
-    Rule(
-        lambda f, m: m.sharing in TRANSFERRED and m.sharing,
-        {**_defaults("callbacks", "time_limit"), "save_models": (False,), "sweep": _NONE},
-        "with sharing = '{}', whose runs train several networks",
-    ),
-    Rule(
-        lambda f, m: f.suite.network == "plain",
-        _defaults("hidden_units", "hidden_activation"),
-        "with network = 'plain', which has no hidden layer",
-    ),
-    Rule(
-        lambda f, m: f.timed,
-        {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
-        _TIMED,
-    ),
-    Rule(
-        lambda f, m: f.written,
-        {
-            **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults(
-                "vocabulary", "vocabulary_size", "max_length", "pretrained", "positions", "segments"
-            ),
-            **_defaults("short_convolution", "network", "embedding_dim", "embedding_initializer"),
-            **_defaults("initializer", "hidden_units", "hidden_activation", "compute"),
-            "group": ([],),
-        },
-        "for {}, whose characters are generated",
-    ),
-    Rule(
-        lambda f, m: f.token_labels,
-        {
-            **_defaults("embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults("vocabulary", "vocabulary_size", "pretrained", "segments", "compute"),
-            "group": ([],),
-        },
-        "for {}, a token classification task",
-    ),
-    Rule(
-        lambda f, m: None if f.suite.positions == "learned" else f.token_labels,
-        _defaults("max_length"),
-        "for {}, whose texts have a fixed length, unless positions = 'learned'",
-    ),
-    Rule(
-        lambda f, m: None if _returns_tokens(m) else f.token_labels,
-        {"mechanism": ()},
-        "a mechanism that returns tokens for {}",
-    ),
-    Rule(
-        lambda f, m: None if _writes(m) else f.written,
-        {"mechanism": ()},
-        "an encoder-decoder for {}",
-    ),
-    Rule(
-        lambda f, m: f.classified if _writes(m) else None,
-        {"mechanism": ()},
-        "a mechanism other than an encoder-decoder for {}",
-    ),
-    Rule(lambda f, m: _writes(m), {"size": _NONE}, "for an encoder-decoder"),
-    Rule(
-        lambda f, m: f.unclassified,
-        {"feature_projection": (False,)},
-        "for {}, which has no classes",
-    ),
-    Rule(
-        lambda f, m: m.sharing != "shared" and m.sharing,
-        {"feature_projection": (False,)},
-        "with sharing = '{}'",
-    ),
-    Rule(
-        lambda f, m: f.suite.pretrained,
-        {
-            "tokens": ("wordpiece",),
-            "feature_projection": (False,),
-            **_defaults("embeddings", "start_token", "vocabulary", "vocabulary_size"),
-            **_defaults("positions", "segments", "short_convolution"),
-        },
-        "with 'pretrained', which has its own vocabulary and embedding",
-    ),
-    Rule(
-        lambda f, m: f.suite.pretrained is None,
-        {"encoder_weights": (None, "random")},
-        "in a suite without 'pretrained'",
-    ),
-    Rule(
-        lambda f, m: not find_mechanism(m.mechanism).pretrainable,
-        {"encoder_weights": (None, "frozen", "random")},
-        "for a mechanism that cannot start from a pre-trained encoder",
-    ),
-    Rule(
-        lambda f, m: (weights := f.suite.encoder_weights(m)) != "random" and weights,
-        {"size": _NONE},
-        "with encoder_weights = '{}', because the pre-trained encoder has a fixed size",
-    ),
-    Rule(
-        lambda f, m: f.setting(m, "tokens") == "text",
-        _defaults(
-            "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
-        ),
-        "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
-    ),
-    Rule(
-        lambda f, m: f.setting(m, "tokens") == "byte",
-        _defaults("embeddings", "vocabulary", "vocabulary_size"),
-        "with tokens = 'byte', where the 256 bytes are the vocabulary",
-    ),
-    Rule(
-        lambda f, m: _reads_text(m) and m.name,
-        {"tokens": ("text",), **_defaults("positions", "segments", "short_convolution")},
-        "for method {}",
-    ),
-    Rule(
-        lambda f, m: not _reads_text(m) and m.name,
-        {"tokens": _READ_AS_IDS},
-        "for method {}",
-    ),
-    Rule(
-        lambda f, m: f.setting(m, "embeddings") == "glove" and m.size and m.sized_by == "width",
-        {"sized_by": ()},
-        "other than 'width' with embeddings = 'glove', because word vectors have a width",
-    ),
-    Rule(lambda f, m: f.timed, {"sweep": _NONE, "save_models": (False,)}, _TIMED),
-    Rule(
-        lambda f, m: STOPPING_RULES[f.suite.stopping].target is not None and f.suite.stopping,
-        {"sweep": _NONE},
-        "with stopping = '{}': a sweep compares validation scores, not times",
-    ),
-    Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test over seeds"),
-    Rule(
-        lambda f, m: f.compares == "all-pairs" and f.suite.test,
-        {"control": _NONE},
-        "with test = '{}', which compares all pairs",
-    ),
-    Rule(
-        lambda f, m: f.compares == "against-control" and f.suite.control is None and f.suite.test,
-        {"control": ()},
-        "a method of the suite with test = '{}', which compares with it",
-    ),
-    Rule(
-        lambda f, m: f.over_tasks and f.over_tasks.compares != "over-tasks",
-        {"test_over_tasks": ()},
-        "a test over tasks",
-    ),
-    Rule(
-        lambda f, m: f.over_tasks and not f.over_tasks.needs_control and f.suite.test_over_tasks,
-        {"control": _NONE},
-        "with test_over_tasks = '{}', which compares all pairs",
-    ),
-    Rule(
-        lambda f, m: (
-            f.over_tasks
-            and f.over_tasks.needs_control
-            and f.suite.control is None
-            and f.suite.test_over_tasks
-        ),
-        {"control": ()},
-        "a method of the suite with test_over_tasks = '{}', which compares with it",
-    ),
-    Rule(
-        lambda f, m: f.suite.reference is None and f.suite.control is None,
-        {"margin": _NONE},
-        "in a suite without 'reference' or 'control'",
-    ),
-    Rule(
-        lambda f, m: f.suite.margin is None,
-        {"margin": _NONE},
-        "in the overrides of a suite without 'margin'",
-    ),
-    Rule(
-        lambda f, m: (
-            f.suite.layout is not None
-            and "seconds" in f.suite.layout.measures
-            and STOPPING_RULES[f.suite.stopping].target is None
-        ),
-        {"stopping": ()},
-        "a rule with a target, such as 'accuracy_reached', with the measure 'seconds' in 'layout'",
-    ),
-)
-
-
-def check(suite: Suite) -> None:
-    """Check the rules between keys.
-
-    Raises:
-        ValueError: For the first fault, with the key, the value and the allowed values.
+    Only the first one counts: later rules expect that earlier ones are followed.
     """
-    check_new_names(suite, MAX_RUNS)
-    facts = SuiteFacts(suite)
-    check_named_values(facts)
-    for rule in _RULES:
-        for method in facts.methods:
-            if MECHANISMS.is_stand_in(method.mechanism):  # it is in runs that were checked
-                continue
-            if about := rule.when(facts, method):
-                _check_rule(rule, about, suite, method)
-    _check_layout(facts)
-    _check_families(facts)
-    check_sweep(suite, MAX_RUNS)
+    yield from _declared_tasks(suite)
+    yield from _listed_tasks(suite)
+    runs = len(suite.tasks) * len(suite.seeds) * sum(method.count for method in suite.method)
+    if runs > MAX_RUNS:
+        yield (
+            f"there must be at most {MAX_RUNS:,} runs (tasks x methods x seeds). "
+            f"Received: {f'{runs:,}' if runs < 10**15 else 'more than 10^15'}"
+        )
+    yield from _names_of_methods(suite)
+    facts = _Facts(suite)
+    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families, _layout)
+    for rule in named:
+        yield from rule(facts)
+    for method in facts.methods:
+        if not MECHANISMS.is_stand_in(method.mechanism):  # it is in runs that were checked
+            for because, keys in _rules(facts, method):
+                yield from _other_values(suite, method, because, keys)
+    yield from _cells(facts)
+    yield from _judges_of_families(facts)
+    yield from _sweep(facts)
 
 
-def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
-    for key, allowed in rule.keys.items():
+class _Facts:
+    """Facts about a suite for the rules; a kind of task is its first name, or None."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite = suite
+        self.methods = suite.methods()
+        self.names = [str(method.name) for method in self.methods]
+        self.tasks = {name: suite.find_task(name) for name in suite.tasks}
+        self.learned = suite.learned()
+        self.group = _first(self.tasks.values(), lambda task: task.members)
+        self.untransferable = _first(self.tasks.values(), lambda task: not _can_transfer(task))
+        self.alone = _first(self.tasks.values(), lambda task: not task.members)
+        self.timed = _first(self.learned, lambda task: task.timed)
+        self.written = _first(self.learned, lambda task: task.written)
+        self.classified = _first(self.learned, lambda task: not task.written)
+        self.token_labels = _first(self.learned, lambda task: task.token_labels)
+        self.unclassified = _first(self.learned, lambda task: not task.labels)
+        self.stopping = STOPPING_RULES[suite.stopping]
+        self.swept = {} if suite.sweep is None else suite.sweep.values
+        keys = {"task", "method", "mechanism", "units", "size"}
+        keys |= {option for method in self.methods for option in method.options}
+        # The tuned value depends on the task.
+        self.keys = keys - {key.removeprefix(OPTIONS) for key in self.swept}
+        self._fields = {**Method.model_fields, **type(suite).model_fields}
+
+    def default(self, *keys: str) -> Allowed:
+        """Allow only the default values of these keys."""
+        return {key: (self._fields[key].get_default(call_default_factory=True),) for key in keys}
+
+
+def _first(tasks: Iterable[Task], has: Callable[[Task], object]) -> str | None:
+    return next((task.name for task in tasks if has(task)), None)
+
+
+def _can_transfer(task: Task) -> bool:
+    """Return False for a group of two tasks, of texts and pairs, or with unlabelled test rows."""
+    forms = {len(each.inputs) for each in task.members}
+    return not task.members or (len(task.members) > 2 and len(forms) == 1 and not task.answered)
+
+
+def _fault(key: str, must: str, value: Any, known: Sequence[str] = ()) -> str:
+    hint = did_you_mean(value, known)
+    return f"key {key!r}: must {must}. Received: {value!r:.80}{hint and f'.{hint}'}"
+
+
+def _unknown(key: str, value: str, known: Sequence[str], expected: str) -> Iterator[str]:
+    """Yield a fault if a value is not one of the known names."""
+    if value not in known:
+        yield _fault(key, f"be {expected}", value, known)
+
+
+# Names.
+
+
+def _declared_tasks(suite: Suite) -> Iterator[str]:
+    known = map(find_task, TASKS)
+    taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
+    for key, own in (("task", suite.task), ("group", suite.group)):
+        for name in (each.name for each in own):
+            if name in taken or _has_sizes(name):
+                must = f"be a new name. Received: {name!r}, the name of another task"
+                yield f"key {key!r}: must {must}"
+            taken.add(name)
+
+
+def _has_sizes(name: str) -> bool:
+    """Return True for names like those of diagnostic tasks with sizes."""
+    try:
+        return find_diagnostic(name) is not None
+    except DataError:
+        return True
+
+
+def _listed_tasks(suite: Suite) -> Iterator[str]:
+    groups = {group.name for group in suite.group}
+    members = [("group", each) for group in suite.group for each in group.tasks]
+    for key, name in [*members, *(("tasks", task) for task in suite.tasks)]:
+        if not isinstance(name, str):
+            yield f"key 'group': must be names of tasks; declare {name.name!r} as [[task]]"
+        elif key == "group" and name in groups:
+            yield f"key 'group': must be names of tasks. Received: {name!r:.80}"
+        else:
+            try:
+                suite.find_task(name)
+            except UnknownNameError as error:
+                hint = did_you_mean(name, [*groups, *(task.name for task in suite.task)])
+                yield f"key {key!r}: " + (
+                    f"unknown task {name!r:.80}.{hint}" if hint else str(error)
+                )
+            except DataError as error:
+                yield f"key {key!r}: {error}"
+    scored = [name for task in suite.tasks for name in suite.find_task(task).scored]
+    if twice := _repeated(scored) or _repeated(suite.tasks):
+        by = [name for name in dict.fromkeys(suite.tasks) if twice in suite.find_task(name).scored]
+        of = f", a score of {join_names(by, ' and ')}" if len(by) > 1 else ""
+        yield (
+            "key 'tasks': each task must occur once, alone or in one group, and names must differ "
+            f"in more than case. Received: {twice!r} more than once{of}"
+        )
+
+
+def _names_of_methods(suite: Suite) -> Iterator[str]:
+    names = [str(method.name) for method in suite.methods()]
+    for name in names:
+        if not re.fullmatch(NAME_PATTERN, name):
+            yield (
+                f"method {name!r} cannot be a folder name: set 'name' to letters, digits, '.', '_' "
+                "and '-'"
+            )
+    if twice := _repeated(names):
+        yield f"two methods are called {twice!r}: give them names that differ in more than case"
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """Return a name that occurs twice; folders of names can ignore case."""
+    times = Counter(name.lower() for name in names)
+    return min((name for name in names if times[name.lower()] > 1), default=None)
+
+
+def _judges(facts: _Facts) -> Iterator[str]:
+    for key in ("control", "reference"):
+        name = getattr(facts.suite, key)
+        if name is not None and facts.suite.families is None:
+            expected = f"a method of the suite: {join_names(facts.names)}"
+            yield from _unknown(key, name, facts.names, expected)
+
+
+def _overrides(facts: _Facts) -> Iterator[str]:
+    tasks = facts.suite.tasks
+    sequences = [name for name, metric in METRICS.items() if metric.target == "sequences"]
+    for task, own in facts.suite.overrides.items():
+        yield from _unknown("overrides", task, tasks, f"a task of the suite: {', '.join(tasks)}")
+        allowed = sequences if facts.tasks[task].written else []
+        expected = " or ".join(map(repr, allowed)) or f"left out: {task} is not a sequence task"
+        for metric in own.metrics or ():
+            yield from _unknown(f"overrides.{task}.metrics", metric, allowed, expected)
+
+
+def _kinds_of_tasks(facts: _Facts) -> Iterator[str]:
+    source = facts.suite.source
+    kind = next((task.timed for task in facts.learned if task.timed), None)
+    alike = [task.name for task in facts.learned if task.timed == kind]
+    for each in facts.learned:
+        if only := SOURCES[source].tasks:
+            expected = f"one of {', '.join(only)} with source = {source!r}"
+            yield from _unknown("tasks", each.name, only, expected)
+        if facts.timed:
+            expected = f"timed tasks of one kind only, such as {facts.timed}"
+            yield from _unknown("tasks", each.name, alike, expected)
+
+
+def _settings_of_tasks(facts: _Facts) -> Iterator[str]:
+    suite = facts.suite
+    for name, task in facts.tasks.items():
+        longest = suite.setting(name, "max_length")
+        if "learned" in (suite.positions, *facts.swept.get("positions", ())) and not longest:
+            yield _fault("max_length", f"be set for {name} with positions = 'learned'", longest)
+        if suite.setting(name, "start_token") and longest == 1:
+            yield _fault("max_length", f"be 2 or more for {name}, because start_token counts", 1)
+        monitors = ["val_loss", *(f"val_{metric}" for metric in task.metrics)]
+        expected = f"{' or '.join(map(repr, monitors))} for {name}"
+        yield from _unknown("monitor", suite.monitor, monitors, expected)
+        if "split" in suite.vary and suite.setting(name, "validation_split") is None:
+            for each in (each for each in task.each() if each.validation is not None):
+                must = (
+                    f"be 'init' or 'order' for {each.name}, whose validation rows are fixed, "
+                    "unless 'validation_split' is set"
+                )
+                yield _fault("vary", must, "split")
+        for metric in facts.stopping.metrics:
+            if metric not in task.metrics:
+                must = f"be tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
+                yield _fault("tasks", must, name)
+    for name in suite.stopping_options.keys() & facts.stopping.keys:
+        yield _fault("stopping_options", f"be options without {name!r}. Set the key {name!r}", name)
+
+
+def _tuned(facts: _Facts) -> Iterator[str]:
+    suite = facts.suite
+    for choice in suite.tuned:
+        expected = f"a task of the suite: {', '.join(suite.tasks)}"
+        yield from _unknown("tuned", choice.task, suite.tasks, expected)
+        expected = f"a method of the suite: {join_names(facts.names)}"
+        yield from _unknown("tuned", choice.method, facts.names, expected)
+        swept = [*facts.swept]
+        for key in choice.settings if swept else ():
+            yield from _unknown("tuned", key, swept, f"settings of the sweep: {join_names(swept)}")
+        method = facts.methods[facts.names.index(choice.method)]
+        try:
+            tuned_method(method, choice.settings)
+        except ValueError as error:
+            yield f"key 'tuned': {error} (method {method.name})"
+
+
+def _families(facts: _Facts) -> Iterator[str]:
+    families = facts.suite.families
+    if isinstance(families, str):
+        shared = sorted(facts.keys - {"task", "method"})
+        expected = f"one of {join_names(shared)}, or lists of methods"
+        yield from _unknown("families", families, shared, expected)
+        return
+    for name in chain.from_iterable(families or ()):
+        expected = f"lists of methods: {join_names(facts.names)}"
+        yield from _unknown("families", name, facts.names, expected)
+
+
+def _layout(facts: _Facts) -> Iterator[str]:
+    layout, known = facts.suite.layout, sorted(facts.keys)
+    for key in () if layout is None else (*layout.rows, *layout.columns):
+        yield from _unknown("layout", key, known, f"one of {join_names(known)}")
+
+
+# Keys that restrict others.
+
+
+def _other_values(suite: Suite, method: Method, because: str, keys: Allowed) -> Iterator[str]:
+    """Yield a fault for each key whose value is not allowed."""
+    for key, allowed in keys.items():
         own = key in method.overrides or key not in TrainingSettings.model_fields
         of = f" of method {method.name}" if own and key in Method.model_fields else ""
         for value in _values(suite, method, key):
             if value not in allowed:
-                must = f"{_allowed(allowed)} {rule.because.format(about)}"
-                raise ValueError(f"key {key!r}{of}: must {must}. Received: {value!r:.80}")
+                must = f"{_in_words(allowed)} {because}"
+                yield f"key {key!r}{of}: must {must}. Received: {value!r:.80}"
 
 
 def _values(suite: Suite, method: Method, key: str) -> list[Any]:
@@ -297,51 +300,244 @@ def _values(suite: Suite, method: Method, key: str) -> list[Any]:
     if key in Method.model_fields:
         return [getattr(method, key)]
     others = (getattr(override, key, None) for override in suite.overrides.values())
-    return [getattr(suite, key, None), *(other for other in others if other is not None)]
+    return [getattr(suite, key), *(other for other in others if other is not None)]
 
 
-def _allowed(values: Sequence[Any]) -> str:
+def _in_words(values: Sequence[Any]) -> str:
     """Return the allowed values after "must", such as "not be set"; "be" if there are none."""
-    shown = " or ".join(_toml(value) for value in values if value not in (None, [], {}))
+    shown = " or ".join(
+        str(value).lower() if isinstance(value, bool) else repr(value)
+        for value in values
+        if value not in (None, [], {})
+    )
     unset = any(value in (None, [], {}) for value in values)
     if unset and not shown:
         return "not be set"
     return f"be {shown}{' or not set' if unset else ''}".strip()
 
 
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
+    """Yield the rules that apply to a method: the reason, and the allowed values of some keys."""
+    suite, entry, default = facts.suite, find_mechanism(method.mechanism), facts.default
+    if facts.group:
+        about = f"for the group {facts.group}"
+        yield about, {**default("xla", "pretrained", "size"), "tokens": _READ_AS_IDS}
+        if facts.stopping.metrics:
+            yield f"a rule without required metrics {about}", {"stopping": ()}
+    if facts.alone:
+        yield f"for {facts.alone}, which is not a group", default("sharing")
+    if facts.untransferable:
+        because = (
+            f"for the group {facts.untransferable}: a transfer needs three or more tasks with "
+            "equal numbers of texts and labelled test rows"
+        )
+        yield because, {"sharing": ("shared", "shared-private", "adversarial")}
+    if method.sharing in TRANSFERRED:
+        because = f"with sharing = {method.sharing!r}, whose runs train several networks"
+        yield because, default("callbacks", "time_limit", "save_models", "sweep")
+    if suite.network == "plain":
+        because = "with network = 'plain', which has no hidden layer"
+        yield because, default("hidden_units", "hidden_activation")
+    if facts.timed:
+        because = f"for {facts.timed}, which is timed and not trained"
+        others = [key for key in TrainingSettings.model_fields if key not in OF_TIMED]
+        yield because, default("sweep", "save_models", "group", "size", *others)
+    if facts.written:
+        yield f"for {facts.written}, whose characters are generated", default(
+            "xla", "embeddings", "tokens", "start_token", "validation_split", "vocabulary",
+            "vocabulary_size", "max_length", "pretrained", "positions", "segments",
+            "short_convolution", "network", "embedding_dim", "embedding_initializer",
+            "initializer", "hidden_units", "hidden_activation", "compute", "group",
+        )  # fmt: skip
+    if facts.token_labels:
+        yield f"for {facts.token_labels}, a token classification task", default(
+            "embeddings", "tokens", "start_token", "validation_split", "vocabulary",
+            "vocabulary_size", "pretrained", "segments", "compute", "group",
+        )  # fmt: skip
+        if suite.positions != "learned":
+            because = "whose texts have a fixed length, unless positions = 'learned'"
+            yield f"for {facts.token_labels}, {because}", default("max_length")
+        if entry.output_type != "tokens" or entry.input_type != "tokens":
+            yield f"a mechanism that returns tokens for {facts.token_labels}", {"mechanism": ()}
+    if entry.output_type == "sequence":
+        if facts.classified:
+            because = f"a mechanism other than an encoder-decoder for {facts.classified}"
+            yield because, {"mechanism": ()}
+        yield "for an encoder-decoder", default("size")
+    elif facts.written:
+        yield f"an encoder-decoder for {facts.written}", {"mechanism": ()}
+    if facts.unclassified:
+        because = f"for {facts.unclassified}, which has no classes"
+        yield because, default("feature_projection")
+    if method.sharing != "shared":
+        yield f"with sharing = {method.sharing!r}", default("feature_projection")
+    if suite.pretrained:
+        keys = ("embeddings", "start_token", "vocabulary", "vocabulary_size", "positions",
+                "segments", "short_convolution", "feature_projection")  # fmt: skip
+        because = "with 'pretrained', which has its own vocabulary and embedding"
+        yield because, {"tokens": ("wordpiece",), **default(*keys)}
+    else:
+        because = "in a suite without 'pretrained'"
+        yield because, {"encoder_weights": (None, "random")}
+    if not entry.pretrainable:
+        because = "for a mechanism that cannot start from a pre-trained encoder"
+        yield because, {"encoder_weights": (None, "frozen", "random")}
+    if (weights := suite.encoder_weights(method)) != "random":
+        because = (
+            f"with encoder_weights = {weights!r}, because the pre-trained encoder has a fixed size"
+        )
+        yield because, default("size")
+    settings = suite.settings_of(method)
+    if settings["tokens"] == "text":
+        because = "with tokens = 'text', where a saved model reads text, which XLA cannot compile"
+        yield (
+            because,
+            default(
+                "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
+            ),
+        )
+    if settings["tokens"] == "byte":
+        because = "with tokens = 'byte', where the 256 bytes are the vocabulary"
+        yield because, default("embeddings", "vocabulary", "vocabulary_size")
+    if entry.input_type == "text":
+        fixed = default("positions", "segments", "short_convolution")
+        yield f"for method {method.name}", {"tokens": ("text",), **fixed}
+    else:
+        yield f"for method {method.name}", {"tokens": _READ_AS_IDS}
+    if settings["embeddings"] == "glove" and method.size and method.sized_by == "width":
+        because = "other than 'width' with embeddings = 'glove', because word vectors have a width"
+        yield because, {"sized_by": ()}
+    if facts.stopping.target is not None:
+        because = (
+            f"with stopping = {suite.stopping!r}: a sweep compares validation scores, not times"
+        )
+        yield because, default("sweep")
+    yield from _rules_of_tests(suite)
+    if suite.reference is None and suite.control is None:
+        yield "in a suite without 'reference' or 'control'", default("margin")
+    if suite.margin is None:
+        yield "in the overrides of a suite without 'margin'", default("margin")
+    if suite.layout and "seconds" in suite.layout.measures and facts.stopping.target is None:
+        because = "a rule with a target, such as 'accuracy_reached', with the measure 'seconds' in "
+        yield f"{because}'layout'", {"stopping": ()}
 
 
-def _check_layout(facts: SuiteFacts) -> None:
-    if facts.suite.layout is None:
+def _rules_of_tests(suite: Suite) -> Iterator[tuple[str, Allowed]]:
+    for key, unit in (("test", "seed"), ("test_over_tasks", "task")):
+        if (name := getattr(suite, key)) is None:
+            continue
+        if PROCEDURES[name].unit != unit:
+            yield f"a test over {unit}s", {key: ()}
+        elif not PROCEDURES[name].against_control:
+            yield f"with {key} = {name!r}, which compares all pairs", {"control": (None,)}
+        elif suite.control is None:
+            because = f"a method of the suite with {key} = {name!r}, which compares with it"
+            yield because, {"control": ()}
+
+
+# Parts of the suite that cover all methods.
+
+
+def _cells(facts: _Facts) -> Iterator[str]:
+    layout = facts.suite.layout
+    if layout is None:
         return
     places = Counter(
-        facts.suite.layout.place(method, name)
+        layout.place(method, name)
         for method in facts.methods
         for task in facts.tasks.values()
         for name in task.scored
     )
     (row, column), times = places.most_common(1)[0]
     if times > 1:
-        raise ValueError(
+        yield (
             "key 'layout': must give each method and task its own cell. Received: "
             f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
         )
 
 
-def _check_families(facts: SuiteFacts) -> None:
+def _judges_of_families(facts: _Facts) -> Iterator[str]:
     families = families_of(facts.suite)
-    if not families:
-        return
-    for fault in faults(families, facts.names):
-        raise ValueError(f"key 'families': {fault}")
+    if families:
+        yield from (f"key 'families': {fault}" for fault in faults(families, facts.names))
     for family in families:
         for key in ("control", "reference"):
             name = getattr(facts.suite, key)
             if name is not None and getattr(family, key) is None:
                 known = {*facts.names, *(method.mechanism for method in facts.methods)}
-                raise ValueError(
+                yield (
                     f"key {key!r}: must be a method of each family, or the mechanism of one. "
                     f"Received: {name!r}, not in {family.name}.{did_you_mean(name, known)}"
                 )
+
+
+def _sweep(facts: _Facts) -> Iterator[str]:
+    suite, sweep, methods = facts.suite, facts.suite.sweep, facts.methods
+    if sweep is None:
+        return
+    for group in (task for task in facts.tasks.values() if task.members and not task.metrics):
+        yield (
+            f"key 'sweep': the tasks of group {group.name} must have a common metric, by which "
+            f"settings are chosen. Received: {', '.join(each.name for each in group.members)}"
+        )
+    if both := {*sweep.seeds} & {*suite.seeds}:
+        must = "must differ from the seeds of the suite"
+        yield f"key 'sweep.seeds': {must}. Received: {min(both)} in both"
+    schedules = {suite.settings_of(each)["learning_rate_schedule"] for each in methods}
+    if "learning_rate" in sweep.values and WITHOUT_RATE in schedules:
+        yield (
+            f"key 'sweep': learning_rate has no effect with {WITHOUT_RATE}, whose rates are in "
+            "'schedule_options'"
+        )
+    for key, other in NEEDS_KEY.items():
+        used = other in sweep.values or any(own_value(each, other) for each in methods)
+        if key in sweep.values and not used:
+            yield f"key 'sweep': {key} has no effect on the methods of the suite"
+    ends = [combination_name(each) for each in sweep.combinations()]
+    if same := [name for name, times in Counter(ends).items() if times > 1]:
+        yield (
+            "key 'sweep': values must differ in more than capital letters, because they name "
+            f"folders. Received: {same[0]!r} twice"
+        )
+    names = [f"{name}-{end}" for name in facts.names for end in ends]
+    for name in (*names, f"{suite.name}-sweep"):
+        if not re.fullmatch(NAME_PATTERN, name):
+            must = "give names of at most 80 letters, digits, '.', '_' and '-'"
+            yield f"key 'sweep': must {must}. Received: {name!r}"
+    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
+    if runs > MAX_RUNS:
+        yield f"key 'sweep': must have at most {MAX_RUNS:,} runs. Received: {runs:,}"
+    if transfers := {*sweep.values.get("sharing", ())} & {*TRANSFERRED}:
+        yield (
+            f"key 'sweep.sharing': must not contain {min(transfers)!r}, whose runs train several "
+            "networks"
+        )
+    for key, values in sweep.values.items():
+        for method in methods if is_of_method(key) else ():
+            yield from _sweep_of_method(method, key, values)
+        for place, override in suite.overrides.items():
+            if (value := getattr(override, key, None)) is not None:
+                yield _fault(f"overrides.{place}.{key}", _not_with_sweep(key), value)
+
+
+def _not_with_sweep(key: str) -> str:
+    return f"not be set with sweep.{key}, which tunes it"
+
+
+def _sweep_of_method(method: Method, key: str, values: Sequence[Any]) -> Iterator[str]:
+    """Yield a fault for a key of a sweep that a method sets or cannot have."""
+    if (own := own_value(method, key)) is not None:
+        yield (
+            f"key {key!r} of method {method.name}: must {_not_with_sweep(key)}. "
+            f"Received: {own!r:.80}"
+        )
+    if key == "units" and method.size is not None and method.sized_by in ("units", "width"):
+        yield (
+            f"key 'size' of method {method.name}: must not be set with sweep.units, because the "
+            f"size determines the units. Received: {method.size}"
+        )
+    for value in values:
+        try:
+            tuned_method(method, {key: value})
+        except ValueError as error:
+            yield f"key 'sweep.{key}': {error} (method {method.name})"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import Field
 
-from relation_tf.config.method import TRANSFERRED, EncoderWeights, Name
+from relation_tf.config.method import TRANSFERRED, EncoderWeights
 from relation_tf.config.plugins import Plugin
-from relation_tf.config.training import Positive, RandomSource, TrainingSettings
+from relation_tf.config.training import RandomSource, Seed, TrainingSettings
+from relation_tf.faults import Positive
 from relation_tf.files import expand_home
 from relation_tf.networks.config import Sharing
 from relation_tf.networks.mechanisms import (
@@ -21,12 +22,8 @@ from relation_tf.networks.mechanisms import (
 )
 from relation_tf.registry import OPTIMIZERS
 from relation_tf.tasks.catalogue import Entry
-from relation_tf.tasks.custom import CustomTask
-from relation_tf.tasks.group import TaskGroup
-from relation_tf.tasks.task import MeasuredTask
-
-_READING = ("source", "tokens", "start_token", "validation_split", "vocabulary", "vocabulary_size",
-            "max_length")  # fmt: skip
+from relation_tf.tasks.custom import CustomTask, Name, TaskGroup
+from relation_tf.tasks.task import MeasuredTask, Reading
 
 RunKey = tuple[str, str, int]
 """Task, method and seed of a run."""
@@ -87,7 +84,7 @@ class RunConfig(TrainingSettings):
     callbacks_digest: str | None = None  # of the source of the callbacks
     plugins: list[Plugin] = Field(default_factory=list)
     plugins_digest: str | None = None  # see `relation_tf.config.plugins`
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    seed: Seed
 
     @property
     def custom_layers(self) -> list[str]:
@@ -152,7 +149,7 @@ class RunConfig(TrainingSettings):
 
     def reading(self) -> dict[str, Any]:
         """Return the arguments of `relation_tf.tasks.load_task` for this run."""
-        settings = {key: getattr(self, key) for key in _READING}
+        settings = {key: getattr(self, key) for key in Reading.model_fields}
         if "split" in self.vary:
             settings["split_seed"] = self.seed
         if self.pretrained is not None:

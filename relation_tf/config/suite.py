@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from relation_tf.config.method import EncoderWeights, Method, Name
+from relation_tf.config.method import EncoderWeights, Method
 from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
-from relation_tf.config.rules import MAX_RUNS, check
+from relation_tf.config.rules import MAX_RUNS, faults_of
 from relation_tf.config.run import RunConfig
 from relation_tf.config.sweep import Sweep, Tuned, tuned_method
-from relation_tf.config.table_layout import TableLayout
-from relation_tf.config.training import Margin, Override, TrainingSettings, name_in
+from relation_tf.config.training import Margin, Override, Seed, TrainingSettings, name_in
 from relation_tf.errors import UnknownNameError
+from relation_tf.faults import Settings
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
-from relation_tf.tasks.custom import CustomTask
-from relation_tf.tasks.group import TaskGroup
+from relation_tf.tasks.custom import CustomTask, Name, TaskGroup
 from relation_tf.tasks.task import MeasuredTask, Task, Timed
 
 # Keys of runs that each method has; of the training settings, methods have only overrides.
@@ -35,6 +34,31 @@ _OF_METHODS = {*Method.model_fields} & {*RunConfig.model_fields} - {
 def _exists(published: str) -> str:
     load_published(published)
     return published
+
+
+class TableLayout(Settings):
+    """Rows and columns of a paper's table.
+
+    Attributes:
+        rows: Keys that differ from row to row: `"method"`, `"task"`, `"mechanism"`, `"units"`,
+            `"size"` or options of the methods; several keys are nested.
+        columns: Keys that differ from column to column, from the same list.
+        measures: Contents of a cell: `"score"`, `"milliseconds per batch"`, `"seconds per epoch"`,
+            or `"seconds"` (time to target; needs a stopping rule such as `"accuracy_reached"`).
+    """
+
+    rows: list[str] = Field(default=["method"], min_length=1)
+    columns: list[str] = Field(default=["task"], min_length=1)
+    measures: list[Literal["score", "seconds", "seconds per epoch", "milliseconds per batch"]] = (
+        Field(default=["score"], min_length=1)
+    )
+
+    def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the row and the column of an expanded method on a task."""
+        known = {"task": task, **method.values}
+        texts = {key: str(value) for key, value in known.items() if value is not None}
+        row, column = ([texts.get(key, "–") for key in keys] for keys in (self.rows, self.columns))
+        return tuple(row), tuple(column)
 
 
 class Suite(TrainingSettings):
@@ -88,7 +112,7 @@ class Suite(TrainingSettings):
     task: list[CustomTask] = Field(default_factory=list)
     group: list[TaskGroup] = Field(default_factory=list)
     tasks: Annotated[list[str], Field(min_length=1)]
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = Field(
+    seeds: Annotated[list[Seed], Field(min_length=1)] = Field(
         default_factory=lambda: [*range(1, 6)]
     )
     method: Annotated[list[Method], Field(min_length=1)]
@@ -146,10 +170,8 @@ class Suite(TrainingSettings):
                 )
         return tuned
 
-    @model_validator(mode="after")
-    def _follows_the_rules(self) -> Self:
-        check(self)
-        return self
+    def _faults(self) -> Iterator[str]:
+        return faults_of(self)
 
     def entry(self, name: str) -> Entry:
         """Return a task for `find_source`: a name, with or without metrics, or a definition."""

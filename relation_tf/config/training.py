@@ -8,19 +8,21 @@ from typing import Annotated, Any, Literal, get_args
 import tomli_w
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    NonNegativeFloat,
+    PositiveFloat,
     field_validator,
     model_validator,
 )
 
+from relation_tf.faults import Positive, Settings, Share
 from relation_tf.networks.config import Compute, Network, Positions
 from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
+from relation_tf.tasks.task import Reading, VocabularySize
 
-Positive = Annotated[int, Field(ge=1, lt=2**31)]
-Margin = Annotated[float, Field(gt=0)]  # in the unit of the tables, such as points
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Margin = PositiveFloat  # in the unit of the tables, such as points
 FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
 RandomSource = Literal["init", "order", "split"]
 
@@ -79,7 +81,7 @@ Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 Initializer = Annotated[str | Options, BeforeValidator(_without_none)]
 
 
-class CallbackEntry(BaseModel):
+class CallbackEntry(Settings):
     """A Keras callback of all runs of a suite.
 
     Attributes:
@@ -90,8 +92,6 @@ class CallbackEntry(BaseModel):
         >>> CallbackEntry.model_validate("my_module:MyCallback").options
         {}
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     callback: str
     options: Options = Field(default_factory=dict)
@@ -120,9 +120,6 @@ _KEY_OF_OPTION = {
     "weight_decay": "weight_decay",
 }
 
-Tokens = Literal["word", "wordpiece", "byte", "text"]
-VocabularyRows = Literal["train", "all"]
-VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
 Embeddings = Literal["random", "glove"]
 
 
@@ -133,7 +130,7 @@ def without_former_keys(values: Any) -> Any:
     return values
 
 
-class TrainingSettings(BaseModel):
+class TrainingSettings(Reading):
     """Settings of training; the same for all methods of a suite.
 
     Attributes:
@@ -216,15 +213,7 @@ class TrainingSettings(BaseModel):
         threads: Threads per operation. Results are reproducible only with the same number.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
     source: Annotated[str, name_in(SOURCES)] = "auto"
-    tokens: Tokens = "word"
-    start_token: bool = False
-    vocabulary: VocabularyRows = "train"
-    vocabulary_size: VocabularySize | None = None
-    max_length: Positive | None = None
-    validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     embeddings: Embeddings = "random"
     embedding_dim: Positive = 100
     embedding_initializer: Initializer = "uniform"
@@ -242,26 +231,28 @@ class TrainingSettings(BaseModel):
     xla: bool = False
     optimizer: FactoryName = "adam"
     optimizer_options: Options = Field(default_factory=dict)
-    learning_rate: Annotated[float, Field(gt=0)] = 0.001
+    learning_rate: PositiveFloat = 0.001
     learning_rate_schedule: FactoryName = "constant"
     schedule_options: Options = Field(default_factory=dict)
-    weight_decay: Annotated[float, Field(ge=0)] | None = None
-    adversary_weight: Annotated[float, Field(ge=0)] = 0.05
-    orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
-    reversal_weight: Annotated[float, Field(ge=0)] = 1.0
+    weight_decay: NonNegativeFloat | None = None
+    adversary_weight: NonNegativeFloat = 0.05
+    orthogonality_weight: NonNegativeFloat = 0.01
+    reversal_weight: NonNegativeFloat = 1.0
     batch_size: Positive = 256
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100
-    time_limit: Annotated[float, Field(gt=0)] | None = None
+    time_limit: PositiveFloat | None = None
     stopping: Annotated[str, name_in(STOPPING_RULES)] = "smoothed_early_stopping"
     stopping_options: Options = Field(default_factory=dict)
     patience: Positive = 5
     monitor: Annotated[str, Field(pattern=r"^val_[\w-]+$")] = "val_loss"
     watched_accuracy: Literal["validation", "running"] = "validation"
-    target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    target_accuracy: Share = 0.8
     target_epochs: Positive = 10
     callbacks: list[CallbackEntry] = Field(default_factory=list)
-    vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
+    vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = Field(
+        default=["init", "order"]
+    )
     threads: Positive = 1
 
     @field_validator("optimizer_options", "schedule_options")
@@ -273,21 +264,19 @@ class TrainingSettings(BaseModel):
         return options
 
 
-class Override(BaseModel):
+class Override(Settings):
     """Settings of one task, see `TrainingSettings`, and its `margin`, see `Suite`.
 
     For None, the suite's value applies. `metrics` are the metrics of a sequence task, instead of
     its own: `"exact_match"`, `"bleu"` or registered ones.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
     batch_size: Positive | None = None
     start_token: bool | None = None
     vocabulary_size: VocabularySize | None = None
     max_length: Positive | None = None
-    validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
+    validation_split: Share | None = None
     epochs: Positive | None = None
-    time_limit: Annotated[float, Field(gt=0)] | None = None
+    time_limit: PositiveFloat | None = None
     margin: Margin | None = None
     metrics: Annotated[list[str], Field(min_length=1)] | None = None

@@ -23,7 +23,7 @@ from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores, most_seeds
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.directions import Direction, read_name
-from relation_tf.tasks.group import TaskGroup
+from relation_tf.tasks.custom import TaskGroup
 from relation_tf.words import capital, count, format_level
 
 _LEVEL = 0.05  # if no suite declares a level

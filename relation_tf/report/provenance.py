@@ -11,7 +11,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.training import Override
 from relation_tf.report.runs import counted
-from relation_tf.tasks.scoring import no_score
+from relation_tf.tasks.metrics import no_score
 from relation_tf.words import count
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",

@@ -1,15 +1,14 @@
 from .batches import plan_batches
 from .catalogue import find_source, find_task, read_task
-from .custom import CustomTask
+from .custom import CustomTask, TaskGroup
 from .datasets import GLUE
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .generated import GENERATED, Characters, GeneratedTask, dates, reversal
 from .glove import read_glove
-from .group import TaskGroup
 from .listing import examples
+from .metrics import score
 from .plain_text import read_plain_text
 from .rows import FileTexts, Ragged, Texts
-from .scoring import score
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
 from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit

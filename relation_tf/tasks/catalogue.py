@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from relation_tf.errors import DataError
@@ -11,11 +12,10 @@ from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import datasets, generated, hub, miniglue, tfds
 from relation_tf.tasks.cache import made_once
-from relation_tf.tasks.custom import CustomTask
+from relation_tf.tasks.custom import CustomTask, TaskGroup
 from relation_tf.tasks.diagnostics import presets
-from relation_tf.tasks.group import TaskGroup, joined_source
 from relation_tf.tasks.official import OFFICIAL_ROWS
-from relation_tf.tasks.sources import Folders, Missing, TaskSource, search
+from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
 
 
@@ -133,21 +133,18 @@ def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) 
 def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.hub is not None:
         return hub.find(dataset, folders)
-    files = _find_files(dataset, folders)
-    if isinstance(files, TaskSource):
-        return files
-    if folders.data is not None and dataset.task.name in hub.HUB:
-        saved = hub.find(dataset, folders)
-        if isinstance(saved, TaskSource):
-            return saved
-        files = replace(files, searched=(*files.searched, *saved.searched))
-    if dataset.task.name not in tfds.PREPARED:
-        return files
-    prepared = tfds.find(dataset, folders)
-    if isinstance(prepared, TaskSource):
-        return prepared
-    searched = (*files.searched, *prepared.searched)
-    return Missing(files.reason, searched, f"{files.obtain}, or {prepared.obtain}")
+    name, finders = dataset.task.name, [_find_files]
+    finders += [hub.find] if folders.data is not None and name in hub.HUB else []
+    finders += [tfds.find] if name in tfds.PREPARED else []
+    missing = []
+    for find in finders:
+        found = find(dataset, folders)
+        if isinstance(found, TaskSource):
+            return found
+        missing.append(found)
+    files, searched = missing[0], tuple(chain.from_iterable(each.searched for each in missing))
+    prepared = f", or {missing[-1].obtain}" if name in tfds.PREPARED else ""
+    return Missing(files.reason, searched, f"{files.obtain}{prepared}")
 
 
 @register_source("files", reads=["data"])

@@ -1,31 +1,32 @@
-"""Custom tasks: columns of files, declared in a suite or a plugin."""
+"""Tasks that a suite or a plugin declares: columns of files, and groups of tasks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
-from relation_tf.faults import first_fault
+from relation_tf.faults import Settings, first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks.formats import SUFFIXES, TEXT_SUFFIXES, read_table
 from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
-from relation_tf.tasks.tables import check_spelled, collect_table
+from relation_tf.tasks.tables import (
+    SUFFIXES,
+    TEXT_SUFFIXES,
+    check_spelled,
+    collect_table,
+    read_table,
+)
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+"""Name in suites and folders."""
 
 _USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
 _HUB = r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){0,2}$"
@@ -33,7 +34,7 @@ _HUB = r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){0,2}$"
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
-class CustomTask(BaseModel):
+class CustomTask(Settings):
     """Custom task, declared as `[[task]]` in a suite.
 
     Attributes:
@@ -63,9 +64,7 @@ class CustomTask(BaseModel):
         ({'tones': 'test'}, None, ('accuracy',))
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    name: Name
     inputs: Annotated[list[str], Field(min_length=1, max_length=2)]
     label: str
     labels: list[_Word] = Field(default_factory=list)
@@ -85,32 +84,31 @@ class CustomTask(BaseModel):
             written.pop("hub", None)  # may already be excluded
         return written
 
-    @model_validator(mode="after")
-    def _can_be_learned(self) -> Self:
+    def _faults(self) -> Iterator[str]:
+        yield from self._faults_of_columns()
+        yield from self._faults_of_files()
+
+    def _faults_of_columns(self) -> Iterator[str]:
         if len(self.labels) == 1 or len(set(self.labels)) < len(self.labels):
-            raise ValueError(
-                f"labels: must be two or more different labels. Received: {self.labels}"
-            )
+            yield f"labels: must be two or more different labels. Received: {self.labels}"
         if self.labels and self.maximum != type(self).model_fields["maximum"].default:
-            raise ValueError(f"maximum: has no effect with labels. Received: {self.maximum:g}")
+            yield f"maximum: has no effect with labels. Received: {self.maximum:g}"
         if not self.labels and len(self.inputs) == 1:
-            raise ValueError(
+            yield (
                 "inputs: must be two columns for a regression task (without the key 'labels'). "
                 "Received: one"
             )
         if len(set(self.inputs)) < len(self.inputs):
-            raise ValueError(f"inputs: must be two different columns. Received: {self.inputs}")
+            yield f"inputs: must be two different columns. Received: {self.inputs}"
         if self.label in self.inputs:
-            raise ValueError(f"label: must not be one of the inputs. Received: {self.label!r}")
+            yield f"label: must not be one of the inputs. Received: {self.label!r}"
         allowed = [name for name, metric in METRICS.items() if self._fits(name, metric)]
         for name in self.metrics:
             if name not in allowed:
-                expected = " or ".join(allowed)
                 hint = did_you_mean(name, allowed)
-                raise ValueError(f"metrics: must be {expected}. Received: {name!r}.{hint}")
+                yield f"metrics: must be {' or '.join(allowed)}. Received: {name!r}.{hint}"
         if len(set(self.metrics)) < len(self.metrics):
-            raise ValueError(f"metrics: must be different metrics. Received: {self.metrics}")
-        return self
+            yield f"metrics: must be different metrics. Received: {self.metrics}"
 
     def _fits(self, name: str, metric: Metric) -> bool:
         return (
@@ -119,59 +117,41 @@ class CustomTask(BaseModel):
             and (metric.positive is None or metric.positive in self.labels)
         )
 
-    @model_validator(mode="after")
-    def _has_files(self) -> Self:
+    def _faults_of_files(self) -> Iterator[str]:
         if "validation" in self.files:
-            raise ValueError(
-                "files.validation: the split for early stopping must have the key 'dev'"
-            )
-        self._check_keys()
+            yield "files.validation: the split for early stopping must have the key 'dev'"
+        # A misspelled split would be read but not used.
+        used = {"train", "dev", self.scored or "test", self.validation or "dev"}
+        for unused in self.files.keys() - used:
+            if hint := did_you_mean(unused, sorted(used - self.files.keys())):
+                yield f"files.{unused}: unknown split.{hint}"
         named = {"validation": self.validation, "scored": self._scored}
         for key, split in {"files": "train", **named}.items():
             if split is not None and split not in self.files:
+                keys = "'test' or 'dev'" if key == "scored" and not self.scored else repr(split)
                 found = ", ".join(self.files) or "none"
-                keys = repr(split)
-                if key == "scored" and self.scored is None:
-                    keys = "'test' or 'dev'"
-                raise ValueError(
-                    f"files: must have the key {keys}, the split for {_USES[key]}. Received: "
-                    f"{found}"
-                )
+                use = _USES[key]
+                yield f"files: must have the key {keys}, the split for {use}. Received: {found}"
             if split == "train" and key != "files":
-                raise ValueError(f"{key}: must be a split other than 'train'")
-        for split, file in self.files.items():
-            self._check_suffix(split, file)
-            if not stays_inside(file):
-                raise ValueError(f"files.{split}: must be a path below --data. Received: {file!r}")
-            if not file.isprintable() or not Path(file).name or _longest_name(file) > 255:
-                raise ValueError(
-                    f"files.{split}: must be the name of a file. Received: {quote(file)}"
-                )
+                yield f"{key}: must be a split other than 'train'"
+        for own, file in self.files.items():
+            if (must := self._needs(file)) is not None:
+                yield f"files.{own}: must {must}. Received: {file!r}"
+            elif not stays_inside(file):
+                yield f"files.{own}: must be a path below --data. Received: {file!r}"
+            elif not file.isprintable() or not Path(file).name or _longest_name(file) > 255:
+                yield f"files.{own}: must be the name of a file. Received: {quote(file)}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
-            raise ValueError(
-                f"files: must be a different file for each split. Received: {self.files}"
-            )
-        return self
+            yield f"files: must be a different file for each split. Received: {self.files}"
 
-    def _check_keys(self) -> None:
-        """Raise an error for a misspelled split, which would be read but not used."""
-        used = {"train", "dev", self.scored or "test", self.validation or "dev"}
-        for split in self.files.keys() - used:
-            if hint := did_you_mean(split, sorted(used - self.files.keys())):
-                raise ValueError(f"files.{split}: unknown split.{hint}")
-
-    def _check_suffix(self, split: str, file: str) -> None:
+    def _needs(self, file: str) -> str | None:
+        """Return what the name of a file must be, or None if it is."""
         if self.hub is not None:
-            if not file.replace(".", "_").isidentifier():
-                raise ValueError(
-                    f"files.{split}: must be the name of a split of {self.hub}, such as 'train'. "
-                    f"Received: {file!r}"
-                )
-        elif not Path(file).name or Path(file).suffix not in (*SUFFIXES, ""):
-            raise ValueError(
-                f"files.{split}: must end in one of {', '.join(SUFFIXES)}, or be a folder of "
-                f"save_to_disk. Received: {file!r}"
-            )
+            is_split = file.replace(".", "_").isidentifier()
+            return None if is_split else f"be the name of a split of {self.hub}, such as 'train'"
+        if Path(file).name and Path(file).suffix in (*SUFFIXES, ""):
+            return None
+        return f"end in one of {', '.join(SUFFIXES)}, or be a folder of save_to_disk"
 
     @property
     def _scored(self) -> str:
@@ -224,6 +204,32 @@ def _longest_name(file: str) -> int:
     return max(map(len, map(os.fsencode, Path(file).parts)))
 
 
+class TaskGroup(Settings):
+    """Group of tasks (`[[group]]` of a suite) on which one network is trained jointly.
+
+    The network is scored on each task.
+
+    Attributes:
+        name: Name in suites and folders.
+        tasks: Two or more tasks.
+
+    Example:
+        >>> from relation_tf.tasks import find_task
+        >>> find_task(TaskGroup(name="opinions", tasks=["MR", "SUBJ"])).scored
+        {'MR': 'MR:test', 'SUBJ': 'SUBJ:test'}
+    """
+
+    name: Name
+    tasks: list[str | CustomTask]
+
+    def _faults(self) -> Iterator[str]:
+        names = [entry if isinstance(entry, str) else entry.name for entry in self.tasks]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice or len(names) < 2:
+            found = f"{twice[0]!r} more than once" if twice else len(names)
+            yield f"tasks: must be two or more different tasks. Received: {found}"
+
+
 _OBTAIN = "put the files that the suite names into --data DIR or the current folder"
 
 ReadFields = Callable[[Path], Iterable[Sequence[str]]]
@@ -233,7 +239,7 @@ ReadFields = Callable[[Path], Iterable[Sequence[str]]]
 class _TaskWithReader(CustomTask):
     read: ReadFields
 
-    def _check_suffix(self, split: str, file: str) -> None:
+    def _needs(self, file: str) -> None:
         """Allow any file."""
 
     def _by_rows(self) -> bool:

@@ -1,13 +1,14 @@
 r"""Datasets declared in `datasets.toml`: columns, classes, files, splits and readers.
 
-GLUE: the nine tasks with training data, in the official `glue_data` layout, see
-`relation_tf.tasks.glue`. MNLI is one network with two dev sets. MNLI-m and MNLI-mm are two networks
-that are trained on the same rows; each stops on its own dev set, and MNLI-m answers AX.
+GLUE: the nine tasks with training data, in the official `glue_data` layout. MNLI is one network
+with two dev sets. MNLI-m and MNLI-mm are two networks that are trained on the same rows; each stops
+on its own dev set, and MNLI-m answers AX. Requirements of the leaderboard (label words, rows,
+metrics) are in `glue_submit.TASKS`.
 
 MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The datasets have no
 official splits (papers use cross-validation). Here 10 % of the rows of each class are the test set,
-chosen by the SHA-256 of `"2022:<line number from 0>"`, see `relation_tf.tasks.splits`. The test
-rows are always the same. The other rows are "train".
+chosen by the SHA-256 of `"2022:<line number from 0>"`, see `relation_tf.tasks.readers.cut`. The
+test rows are always the same. The other rows are "train".
 
 FDU-MTL: reviews of 16 domains, positive or negative. The authors used 200 unmarked rows of each
 training file for validation; these rows are unknown. Here "dev" has 200 rows of the training file,
@@ -15,20 +16,26 @@ stratified by class and chosen in the same way.
 
 IMDb: 50,000 film reviews, negative or positive. Two formats are searched in this order: one
 tab-separated file per split, with a header (`id`, `label`, `rating`, `review`) and without quoting;
-and the published folder, see `relation_tf.tasks.imdb`.
+and the published folder `aclImdb/{train,test}/{neg,pos}/<id>_<rating>.txt`, one file per review.
+Files are read in the order of their ids, negative reviews first. Tabs become spaces, so rows are
+equal to those of the tables. The HTML line break `<br />` is replaced by a space; other text is
+unchanged.
 
 AG News: news about the world, sports, business and science. The text is title and description,
 joined by a space. Artifacts of the source (` #39;`, `&lt;`, backslashes for line breaks) are kept,
 as in other work. If `train.csv` is missing, `train_sample.csv` next to it is used: some of the
 rows. A note then says that results are not comparable with published results.
 
-Yelp Full: reviews with one to five stars, without escapes, see `relation_tf.tasks.yelp`. If the
-full dataset is missing, two small files with 1,000 reviews each are used, with a note.
+Yelp Full: reviews with one to five stars. The texts are JSON strings (a line break is `\n`, `é` is
+`\u00e9`) with quotes doubled for CSV (`\""`); the reader decodes these escapes. If the full dataset
+is missing, two small files with 1,000 reviews each are used, with a note: JSON objects of
+`{"ori": text, "label": "0" to "4"}`.
 
 tweets: 3,090 tweets on Covid-19 from India (fear, sadness, anger or joy) in one file. The test set
 is chosen as for MR; the header is line 0.
 
-Reuters: see `relation_tf.tasks.reuters`. WikiText headers: see `relation_tf.tasks.wikitext`.
+Reuters: newswires and their topics, see `read_sgml`. WikiText: passages of an encyclopedia and the
+levels of their headers, see `header_rows`.
 
 SST-2-sentences: sentences of film reviews, positive or negative, without neutral ones. Test rows
 have labels; GLUE's SST-2 also trains on phrases, and its test labels are not public. The text is
@@ -50,28 +57,73 @@ References:
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import mmap
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import glue_submit
-from relation_tf.tasks import imdb, reuters, wikitext, yelp
-from relation_tf.tasks.glue import glue_reader
+from relation_tf.errors import DataError
 from relation_tf.tasks.readers import (
     ReadRows,
     ReadText,
+    answered_rows,
+    collect_rows,
+    labelled_rows,
     line_rows,
+    numbered,
     split_reader,
     table_rows,
 )
-from relation_tf.tasks.tables import read_csv, read_tsv
-from relation_tf.tasks.task import Dataset, FileLayout, Task
+from relation_tf.tasks.rows import FileTexts
+from relation_tf.tasks.tables import (
+    decode_record,
+    leave_out,
+    parse_object,
+    read_csv,
+    read_tsv,
+    readable,
+)
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
-_SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
-_PLACES = ("files", "folders", "first", "optional", "labelled")  # of `FileLayout`
+# GLUE.
+
+
+def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
+    """Return a reader of the files of a GLUE task.
+
+    Args:
+        columns: Columns of labelled files without a header, such as those of CoLA.
+    """
+    read_rows = table_rows(read_tsv, columns)
+
+    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        return numbered(read_rows(task, path, skipped), 0)  # as the leaderboard does
+
+    return split_reader(rows, answered=_answered_rows)
+
+
+def _answered_rows(task: Task, path: Path) -> TextSplit:
+    table = read_tsv(path)
+    if "Premise" in table.columns:  # diagnostic-full.tsv has the rows of diagnostic.tsv, in order
+        named = replace(task, inputs=("Premise", "Hypothesis"), label="Label")
+        return numbered(labelled_rows(named, table), 0)
+    # The index column is named "id" in the test file of QQP.
+    index = "index" if "index" in table.columns else "id"
+    return answered_rows(table, index, task.inputs)
+
+
+# AG News.
 
 
 def join_title(title: str, description: str) -> str:
@@ -85,10 +137,323 @@ def join_title(title: str, description: str) -> str:
     return f"{title} {description}".strip()
 
 
+# IMDb.
+
+_SENTIMENTS = ("neg", "pos")
+
+_REVIEW = re.compile(r"(\d{1,9})_\d{1,2}\.txt", re.ASCII)
+
+
+def clean_review(text: str) -> str:
+    """Replace each HTML line break (`<br />`) of a review by a space.
+
+    Args:
+        text: Published text of the review.
+
+    Returns:
+        The text of the review.
+
+    Example:
+        >>> clean_review("A film.<br /><br />Truly.")
+        'A film.  Truly.'
+    """
+    return text.replace("<br />", " ")
+
+
+def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """Read the published folders, such as `train/neg`."""
+    splits = {}
+    skipped: list[str] = []
+    for split in ("train", "test"):
+        folders = [files[f"{split}/{word}"] for word in _SENTIMENTS]
+        paths = sorted((path for folder in folders for path in _reviews(folder)), key=_place)
+        splits[split] = collect_rows(
+            task,
+            folders[0].parent,
+            enumerate(paths, 2),  # line numbers of the tables, which have a header
+            _label_and_review,
+            skipped if skip_bad_lines and split == "train" else None,
+        )
+    return TaskText(task, splits, tuple(skipped))
+
+
+def _reviews(folder: Path) -> list[Path]:
+    with readable(folder):
+        paths = [*folder.iterdir()]
+    if not any(_REVIEW.fullmatch(path.name) for path in paths):
+        raise DataError(f"{folder}: expected reviews named <id>_<rating>.txt, found none")
+    return paths
+
+
+def _place(path: Path) -> tuple[bool, str, int, str]:
+    """Return the sort key of reviews (class, then id); other files come last."""
+    name = _REVIEW.fullmatch(path.name)
+    return name is None, path.parent.name, int(name[1]) if name else 0, path.name
+
+
+def _label_and_review(_: int, path: Path) -> tuple[str, str]:
+    if not _REVIEW.fullmatch(path.name):
+        raise DataError(
+            f"{path}: expected a review named <id>_<rating>.txt, found {path.name!r:.40}"
+        )
+    with readable(path):
+        review = decode_record(path, 1, path.read_bytes())
+    return path.parent.name, clean_review(review.replace("\t", " "))
+
+
+# Yelp.
+
+_ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
+
+
+def sample_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    """Read a file of the sample; `index` is the number of the entry from 0."""
+
+    def fields(_: int, entry: tuple[str, Any]) -> tuple[str, str]:
+        match entry[1]:
+            case {"ori": str(text), "label": str(label)} if label in labels:
+                return labels[label], unescape(text)
+        raise DataError(
+            f'{path}: entry {entry[0]!r:.40}: expected {{"ori": text, "label": "0" to "4"}}, '
+            f"found {entry[1]!r:.76}"
+        )
+
+    labels = {str(i): label for i, label in enumerate(task.labels or ())}
+    with readable(path):
+        entries = parse_object(path, path.read_bytes())
+    return collect_rows(task, path, enumerate(entries.items(), 1), fields, skipped)
+
+
+def unescape(text: str) -> str:
+    r"""Decode the escapes of JSON strings and doubled quotes.
+
+    Example:
+        >>> unescape(r'the \""best\"" caf\u00e9')
+        'the "best" café'
+    """
+    text = text.replace('\\""', '\\"')
+    text = _ESCAPE.sub(lambda escape: _decoded(escape[0]), text)
+    if not text.isascii():  # combine surrogate pairs; lone surrogates are not valid text
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+@functools.cache
+def _decoded(escape: str) -> str:
+    return str(json.loads(f'"{escape}"'))
+
+
+# Reuters.
+
+TOPICS: tuple[str, ...] = (
+    "cocoa", "grain", "veg-oil", "earn", "acq", "wheat", "copper", "housing", "money-supply",
+    "coffee", "sugar", "trade", "reserves", "ship", "cotton", "carcass", "crude", "nat-gas", "cpi",
+    "money-fx", "interest", "gnp", "meal-feed", "alum", "oilseed", "gold", "tin", "strategic-metal",
+    "livestock", "retail", "ipi", "iron-steel", "rubber", "heat", "jobs", "lei", "bop", "zinc",
+    "orange", "pet-chem", "dlr", "gas", "silver", "wpi", "hog", "lead",
+)  # fmt: skip
+"""Names of the classes."""
+
+_NEWSWIRES = 11_228
+_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
+# The search for an end stops at the next start: otherwise broken files need quadratic time.
+_FIRST_TOPIC_OR_BODY = re.compile(
+    r"<TOPICS><D>([^<]*)</D>|<BODY>([^<]*(?:<(?!/?BODY>)[^<]*)*)</BODY>"
+)
+
+
+def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    r"""Read Reuters: 11,228 newswires of 1987 with one of 46 topics, the dataset of Keras.
+
+    It is rebuilt from Reuters-21578, files `reut2-000.sgm` to `reut2-021.sgm`, with the rules of
+    the archive `reuters.npz` of Keras:
+
+    - The class of a newswire is its first topic (1,821 of the 11,228 have several topics).
+    - Topics that are the first topic of at least 15 newswires are kept, 46 of 82. They are numbered
+      in the order of the files: `TOPICS`, the names of `keras.datasets.reuters.get_label_names`.
+    - The text is the body without the title. Entities are not decoded (`&lt;` gives the word `lt`,
+      and `&#3;` at the end of most bodies gives the word `3`). Text is lower-case without
+      punctuation, except apostrophes, as with the Keras `Tokenizer`.
+    - A newswire without a body gets the next body in its file. This affects 975 newswires: 184 test
+      rows have the same text as training rows (237 including other duplicates). In one case no body
+      follows; Keras then used a part of the topic, which gave the word `rn`.
+    - Rows are shuffled with `RandomState(113)`; the last 20 % are the test set. The ModApte split
+      of Reuters-21578 is not used.
+
+    Published facts about the archive agree: 8,982 training and 2,246 test rows, training rows per
+    class, 30,979 words, mean (144.54) and largest (2,375) length in words, length and class of the
+    first rows. Rows, order and classes are therefore assumed to be equal to those of Keras; the
+    archive itself was not available for a comparison.
+
+    Reuters with all topics of each newswire (ModApte, 90 topics) has several labels per row and is
+    not supported.
+
+    Malformed lines are an error: the files have scored rows.
+
+    References:
+        Lewis 1997, "Reuters-21578 text categorization test collection, Distribution 1.0".
+        `keras.datasets.reuters` of Keras, and its issue 12072 on the topics.
+    """
+    topics = {topic: number for number, topic in enumerate(TOPICS)}
+    wires = [
+        (topics[topic], text)
+        for path in files.values()
+        for topic, text in _newswires(path)
+        if topic in topics
+    ]
+    if not wires:
+        raise DataError(
+            f"{next(iter(files.values())).parent}: expected newswires with topics, found none"
+        )
+    labels, texts = zip(*wires, strict=True)
+    rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
+    note = f"{len(rows):,} of the {_NEWSWIRES:,} newswires of the Keras dataset"
+    notes = () if len(rows) == _NEWSWIRES else (note,)
+    # NumPy has frozen this generator, so the order never changes.
+    order = np.random.RandomState(113).permutation(len(rows))
+    train, test = np.split(order, [int(len(rows) * 0.8)])
+    splits = {"train": rows.take(train), "test": rows.take(test)}
+    return TaskText(task, splits, notes=notes, spaced=True)
+
+
+def _newswires(path: Path) -> list[tuple[str, str]]:
+    """Return the first topic and the words of each newswire, in the order of the bodies."""
+    with readable(path):
+        # Latin-1 can decode every byte.
+        text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
+    _check_closed(path, text)
+    wires: list[tuple[str, str]] = []
+    waiting: list[str] = []  # topics of newswires without a body so far
+    for found in _FIRST_TOPIC_OR_BODY.finditer(text):
+        if found[1] is not None:
+            waiting.append(found[1])
+        else:
+            words = _words(found[2])
+            wires += [(topic, words) for topic in waiting]
+            waiting.clear()
+    # If no body follows, Keras used "<D>earn</D>" from the sixth character.
+    return wires + [(topic, _words(topic[2:])) for topic in waiting]
+
+
+def _check_closed(path: Path, text: str) -> None:
+    for tag in ("REUTERS", "TOPICS", "BODY"):
+        opened, closed = len(re.findall(rf"<{tag}[ >]", text)), text.count(f"</{tag}>")
+        if opened != closed or (tag == "REUTERS" and not opened):
+            raise DataError(
+                f"{path}: expected newswires, each from <{tag}> to </{tag}>, found {opened:,} "
+                f"<{tag}> and {closed:,} </{tag}>"
+            )
+
+
+def _words(text: str) -> str:
+    return " ".join(text.lower().translate(_PUNCTUATION).split())
+
+
+# WikiText.
+
+_SAMPLE = "train_head_noblank.txt"
+
+_SECONDARY = 2  # marks
+
+_BYTE_ORDER_MARK = rb"(?:\xef\xbb\xbf)?"
+_BLANKS = rb"[ \r]*"  # carriage returns count as spaces
+# At most ten marks: without this limit a long line of marks needs quadratic time.
+_LINE = rb" (?P<marks>=(?: =){0,9}) (?!= )(?:\S|\S.*\S)(?<! =) (?P=marks)" + _BLANKS + rb"$"
+_ABOVE = rb"(?:\A" + _BYTE_ORDER_MARK + rb"(?:" + _BLANKS + rb"\n)?|" + _BLANKS + rb"\n)"
+_BELOW = rb"(?=\n" + _BLANKS + rb"$|\Z)"
+_BALANCED = re.compile(rb"^" + _BYTE_ORDER_MARK + _LINE, re.MULTILINE)
+_HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
+
+_INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("label", np.int32)])
+
+
+def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    """Read passages of WikiText, classified by the level of their header.
+
+    An instance is a header and the text below it, up to the next header of any level. The class is
+    "secondary" if the header has two marks (` = = Career = = `), and "other" if it is the title of
+    an article (` = Robert Boulter = `) or a deeper header. The text of an instance is the lines
+    below its header, without blank lines and without the header itself, as in the sample that the
+    authors of the Relation paper publish. (Their lines also have `<sos>` at the start, as with
+    `start_token`, and `<eos>` after each paragraph.)
+
+    A header without text below it is an instance with an empty text. The authors seem to count
+    these headers: of the instances of the validation and test texts and of the sample (below),
+    46.1 % are secondary with them and 41.9 % without them; the authors count 46.2 % in their
+    training text.
+
+    A header is a separate line: a space, marks (`=` with spaces between them), a space, words, and
+    the same number of marks. The lines before and after it are blank, or the file starts or ends
+    there. So lines of formulas are not headers, such as ` = 1 rad / s and a nominal impedance k = `
+    in the test text.
+
+    On the training text of WikiText-103 the authors count 304,092 instances: 140,365 secondary and
+    163,727 other; the longest has 6,231 tokens. These numbers have not been verified on the
+    complete text; `relation-tf tasks WikiText-103 --data DIR` prints the numbers of this reader. In
+    the validation and test texts, 301 of 620 and 302 of 704 instances are secondary.
+
+    Early stopping uses the official validation text: with a share of the training rows, passages of
+    one article would be in both parts. (The paper uses such a share, 20 %.)
+
+    For WikiText-2 a sample can replace the training text: `train_head_noblank.txt`, its start
+    without blank lines. There headers are recognized by the marks only. Results are not comparable
+    with others, and a note says so.
+
+    The text stays in the file; `index` is the line from 0.
+
+    References:
+        Merity, Xiong, Bradbury and Socher 2017, "Pointer Sentinel Mixture Models" (ICLR). The task:
+        Yamada, Baladram and Lin 2022, "Relation is an option for processing context information"
+        (Frontiers in Artificial Intelligence 5).
+    """
+    header = _BALANCED if path.name == _SAMPLE else _HEADER
+
+    def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
+        line = 0
+        for (start, marks), (end, _) in itertools.pairwise(_bounds(data, header)):
+            passage = data[start:end]
+            try:
+                if marks:
+                    decode_record(path, line + 1, passage)
+                    yield start, end, line, marks == _SECONDARY
+            except DataError as error:
+                leave_out(error, skipped)
+            line += passage.count(b"\n")
+
+    with readable(path), path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
+        rows = np.fromiter(instances(data), _INSTANCE)
+    if not len(rows):
+        lone = " between blank lines" if header is _HEADER else ""
+        raise DataError(f"{path}: expected headers such as ' = = Title = = '{lone}, found none")
+    texts = FileTexts(path, rows["start"].copy(), rows["end"].copy(), _passage_text)
+    return TextSplit((texts,), rows["label"].copy(), rows["line"].copy())
+
+
+def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the start and the number of marks of each header, and of both ends of the file."""
+    yield 0, 0
+    for found in header.finditer(data):
+        yield found.start("marks") - 1, found["marks"].count(b"=")
+    yield len(data), 0
+
+
+def _passage_text(passage: bytes) -> str:
+    """Return the lines below the header."""
+    _, *below = passage.split(b"\n")
+    return b"\n".join(filter(None, map(bytes.strip, below))).decode()
+
+
+# Declarations.
+
+_SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
+_PLACES = ("files", "folders", "first", "optional", "labelled")  # of `FileLayout`
+
 TEXTS: Mapping[str, Callable[..., str]] = {
     "news": join_title,
-    "review": imdb.clean_review,
-    "yelp": yelp.unescape,
+    "review": clean_review,
+    "yelp": unescape,
 }
 """Functions that build the text of a row, by their name in `datasets.toml`."""
 
@@ -96,12 +461,12 @@ _ROWS: Mapping[str, Callable[..., ReadRows]] = {
     "lines": line_rows,
     "tsv": partial(table_rows, read_tsv),
     "csv": partial(table_rows, read_csv),
-    "Yelp sample": lambda: yelp.sample_rows,
-    "WikiText headers": lambda: wikitext.header_rows,
+    "Yelp sample": lambda: sample_rows,
+    "WikiText headers": lambda: header_rows,
 }
 _WHOLE: Mapping[str, ReadText] = {
-    "IMDb folders": imdb.read_folders,
-    "Reuters SGML": reuters.read_sgml,
+    "IMDb folders": read_folders,
+    "Reuters SGML": read_sgml,
 }
 
 

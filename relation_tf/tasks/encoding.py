@@ -8,26 +8,32 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar, get_args
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import tokenizers
+from pydantic import ValidationError
 
 from relation_tf.errors import DataError
+from relation_tf.faults import first_fault
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.official import sample_note
+from relation_tf.tasks.readers import cut
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest
-from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Task, TaskText, TextSplit
+from relation_tf.tasks.task import (
+    Reading,
+    Task,
+    TaskText,
+    TextSplit,
+    Tokens,
+    VocabularyRows,
+)
 from relation_tf.tasks.vocabulary import START, Chained, Vocabulary, parts_of
-
-Tokens = Literal["word", "wordpiece", "byte", "text"]
-VocabularyRows = Literal["train", "all"]
 
 _Value = TypeVar("_Value")
 
@@ -36,7 +42,10 @@ _CUT = "validation"  # split cut from the training rows
 VALIDATION = 0.1
 """Share of the training rows for early stopping, for tasks without a validation split."""
 
-_LEAST = {"vocabulary_size": 3, "max_length": 1}
+_WITHOUT_EFFECT = {
+    "byte": ("vocabulary_size",),  # there are 256 bytes
+    "text": ("start_token", "vocabulary_size", "max_length"),  # the network reads the text itself
+}
 
 _FORMAT = 7  # increase it after any change of the files or of reading, truncating or splitting
 
@@ -189,14 +198,17 @@ def load_task(
         >>> task.splits["train"].lengths.shape[0], task.validation
         (2, 'dev')
     """
-    _check(tokens, start_token, validation_split, vocabulary_size, max_length)
     given = None
     if isinstance(vocabulary, Path):
         given = _given(vocabulary, tokens, start_token, vocabulary_size)
-    elif vocabulary not in get_args(VocabularyRows):
-        raise DataError(
-            f"vocabulary must be 'train', 'all' or the path of a file. Received: {vocabulary!r}"
-        )
+    try:
+        _check(Reading(
+            tokens=tokens, start_token=start_token, validation_split=validation_split,
+            vocabulary_size=vocabulary_size, max_length=max_length,
+            vocabulary="train" if isinstance(vocabulary, Path) else vocabulary,
+        ))  # fmt: skip
+    except ValidationError as error:
+        raise DataError(f"load_task: {first_fault(error, Reading)}") from error
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
@@ -332,50 +344,14 @@ def _with_validation(
     return splits
 
 
-def _check(
-    tokens: str,
-    start_token: bool,
-    validation_split: float | None,
-    vocabulary_size: int | None,
-    max_length: int | None,
-) -> None:
-    """Raise an error for invalid or conflicting settings."""
-    if tokens not in get_args(Tokens):
-        raise DataError(
-            f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
-        )
-    if validation_split is not None and not (
-        isinstance(validation_split, int | float) and 0 < validation_split < 1
-    ):
-        raise DataError(
-            "validation_split must be a share of the training rows, above 0 and below 1. "
-            f"Received: validation_split={validation_split!r}"
-        )
-    settings: dict[str, Any] = {
-        "start_token": start_token or None,
-        "vocabulary_size": vocabulary_size,
-        "max_length": max_length,
-    }
-    for argument, value in settings.items():
-        if value is None:
-            continue
-        if tokens == "text":
+def _check(reading: Reading) -> None:
+    """Raise an error for settings that have no effect or exclude each other."""
+    for name in _WITHOUT_EFFECT.get(reading.tokens, ()):
+        if value := getattr(reading, name):
             raise DataError(
-                f"{argument} has no effect with tokens='text': the network tokenizes and truncates "
-                f"the text itself. Received: {argument}={value}"
+                f"{name} has no effect with tokens={reading.tokens!r}. Received: {name}={value!r}"
             )
-        if tokens == "byte" and argument == "vocabulary_size":
-            raise DataError(
-                "vocabulary_size has no effect with tokens='byte': there are 256 bytes. "
-                f"Received: vocabulary_size={value}"
-            )
-        least = _LEAST.get(argument, 0)
-        if not isinstance(value, int | np.integer) or value < least:
-            raise DataError(
-                f"{argument} must be a whole number, {least} or more. Received: "
-                f"{argument}={value!r}"
-            )
-    if start_token and max_length == 1:
+    if reading.start_token and reading.max_length == 1:
         raise DataError(
             "max_length must be 2 or more with start_token: the start token counts. Received: "
             "max_length=1"

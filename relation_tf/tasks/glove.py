@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import itertools
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import refuse_device
-from relation_tf.tasks.tables import is_gzip, readable
+from relation_tf.tasks.tables import open_binary, readable
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # longest line of vectors in bytes
@@ -69,7 +68,7 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
             header does not match, or an archive does not have exactly one file of this width.
 
     Example:
-        >>> import tempfile
+        >>> import gzip, tempfile
         >>> path = Path(tempfile.mkdtemp()) / "glove.txt.gz"
         >>> _ = path.write_bytes(gzip.compress(b"the 0.5 -1\ncat 2 3\n"))
         >>> vectors = read_glove(path, {"[PAD]": 0, "[UNK]": 1, "cat": 2, "zyx": 3}, width=2)
@@ -137,8 +136,7 @@ def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
             with archive.open(member) as file:
                 yield path / member[-60:], file
     else:
-        open_file = gzip.open if is_gzip(path) else Path.open
-        with cast(IO[bytes], open_file(path, "rb")) as file:
+        with open_binary(path) as file:
             yield path, file
 
 

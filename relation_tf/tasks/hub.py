@@ -11,7 +11,7 @@ and the TSV files give identical rows and the same digests of rows.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -21,8 +21,6 @@ import numpy as np
 
 from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.arrow import SHARD, STATE
-from relation_tf.tasks.formats import read_table
 from relation_tf.tasks.readers import (
     answered_rows,
     labelled_rows,
@@ -31,7 +29,7 @@ from relation_tf.tasks.readers import (
     split_reader,
 )
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import Table, readable
+from relation_tf.tasks.tables import SHARD, STATE, Table, read_table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit
 
 _GLUE = {"path": "nyu-mll/glue", "index": "idx"}
@@ -39,13 +37,12 @@ _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 _SUFFIXES = (".parquet", ".jsonl", ".csv")
 
 
-def _declared() -> Iterator[tuple[str, HubDataset]]:
-    path = resources.files("relation_tf.tasks") / "hub.toml"
-    for name, fields in tomllib.loads(path.read_text("utf-8")).items():
-        yield name, HubDataset(**{**_GLUE, "splits": _SPLITS, **fields})
+_DECLARED = (resources.files("relation_tf.tasks") / "hub.toml").read_text("utf-8")
 
-
-HUB: dict[str, HubDataset] = dict(_declared())
+HUB: dict[str, HubDataset] = {
+    name: HubDataset(**{**_GLUE, "splits": _SPLITS, **fields})
+    for name, fields in tomllib.loads(_DECLARED).items()
+}
 """Tasks that are in a dataset of the Hub."""
 
 
@@ -68,11 +65,13 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         with readable(folder):
             found = _splits_in(folder)
         if found:
-            apart = {
-                split: _places(hub, config, folders.data) for split, config in hub.apart.items()
-            }
-            files = _files(hub, task, folder, found, apart)
-            read = split_reader(partial(_labelled_rows, hub), answered=partial(_answered_rows, hub))
+            files = _files(hub, task, folder, found, folders.data)
+            read = split_reader(
+                partial(_labelled_rows, hub),
+                answered=lambda _, path: stored_answered_rows(
+                    hub, read_table(path, [*hub.inputs, str(hub.index)])
+                ),
+            )
             layout = FileLayout("Hugging Face", read, by_rows=True)
             return TaskSource(task, "datasets", layout, files)
     obtain = (
@@ -132,15 +131,15 @@ def _files(
     task: Task,
     folder: Path,
     found: Mapping[str, Path],
-    apart: Mapping[str, list[Path]],
+    data: Path | None,
 ) -> dict[str, Path]:
     """Return the file or folder of each split; answered splits can be missing."""
     files: dict[str, Path] = {}
     for split, name in hub.splits.items():
         own = found
-        if split in apart:
+        if split in hub.apart:
             with readable(folder):
-                own = next(filter(None, map(_splits_in, apart[split])), {})
+                own = next(filter(None, map(_splits_in, _places(hub, hub.apart[split], data))), {})
         if name in own:
             files[split] = own[name]
         elif split not in task.answered.values():
@@ -150,28 +149,43 @@ def _files(
 
 
 def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-    words = tuple(hub.labels) or task.labels
-    own = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
-    index = [hub.index] if hub.index is not None else []
-    table = read_table(path, [hub.label, *hub.inputs, *index], words or (), skipped)
+    words = tuple(hub.labels) or task.labels or ()
+    table = read_table(path, hub.columns, words, skipped)
     if hub.labels:
         # CSV, JSON Lines and Parquet without metadata have the numbers of the classes.
         names = {str(number): name for number, name in enumerate(hub.labels)}
         values = [names.get(word, word) for word in named_column(table, hub.label)]
         table = replace(table, columns={**table.columns, hub.label: values})
-    if hub.index is None:
-        return numbered(labelled_rows(own, table, skipped), 1)
-    rows = numbered(labelled_rows(own, _ordered(table, hub.index), skipped), 0)
+    return stored_rows(hub, task, table, skipped)
+
+
+def stored_rows(
+    hub: HubDataset, task: Task, table: Table, skipped: list[str] | None = None, first: int = 1
+) -> TextSplit:
+    """Convert a table to labelled rows of a task, in the order of their number.
+
+    Args:
+        hub: Names of the columns and classes.
+        task: The task.
+        table: The table, with class names as labels.
+        skipped: As for `labelled_rows`.
+        first: Number of the first row, if the table has no numbers.
+    """
+    words = tuple(hub.labels) or task.labels
+    named = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
+    if hub.index is not None:
+        table, first = _ordered(table, hub.index), 0
+    rows = numbered(labelled_rows(named, table, skipped), first)
     if not hub.labels or task.labels is None or rows.labels is None:
         return rows
     order = [task.labels.index(word) for word in hub.labels.values()]
     return replace(rows, labels=np.array(order, np.int32)[rows.labels])
 
 
-def _answered_rows(hub: HubDataset, _: Task, path: Path) -> TextSplit:
+def stored_answered_rows(hub: HubDataset, table: Table) -> TextSplit:
+    """Convert a table to rows without labels, in the order of their number."""
     index = str(hub.index)
-    table = _ordered(read_table(path, [*hub.inputs, index]), index)
-    return answered_rows(table, index, hub.inputs)
+    return answered_rows(_ordered(table, index), index, hub.inputs)
 
 
 def _ordered(table: Table, index: str) -> Table:

@@ -11,11 +11,10 @@ import numpy as np
 from relation_tf.errors import DataError, MissingPackageError
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
-from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
+from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.official import shortfalls, unscored
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import joined_digest
-from relation_tf.tasks.task import Task
 
 _SHOWN = 40  # largest number of tokens or words of an example; omitted ones are counted
 _FACTS = (
@@ -51,15 +50,15 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
     known = [task.vocabulary, task.targets or task.vocabulary]
     words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
     for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
-        lines = [] if rows.labels is None else [f"label: {_label(task.task, rows.labels[row])}"]
+        lines = []
+        if rows.labels is not None:
+            label = rows.labels[row]
+            labels, maximum = task.task.labels, task.task.maximum
+            lines = [f"label: {f'{label * maximum:g}' if labels is None else labels[label]}"]
         # Tasks have one or two inputs; targets have their own characters.
         for name, column, own in zip(task.task.inputs, rows.inputs, words, strict=False):
             lines += _input(name, column, row, own)
         yield "\n".join(lines)
-
-
-def _label(task: Task, label: Any) -> str:
-    return f"{label * task.maximum:g}" if task.labels is None else task.labels[label]
 
 
 def _input(name: str, column: Ragged | Texts, row: int, words: dict[int, str]) -> list[str]:
@@ -98,35 +97,54 @@ def lines(
     yield _line(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
-    missing, notes, predicted = [], [], []
+    missing, notes = [], []
+    for name, task in _load_each(names, data, tfds_folder, reading):
+        if isinstance(task, EncodedTask):
+            for found in map(_facts, task.members):
+                yield _row(found)
+                notes += [f"* {found['task']}: {note}" for note in found["notes"]]
+        elif isinstance(task, NotFoundError):
+            missing.append(name)
+        else:
+            yield _line(name, f"cannot be read: {task}")
+    yield from notes
+    if missing:
+        yield f"not found: {', '.join(missing)}"
+        for name, source in SOURCES.items():
+            if source.artificial and (own := [each for each in missing if each in source.tasks]):
+                built_in = f"generated text is built in (source = {name!r}, as in suite demo)"
+                yield f"{', '.join(own)}: {built_in}"
+        yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
+
+
+def _row(facts: Mapping[str, Any]) -> str:
+    classes = facts["classes"]
+    others = {name: count for name, count in facts["rows"].items() if name != "train"}
+    return _line(
+        facts["task"],
+        f"{facts['source']}: {facts['layout']}",
+        f"{facts['rows']['train']:,}{'*' if facts['notes'] else ''}",
+        facts["target"] if classes is None else str(len(classes)),
+        *_lengths(facts),
+        facts["digest"][:12],
+        _counts(others),
+    )
+
+
+def _load_each(
+    names: Iterable[Entry],
+    data: str | Path | None,
+    tfds_folder: str | Path | None,
+    reading: Mapping[str, Mapping[str, Any]] | None,
+) -> Iterator[tuple[str, EncodedTask | DataError | MissingPackageError]]:
+    """Yield the name of each task, and the encoded task or the reason why it cannot be read."""
     for entry in names:
         name = entry if isinstance(entry, str) else entry.name
         settings = (reading or {}).get(name, {})
         try:
-            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
-        except NotFoundError:
-            missing.append(name)
+            yield name, load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
         except (DataError, MissingPackageError) as error:
-            yield _line(name, f"cannot be read: {error}")
-        else:
-            yield from (_line(*_columns(member)) for member in task.members)
-            notes += [f"{name}: {note}" for note in task.notes]
-            notes += _incomplete(task)
-            predicted += unscored(task.source)
-    yield from (f"* {note}" for note in notes)
-    yield from predicted
-    if missing:
-        yield f"not found: {', '.join(missing)}"
-        yield from _generated_versions(missing)
-        yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
-
-
-def _generated_versions(missing: Iterable[str]) -> Iterator[str]:
-    """Yield the missing tasks that a source of generated text has, one line per source."""
-    for name, source in SOURCES.items():
-        if source.artificial and (own := [task for task in missing if task in source.tasks]):
-            names = ", ".join(own)
-            yield f"{names}: generated text is built in (source = {name!r}, as in suite demo)"
+            yield name, error
 
 
 def facts(
@@ -156,39 +174,40 @@ def facts(
         ('found', ['entailment', 'not_entailment'])
     """
     folder_of(data)
-    for entry in names:
-        name = entry if isinstance(entry, str) else entry.name
-        settings = (reading or {}).get(name, {})
-        try:
-            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
-        except (DataError, MissingPackageError) as error:
-            if not skip_missing:
-                raise
-            status = "not found" if isinstance(error, NotFoundError) else "unreadable"
-            yield {**dict.fromkeys(_FACTS), "task": name, "status": status, "error": str(error)}
-        else:
+    for name, task in _load_each(names, data, tfds_folder, reading):
+        if isinstance(task, EncodedTask):
             yield from map(_facts, task.members)
+        elif not skip_missing:
+            raise task
+        else:
+            status = "not found" if isinstance(task, NotFoundError) else "unreadable"
+            yield {**dict.fromkeys(_FACTS), "task": name, "status": status, "error": str(task)}
 
 
 def _facts(task: EncodedTask) -> dict[str, Any]:
-    declared, labels = task.task, task.task.labels
-    mean, longest = _token_counts(task)
-    values = {
+    declared, splits = task.task, task.splits.values()
+    rows = {name: len(split) for name, split in task.splits.items()}
+    kinds = {
+        "class": declared.labels is not None, "sequence": declared.written,
+        "tokens": declared.token_labels, "timed": declared.timed != "", "score": True,
+    }  # fmt: skip
+    incomplete = [f"no complete test set for {each}" for each in shortfalls(task.source, rows)]
+    longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
+    return {
         "task": declared.name,
         "status": "found",
         "source": task.source.kind,
         "layout": task.source.layout.name,
-        "rows": {name: len(split) for name, split in task.splits.items()},
-        "target": "class" if labels is not None else _target(declared),
-        "classes": None if labels is None else [*labels],
+        "rows": rows,
+        "target": next(kind for kind, is_it in kinds.items() if is_it),
+        "classes": None if declared.labels is None else [*declared.labels],
         "metrics": [*declared.metrics],
-        "mean_tokens": mean,
-        "longest": longest,
+        "mean_tokens": task.splits["train"].lengths.mean(axis=1).tolist(),
+        "longest": longest.tolist(),
         "digest": task.digest,
-        "notes": [*task.notes, *_incomplete(task), *unscored(task.source)],
+        "notes": [*task.notes, *incomplete, *unscored(task.source)],
         "error": None,
     }
-    return {name: values[name] for name in _FACTS}
 
 
 def describe(
@@ -214,85 +233,46 @@ def describe(
 
 
 def _described(task: EncodedTask) -> str:
-    mean, longest = _lengths(task)
-    facts = {
-        "source": ", ".join([_source(task), *map(str, [*task.source.files.values()][:1])]),
+    facts, files = _facts(task), [str(path) for path in task.source.files.values()]
+    mean, longest = _lengths(facts)
+    table = {
+        "source": ", ".join([f"{facts['source']}: {facts['layout']}", *files[:1]]),
         "digest": task.digest,
         "digest of rows": joined_digest(task.source.row_digests()),
-        "rows": _rows(task.splits),
+        "rows": _counts(facts["rows"]),
         "inputs": ", ".join(task.task.inputs),
-        "metrics": ", ".join(task.task.metrics),
+        "metrics": ", ".join(facts["metrics"]),
         "stops on": task.validation,
-        "scores": ", ".join(_scores(task)),
+        "scores": ", ".join(
+            f"{name} ({', '.join([split, *task.task.diagnostics.get(name, ())])})"
+            for name, split in task.scored.items()
+        ),
         "mean tokens": mean,
         "longest": longest,
         "vocabulary": "none, text" if task.vocabulary is None else f"{task.vocabulary.size:,}",
     }
-    words = task.task.labels or ()
+    words = facts["classes"] or ()
     for name, split in task.splits.items():
         if words and split.labels is not None:
             counts = np.bincount(split.labels, minlength=len(words)).tolist()
-            classes = zip(words, counts, strict=True)
-            facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
-    notes = [*task.notes, *_incomplete(task), *unscored(task.source)]
-    notes = [f"note: {each}" for each in notes]
+            table[f"classes of {name}"] = _counts(dict(zip(words, counts, strict=True)))
+    notes = [f"note: {note}" for note in facts["notes"]]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed rows skipped, the first: {task.skipped[0]}")
-    table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
-    blocks = [f"{block}\n" for block in examples(task)]
-    return "\n".join([task.task.name, *table, *notes, "", *blocks])
-
-
-def _incomplete(task: EncodedTask) -> list[str]:
-    """Return a note for each test file that is missing or incomplete."""
-    rows = {name: len(split) for name, split in task.splits.items()}
-    return [f"no complete test set for {each}" for each in shortfalls(task.source, rows)]
-
-
-def _scores(task: EncodedTask) -> Iterator[str]:
-    """Yield the names of the scores with their splits, and the metrics if they are others."""
-    for name, split in task.scored.items():
-        metrics = task.task.diagnostics.get(name, ())
-        yield f"{name} ({', '.join([split, *metrics])})"
-
-
-def _columns(task: EncodedTask) -> tuple[str, ...]:
-    labels = task.task.labels
-    others = {name: split for name, split in task.splits.items() if name != "train"}
-    return (
-        task.task.name,
-        _source(task),
-        f"{len(task.splits['train']):,}{'*' if task.notes or _incomplete(task) else ''}",
-        _target(task.task) if labels is None else str(len(labels)),
-        *_lengths(task),
-        task.digest[:12],
-        _rows(others),
+    lines = [f"{key + ': ':24}{value}" for key, value in table.items()]
+    return "\n".join(
+        [task.task.name, *lines, *notes, "", *(f"{each}\n" for each in examples(task))]
     )
 
 
-def _source(task: EncodedTask) -> str:
-    return f"{task.source.kind}: {task.source.layout.name}"
-
-
-def _target(task: Task) -> str:
-    kinds = {"sequence": task.written, "tokens": task.token_labels, "timed": task.timed != ""}
-    return next((kind for kind, is_it in kinds.items() if is_it), "score")
-
-
-def _lengths(task: EncodedTask) -> tuple[str, str]:
+def _lengths(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return the mean tokens of training rows and the largest number in any row, per input."""
-    mean, longest = _token_counts(task)
+    mean, longest = facts["mean_tokens"], facts["longest"]
     return " + ".join(f"{n:,.1f}" for n in mean), " + ".join(f"{n:,}" for n in longest)
 
 
-def _token_counts(task: EncodedTask) -> tuple[list[float], list[int]]:
-    splits = task.splits.values()
-    longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
-    return task.splits["train"].lengths.mean(axis=1).tolist(), longest.tolist()
-
-
-def _rows(splits: Mapping[str, EncodedSplit]) -> str:
-    return ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in numbers.items())
 
 
 def _line(*cells: str) -> str:

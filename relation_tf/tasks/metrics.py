@@ -1,14 +1,26 @@
-"""Built-in metrics. Metrics of predictions follow the definitions of the GLUE leaderboard."""
+"""Built-in metrics and scores. Metrics follow the definitions of the GLUE leaderboard.
+
+Metrics of weighted rows are computed for many runs and many weightings at once. A weight is the
+number of times that a row occurs, as in a bootstrap sample. Each function takes predictions (runs,
+rows), labels (rows,) and weights (draws, rows), and returns (runs, draws). As in
+`glue_submit.compute`, an undefined metric counts as 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from glue_submit import compute
-from relation_tf.errors import MissingPackageError
+from relation_tf.errors import DataError, MissingPackageError, join_names
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks import weighted_metrics as weighted
+from relation_tf.tasks.task import Task
+
+FloatArray = NDArray[np.float64]
+Values = NDArray[np.generic]
 
 
 def _as_glue(name: str) -> Callable[[Any, Any], float]:
@@ -65,15 +77,91 @@ def check_installed(metrics: Container[str]) -> None:
         _sacrebleu()
 
 
+def _weighted_accuracy(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
+    """Return the share of right predictions."""
+    return ((predictions == labels) @ weights.T) / weights.sum(axis=1)
+
+
+def _weighted_f1(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
+    """Return F1 of label 1, `2 TP / (predicted + true)`."""
+    given, true = predictions.astype(str) == "1", labels.astype(str) == "1"
+    hits = (given & true) @ weights.T
+    return _divide(2 * hits, given @ weights.T + true @ weights.T)
+
+
+def _weighted_matthews(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
+    """Return the Matthews correlation of two or more classes.
+
+    With c right of s rows, p_k predictions and t_k labels of class k:
+    `(c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2))` (Gorodkin 2004).
+    """
+    rows = weights.sum(axis=1)
+    covariance = ((predictions == labels) @ weights.T) * rows
+    given, true = (np.broadcast_to(rows**2, covariance.shape).copy() for _ in range(2))
+    for label in np.union1d(predictions, labels):
+        predicted, labelled = (predictions == label) @ weights.T, (labels == label) @ weights.T
+        covariance -= predicted * labelled
+        given -= predicted**2
+        true -= labelled**2
+    return _divide(covariance, np.sqrt(given * true))
+
+
+def _weighted_pearson(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
+    """Return Pearson's correlation."""
+    given, true = predictions.astype(np.float64), labels.astype(np.float64)
+    given, true = given - given.mean(axis=1, keepdims=True), true - true.mean()
+    rows = weights.sum(axis=1)
+    x, y = given @ weights.T / rows, true @ weights.T / rows  # weighted means
+    covariance = (given * true) @ weights.T / rows - x * y
+    return _divide(
+        covariance,
+        np.sqrt(_positive(given**2 @ weights.T / rows - x**2, given))
+        * np.sqrt(_positive(true**2 @ weights.T / rows - y**2, true[None])),
+    )
+
+
+def _weighted_spearman(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
+    """Return Spearman's correlation: Pearson's of the ranks of all copies of the rows."""
+    true = _ranks(labels, weights)
+    return np.array([_correlate(_ranks(run, weights), true, weights) for run in predictions])
+
+
+def _ranks(values: Values, weights: FloatArray) -> FloatArray:
+    """Return twice the mean rank of the copies of each row, up to a constant; (draws, rows)."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    order = np.argsort(place, kind="stable")
+    below = np.pad(np.cumsum(weights[:, order], axis=1), ((0, 0), (1, 0)))
+    return (below[:, ends - counts] + below[:, ends])[:, place]
+
+
+def _correlate(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
+    rows = weights.sum(axis=1, keepdims=True)
+    x = x - (weights * x).sum(axis=1, keepdims=True) / rows
+    y = y - (weights * y).sum(axis=1, keepdims=True) / rows
+    squares = (weights * x**2).sum(axis=1) * (weights * y**2).sum(axis=1)
+    return _divide((weights * x * y).sum(axis=1), np.sqrt(squares))
+
+
+def _positive(variance: FloatArray, values: FloatArray) -> FloatArray:
+    """Set variances to 0 that are rounding errors of equal values."""
+    least = 1e-14 * (values**2).max(axis=1, keepdims=True)
+    return np.where(variance > least, variance, 0.0)
+
+
+def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    return np.divide(top, bottom, out=np.zeros(np.broadcast(top, bottom).shape), where=bottom > 0)
+
+
 _BUILTIN = {
-    "accuracy": Metric(_as_glue("accuracy"), "acc.", weighted=weighted.accuracy),
-    "matthews": Metric(_as_glue("matthews"), "Matthews", low=-1.0, weighted=weighted.matthews),
-    "f1": Metric(_as_glue("f1"), "F1", positive="1", weighted=weighted.f1),
+    "accuracy": Metric(_as_glue("accuracy"), "acc.", weighted=_weighted_accuracy),
+    "matthews": Metric(_as_glue("matthews"), "Matthews", low=-1.0, weighted=_weighted_matthews),
+    "f1": Metric(_as_glue("f1"), "F1", positive="1", weighted=_weighted_f1),
     "pearson": Metric(
-        _as_glue("pearson"), "Pearson", low=-1.0, target="scores", weighted=weighted.pearson
+        _as_glue("pearson"), "Pearson", low=-1.0, target="scores", weighted=_weighted_pearson
     ),
     "spearman": Metric(
-        _as_glue("spearman"), "Spearman", low=-1.0, target="scores", weighted=weighted.spearman
+        _as_glue("spearman"), "Spearman", low=-1.0, target="scores", weighted=_weighted_spearman
     ),
     "exact_match": Metric(None, "exact match", target="sequences"),
     "token_accuracy": Metric(None, "token acc.", target="tokens"),
@@ -110,3 +198,51 @@ def counted(metrics: Sequence[str]) -> Sequence[str]:
     """
     kinds = {(each.points, each.higher_is_better) for each in map(find_metric, metrics)}
     return metrics if len(kinds) < 2 else metrics[:1]
+
+
+def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, float]:
+    """Compute the metrics of a task for one of its scored names.
+
+    Args:
+        task: The task.
+        name: A name in `task.scorable`.
+        predictions: Label words, or scores of a regression, of shape `(rows,)`.
+        labels: True labels or scores, shape `(rows,)`.
+
+    Returns:
+        Value of each metric of this name, in the unit of the metric.
+
+    Raises:
+        DataError: If the name is not in `task.scorable`, or a metric needs the trained network.
+        SubmissionError: If there are no rows, lengths differ, or scores are not finite.
+
+    Example:
+        >>> from relation_tf.tasks import find_task
+        >>> score(find_task("MR"), "MR", ["1", "0"], ["1", "1"])
+        {'accuracy': 0.5}
+    """
+    if name not in task.scorable:
+        raise DataError(
+            f"task {task.name}: name must be {' or '.join(task.scorable)}. Received: {name!r}"
+        )
+    given, true = np.asarray(predictions), np.asarray(labels)
+    scores = {}
+    for metric in task.metrics_of(name):
+        function = METRICS.find(metric).function
+        if function is None:
+            raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")
+        scores[metric] = float(function(given, true))
+    return scores
+
+
+def no_score(unscored: Mapping[str, str]) -> str:
+    """Name further test sets without a score, with the reason for the first.
+
+    Args:
+        unscored: The reason for each test set, in order of their lengths.
+
+    Example:
+        >>> no_score({"count-2x": "cannot predict 65 tokens", "count-4x": "cannot predict 129"})
+        'no score on count-2x, count-4x: cannot predict 65 tokens'
+    """
+    return f"no score on {join_names([*unscored])}: {next(iter(unscored.values()))}"

@@ -7,7 +7,6 @@ omitted.
 from __future__ import annotations
 
 import functools
-import gzip
 import hashlib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ import tokenizers
 from relation_tf.errors import DataError
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tables import decode_record, is_gzip, readable
+from relation_tf.tasks.tables import decode_record, open_binary, readable
 from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
 
 HELD_OUT = 0.05
@@ -94,9 +93,11 @@ def read_plain_text(
     if not isinstance(held_out, str | Path) and not 0 < held_out < 1:
         raise DataError(f"held-out: must be a file, or a share above 0 and below 1. "
                         f"Received: {held_out:g}")  # fmt: skip
-    digests = [_digest(path) for path in paths]
+    digests = []
+    for path in [*paths, *([] if apart is None else [apart])]:
+        with readable(path):
+            digests.append(digest_of_file(path).hex())
     if apart is not None:
-        digests.append(_digest(apart))
         if digests[-1] in digests[:-1]:
             raise DataError(f"{apart}: must not be both a held-out file and a training file")
     elif len({*digests}) < len(digests):
@@ -143,8 +144,7 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: If the file cannot be read or is not UTF-8. The message has the file and the
             line.
     """
-    open_file = gzip.open if is_gzip(path) else Path.open
-    with readable(path), cast(BinaryIO, open_file(path, "rb")) as file:
+    with readable(path), open_binary(path) as file:
         yield from _decoded(path, file)
 
 
@@ -163,11 +163,6 @@ def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
         line += ended
     if text := decode_record(path, line, rest).strip():
         yield text
-
-
-def _digest(path: Path) -> str:
-    with readable(path):
-        return digest_of_file(path).hex()
 
 
 def _dtype(vocabulary: Vocabulary) -> np.dtype[np.unsignedinteger]:

@@ -1,7 +1,8 @@
-"""Readers for dataset declarations: labelled lines, and tables with or without a header."""
+"""Rows of tasks from files: readers of tables and labelled lines, and the division of rows."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,11 @@ import numpy as np
 
 from glue_submit.tasks import NUMBER
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.splits import cut
 from relation_tf.tasks.tables import (
     Record,
     RowError,
     Table,
+    check_columns,
     collect_table,
     decode_record,
     leave_out,
@@ -29,6 +30,9 @@ _ENCODINGS = ("UTF-8", "Windows-1252")
 _ADVICE = "Correct the file, or skip malformed rows with --skip-bad-lines (skip_bad_lines=True)"
 
 _SEPARATORS = {" ": "a space", "\t": "a tab"}
+
+SEED = 2022
+"""Arbitrary constant; another value gives other rows."""
 
 ReadRows = Callable[[Task, Path, list[str] | None], TextSplit]
 """Function that reads labelled rows of a file; the last argument is `skipped` of `read_tsv`."""
@@ -50,7 +54,7 @@ def split_reader(
 
     Args:
         rows: Function that reads a labelled file.
-        held_out: Split that is cut from the training file (see `relation_tf.tasks.splits`), with
+        held_out: Split that is cut from the training file (see `cut`), with
             its number or share of rows.
         answered: Function that reads a file of unlabelled rows.
         note: Reason why results are not comparable with published results: a format string with the
@@ -165,9 +169,7 @@ def named_column(table: Table, name: str) -> list[str]:
     Raises:
         DataError: If the table has no column of this name.
     """
-    if name not in table.columns:
-        found = join_names([*map(repr, table.columns)])
-        raise DataError(f"{table.path}:1: expected a column {quote(name)}, found {found}")
+    check_columns(f"{table.path}:1", [name], table.columns)
     return table.columns[name]
 
 
@@ -258,3 +260,56 @@ def _score(word: str, maximum: float) -> float | None:
     score = float(word)
     # float32, as in TFDS, gives exactly the same labels for files and TFDS.
     return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None
+
+
+def cut(
+    split: TextSplit, size: float, place: object = "the rows", seed: int | None = None
+) -> tuple[TextSplit, TextSplit]:
+    """Divide the rows of a split into two parts, stratified by class; the order is kept.
+
+    Rows are sorted by the SHA-256 of `"<SEED>:<row number>"`, and the first rows of each class are
+    taken. No random number generator is used: a file gives the same rows on every machine and with
+    every NumPy release. The seed of a run has no effect unless it is given:
+    `"<SEED>:<seed>:<row>"`.
+
+    The rows taken from each class are proportional to its size (largest remainders round up; for
+    equal remainders the first class). Regression scores are one class.
+
+    Args:
+        split: Labelled rows; `index` has the row numbers.
+        size: Number of rows to take (`int`), or their share in (0, 1) (`float`).
+        place: Origin of the rows for error messages, such as their file.
+        seed: Seed of the choice; None for the rows of the package's fixed choice.
+
+    Returns:
+        The remaining rows, and the rows taken.
+
+    Raises:
+        DataError: If one of the two parts is empty.
+
+    Example:
+        >>> labels = np.array([0, 1] * 10)
+        >>> rows = TextSplit(([f"text {i}" for i in range(20)],), labels, np.arange(20))
+        >>> rest, taken = cut(rows, 0.2)
+        >>> len(rest), taken.labels.tolist()
+        (16, [0, 0, 1, 1])
+    """
+    count = size if isinstance(size, int) else round(size * len(split))
+    if not 0 < count < len(split):
+        cut_off = f"{size} rows" if isinstance(size, int) else f"a share of {size} of its rows"
+        raise DataError(
+            f"{place}: must have enough rows to cut off {cut_off}. Received: {len(split)} rows"
+        )
+    start = f"{SEED}:" if seed is None else f"{SEED}:{seed}:"
+    digests = [hashlib.sha256(f"{start}{row}".encode()).digest() for row in split.index.tolist()]
+    order = np.array(sorted(range(len(split)), key=digests.__getitem__))
+    classes = np.zeros(len(split), int)
+    if split.labels is not None and split.labels.dtype.kind != "f":
+        classes = split.labels[order]
+    labels, rows = np.unique(classes, return_counts=True)
+    quotas, remainder = np.divmod(count * rows, len(split))
+    quotas[np.argsort(-remainder, kind="stable")[: count - quotas.sum()]] += 1
+    taken = np.zeros(len(split), bool)
+    for label, quota in zip(labels, quotas, strict=True):
+        taken[order[classes == label][:quota]] = True
+    return split.take(np.flatnonzero(~taken)), split.take(np.flatnonzero(taken))

@@ -1,14 +1,15 @@
-"""Sources of text, and the search functions registered in `relation_tf.registry.SOURCES`."""
+"""Sources of text: where the files of a task are, and their digests."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from relation_tf.errors import DataError
 from relation_tf.files import refuse_device
 from relation_tf.tasks.tables import readable
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
@@ -78,8 +79,9 @@ class TaskSource:
             DataError: If a file cannot be read, or a row is malformed and not skipped.
         """
         if self.members:
-            each = [(member.task, member.digests(skip_bad_lines)) for member in self.members]
-            return {self.task.split_of(t, name): own for t, of in each for name, own in of.items()}
+            return self.task.named(
+                (each.task, each.digests(skip_bad_lines)) for each in self.members
+            )
         if self.layout.by_rows:
             return self.row_digests(skip_bad_lines)
         of_path = functools.cache(digest_of_path)
@@ -166,6 +168,39 @@ def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource |
                 return TaskSource(dataset.task, kind, layout, files)
             searched += [str(folder / place) for place in layout.places]
     return Missing("", tuple(searched), dataset.obtain)
+
+
+def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
+    """Return the source of a group.
+
+    Args:
+        group: The group.
+        sources: Sources of its members, in the same order.
+
+    Raises:
+        DataError: If the sources are of different kinds.
+    """
+    kinds = {source.task.name: source.kind for source in sources}
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{name} from {kind}" for name, kind in kinds.items())
+        raise DataError(
+            f"group {group.name}: all tasks must be from the same kind of source. Received: {found}"
+        )
+
+    def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+        texts = [source.read(skip_bad_lines) for source in sources]
+        spaced = {text.spaced for text in texts}
+        return TaskText(
+            task,
+            task.named((text.task, text.splits) for text in texts),
+            tuple(f"{text.task.name}: {line}" for text in texts for line in text.skipped),
+            tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
+            spaced.pop() if len(spaced) == 1 else None,
+        )
+
+    layout = FileLayout(", ".join(dict.fromkeys(source.layout.name for source in sources)), read)
+    files = group.named((source.task, source.files) for source in sources)
+    return TaskSource(group, sources[0].kind, layout, files, tuple(sources))
 
 
 def digest_of_rows(rows: TextSplit) -> bytes:

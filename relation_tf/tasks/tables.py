@@ -1,10 +1,16 @@
-"""Readers of records and tables: tab-separated as in GLUE, comma-separated, JSON."""
+"""Read named columns of a file: tab-separated as in GLUE, comma-separated, JSON Lines, Arrow.
+
+Arrow's formats are Parquet and what Hugging Face `datasets` saves. They only need pyarrow, so
+reading cannot download anything. A folder of `Dataset.save_to_disk` has Arrow streams; class names
+are in the metadata of the schema. Imports no Keras.
+"""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import csv
+import gzip
 import json
 import math
 import re
@@ -12,11 +18,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 from glue_submit.files import UNREADABLE
-from relation_tf.errors import DataError, RelationError, join_names, quote, reason_of
+from relation_tf.errors import (
+    DataError,
+    RelationError,
+    join_names,
+    quote,
+    reason_of,
+    require_package,
+)
 from relation_tf.files import refuse_device
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl")
+"""Suffixes of text files."""
+
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
+"""Suffixes of files; a folder of `save_to_disk` has none."""
+
+STATE = "state.json"
+"""File in each folder of `Dataset.save_to_disk`."""
+
+SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
+"""End of the name of a file with a part of the rows, such as `train-00000-of-00002`."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -38,9 +63,9 @@ def readable(place: object) -> Iterator[None]:
         raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
 
 
-def is_gzip(path: Path) -> bool:
-    """Return True if a file is compressed: its name ends in `.gz`, in any case."""
-    return path.suffix.lower() == ".gz"
+def open_binary(path: Path) -> BinaryIO:
+    """Open a file; it is decompressed if its name ends in `.gz`, in any case."""
+    return cast(BinaryIO, (gzip.open if path.suffix.lower() == ".gz" else Path.open)(path, "rb"))
 
 
 @contextlib.contextmanager
@@ -202,6 +227,75 @@ class Table:
         return f"{self.path}:{line}" if self.has_lines else f"{self.path}: row {line - 1}"
 
 
+def collect_table(
+    path: Path,
+    columns: Sequence[str],
+    records: Iterable[tuple[int, Record]],
+    fields: Callable[[int, Record], Sequence[str]],
+    skipped: list[str] | None = None,
+    *,
+    has_lines: bool = True,
+) -> Table:
+    """Collect the rows of a table.
+
+    Args:
+        path: The file.
+        columns: Column names.
+        records: Line and record of each row.
+        fields: Function from line and record to fields; raises `DataError`.
+        skipped: If given, malformed lines are skipped and a message for each is added.
+        has_lines: As in `Table`.
+    """
+    values: list[list[str]] = [[] for _ in columns]
+    lines: list[int] = []
+    for line, record in records:
+        try:
+            row = fields(line, record)
+            if len(row) != len(columns):
+                expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
+                found = len(row) if any(row) or len(row) > 1 else "a blank line"
+                raise DataError(f"{path}:{line}: expected {expected}, found {found}")
+        except DataError as error:
+            leave_out(error, skipped)
+            continue
+        # Append to columns: a list per record is slow because of garbage collection.
+        for column, field in zip(values, row, strict=True):
+            column.append(field)
+        lines.append(line)
+    return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
+
+
+def read_table(
+    path: Path,
+    columns: Sequence[str],
+    labels: Sequence[str] = (),
+    skipped: list[str] | None = None,
+) -> Table:
+    r"""Read a table: text files with `read_csv`, `read_tsv` or `read_jsonl`, others as Arrow.
+
+    Args:
+        path: File or folder, see `read_arrow`.
+        columns: Columns; a file with a header is read whole, and is not checked for them.
+        labels: Label words, see `read_arrow`.
+        skipped: If given, malformed rows are skipped and a message for each is added.
+
+    Raises:
+        DataError: If the file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "dev.csv"
+        >>> _ = path.write_text("text,label\nyes,1\n")
+        >>> read_table(path, ("text",)).columns
+        {'text': ['yes'], 'label': ['1']}
+    """
+    if path.suffix in (".csv", ".tsv"):
+        return (read_csv if path.suffix == ".csv" else read_tsv)(path, None, skipped)
+    if path.suffix == ".jsonl":
+        return read_jsonl(path, columns, skipped)
+    return read_arrow(path, columns, labels, skipped)
+
+
 def read_tsv(
     path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
 ) -> Table:
@@ -326,17 +420,14 @@ def text_of(place: str, name: str, value: object) -> str:
         >>> text_of("a.jsonl:1", "label", 3)
         '3'
     """
-    if not isinstance(value, str | int | float) or not _is_finite(value):
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not isinstance(value, str | int | float) or not finite:
         raise DataError(
             f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
         )
     text = value if isinstance(value, str) else json.dumps(value)
     check_spelled(place, text)
     return text
-
-
-def _is_finite(value: str | float) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
@@ -348,39 +439,120 @@ def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
     return columns
 
 
-def collect_table(
+def read_arrow(
     path: Path,
     columns: Sequence[str],
-    records: Iterable[tuple[int, Record]],
-    fields: Callable[[int, Record], Sequence[str]],
+    labels: Sequence[str] = (),
     skipped: list[str] | None = None,
-    *,
-    has_lines: bool = True,
 ) -> Table:
-    """Collect the rows of a table.
+    """Read some columns of a Parquet file, an Arrow stream or a folder of `save_to_disk`.
 
     Args:
-        path: The file.
-        columns: Column names.
-        records: Line and record of each row.
-        fields: Function from line and record to fields; raises `DataError`.
-        skipped: If given, malformed lines are skipped and a message for each is added.
-        has_lines: As in `Table`.
+        path: `.parquet`, `.arrow`, or a folder. The first of several shards, such as
+            `train-00000-of-00002.parquet`, stands for all of them.
+        columns: Columns of strings or numbers; numbers and booleans become their JSON text.
+        labels: Label words. A column of classes with one of these names has the names of its
+            classes; any other has their numbers.
+        skipped: If given, malformed rows are skipped and a message for each is added.
+
+    Raises:
+        DataError: If a file cannot be read, a shard or a column is missing, or a value is no string
+            and no number.
+        MissingPackageError: If pyarrow is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet
+        >>> path = Path(tempfile.mkdtemp()) / "dev.parquet"
+        >>> pa.parquet.write_table(pa.table({"text": ["yes", "no"], "label": [1, 0]}), path)
+        >>> read_arrow(path, ("text", "label")).columns
+        {'text': ['yes', 'no'], 'label': ['1', '0']}
     """
-    values: list[list[str]] = [[] for _ in columns]
-    lines: list[int] = []
-    for line, record in records:
-        try:
-            row = fields(line, record)
-            if len(row) != len(columns):
-                expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                found = len(row) if any(row) or len(row) > 1 else "a blank line"
-                raise DataError(f"{path}:{line}: expected {expected}, found {found}")
-        except DataError as error:
-            leave_out(error, skipped)
-            continue
-        # Append to columns: a list per record is slow because of garbage collection.
-        for column, field in zip(values, row, strict=True):
-            column.append(field)
-        lines.append(line)
-    return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
+    require_package("a Parquet or Arrow file", "pyarrow", "datasets")
+    values: list[list[Any]] = [[] for _ in columns]
+    for file in _files(path):
+        with as_data_error(f"{file}: cannot be read"):
+            table = _table(file, columns)
+            for name, column in zip(columns, values, strict=True):
+                column += _values(table, name, labels)
+
+    def fields(line: int, row: Sequence[Any]) -> list[str]:
+        # Text without NUL needs no further check: Arrow's strings are UTF-8.
+        return [
+            value
+            if type(value) is str and "\0" not in value
+            else text_of(f"{path}: row {line - 1}", name, value)
+            for name, value in zip(columns, row, strict=True)
+        ]
+
+    records = enumerate(zip(*values, strict=True), 2)
+    return collect_table(path, columns, records, fields, skipped, has_lines=False)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files with the rows, in their order."""
+    if path.is_dir():
+        return _saved_files(path)
+    shard = SHARD.search(path.stem)
+    if shard is None:
+        return [path]
+    name, count = path.stem[: shard.start()], shard[2]
+    found = sorted(path.parent.glob(f"{name}-[0-9]*-of-{count}*{path.suffix}"))
+    if len(found) != int(count):
+        raise DataError(f"{path}: expected {int(count)} files of this split, found {len(found)}")
+    return found
+
+
+def _saved_files(folder: Path) -> list[Path]:
+    path = folder / STATE
+    if not path.is_file():
+        raise DataError(f"{folder}: expected a split saved by save_to_disk, but {STATE} is missing")
+    with as_data_error(f"{path}: cannot be read"):
+        names = [each["filename"] for each in json.loads(path.read_bytes())["_data_files"]]
+        there = [file.name for file in folder.iterdir()]
+    for name in names:
+        if name not in there:
+            raise DataError(f"{path}: expected names of files in this folder, found {name!r:.60}")
+    return [folder / name for name in names]
+
+
+def _table(file: Path, columns: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if file.suffix == ".parquet":
+        with pa.parquet.ParquetFile(file) as parquet:
+            check_columns(file, columns, parquet.schema_arrow.names)
+            table = parquet.read(columns=[*columns])
+    else:
+        with pa.OSFile(str(file)) as source:
+            table = pa.ipc.open_stream(source).read_all()
+        check_columns(file, columns, table.column_names)
+        table = table.select([*columns])
+    table.validate(full=True)  # wrong offsets of a damaged file would crash Python
+    return table
+
+
+def check_columns(place: object, columns: Iterable[str], found: Iterable[str]) -> None:
+    """Check that a table has some columns.
+
+    Raises:
+        DataError: If one is missing; the message starts with the place.
+    """
+    found = [*found]
+    for name in columns:
+        if name not in found:
+            names = join_names([*map(repr, found)])
+            raise DataError(f"{place}: expected a column {quote(name)}, found {names}")
+
+
+def _values(table: Any, name: str, labels: Sequence[str]) -> list[Any]:
+    """Return the values of a column; numbers of classes become names if these are labels."""
+    values: list[Any] = table.column(name).to_pylist()
+    about = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
+    feature = about.get("info", {}).get("features", {}).get(name, {})
+    words = dict(enumerate(feature.get("names", []) if isinstance(feature, dict) else []))
+    if {*words.values()}.isdisjoint(labels):
+        return values
+    return [words.get(value, value) for value in values]

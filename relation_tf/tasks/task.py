@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from relation_tf.errors import DataError
+from relation_tf.faults import Positive, Settings, Share
 from relation_tf.tasks.rows import FileTexts
 from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
+Tokens = Literal["word", "wordpiece", "byte", "text"]
+VocabularyRows = Literal["train", "all"]
+VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
+Value = TypeVar("Value")
+
+
+class Reading(Settings):
+    """Settings of reading a task, the same in a suite and for `relation_tf.tasks.load_task`.
+
+    `relation_tf.config.training.TrainingSettings` describes them.
+    """
+
+    source: str = "auto"
+    tokens: Tokens = "word"
+    start_token: bool = False
+    vocabulary: VocabularyRows = "train"
+    vocabulary_size: VocabularySize | None = None
+    max_length: Positive | None = None
+    validation_split: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +109,14 @@ class Task:
         """Return the name, in this task, of a split of one of `each`."""
         return split if task is self else _in_group(task, split)
 
+    def named(self, members: Iterable[tuple[Task, Mapping[str, Value]]]) -> dict[str, Value]:
+        """Return what members have for each split, by the names of the splits in this group."""
+        return {
+            _in_group(task, split): value
+            for task, values in members
+            for split, value in values.items()
+        }
+
 
 @dataclass(frozen=True)
 class MeasuredTask:
@@ -156,16 +185,15 @@ class TextSplit:
             (['c', 'a'],)
         """
         return TextSplit(
-            tuple(_take(column, rows) for column in self.texts),
+            tuple(
+                column.take(rows)
+                if isinstance(column, FileTexts)
+                else [column[row] for row in rows]
+                for column in self.texts
+            ),
             None if self.labels is None else self.labels[rows],
             self.index[rows],
         )
-
-
-def _take(texts: Sequence[str], rows: np.ndarray) -> Sequence[str]:
-    if isinstance(texts, FileTexts):
-        return texts.take(rows)
-    return [texts[row] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -296,6 +324,11 @@ class HubDataset:
     labels: Mapping[str, str] = field(default_factory=dict)
     index: str | None = None
     apart: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of a labelled split."""
+        return [self.label, *self.inputs, *([] if self.index is None else [self.index])]
 
 
 @dataclass(frozen=True)

@@ -13,84 +13,49 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from relation_tf.errors import DataError, require_package
 from relation_tf.files import environment_folder, expand_home
 from relation_tf.tasks.datasets import TEXTS
-from relation_tf.tasks.hub import HUB
+from relation_tf.tasks.hub import HUB, stored_answered_rows, stored_rows
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import as_data_error, readable
-from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
+from relation_tf.tasks.tables import Table, as_data_error, readable
+from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText
 
 _ROWS_AT_ONCE = 4096
 # TensorFlow's default, in bytes: it logs a message about the other default of TFDS.
 _BUFFER_SIZE = 262_144
-_SECONDS_TO_ANSWER = 10.0
-_LABEL = "label"  # feature of every dataset
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Mapping of a task to a TFDS dataset.
+class Prepared(HubDataset):
+    """A task as TFDS names it: builder, configurations, features, classes.
 
     Attributes:
-        name: TFDS dataset: builder, and after a slash its configuration.
-        version: Version that is downloaded and read.
-        splits: TFDS name of each split.
-        features: Features with the texts, in the order of the inputs of the task.
-        labels: Label word of each TFDS class; empty for regression.
-        index: Feature with the row number, or None.
-        text: Function that builds the text from the features; None if the features are the inputs.
-        apart: TFDS datasets of splits that are in another dataset with the same features.
+        version: Version that is read.
+        text: Name of the function in `TEXTS` that builds the text from the features; empty if the
+            features are the inputs.
     """
 
-    name: str
-    version: str
-    splits: Mapping[str, str]
-    features: Sequence[str]
-    labels: Mapping[str, str]
-    index: str | None = None
-    text: Callable[..., str] | None = None
-    apart: Mapping[str, str] = field(default_factory=dict)
+    version: str = "2.0.0"
+    text: str = ""
 
-    @property
-    def sets(self) -> list[str]:
-        """TFDS datasets of all splits."""
-        return [self.name, *self.apart.values()]
-
-    def set_of(self, split: str) -> str:
-        """Return the TFDS dataset of a split."""
-        return self.apart.get(split, self.name)
+    def set_of(self, split: str = "train") -> str:
+        """Return the TFDS dataset of a split: builder, and after a slash its configuration."""
+        return "/".join(filter(None, [self.path, self.apart.get(split, self.config)]))
 
 
-def _prepared() -> Iterator[tuple[str, Prepared]]:
-    yield from ((name, _of_glue(hub)) for name, hub in HUB.items())
-    path = resources.files("relation_tf.tasks") / "tfds.toml"
-    for name, fields in tomllib.loads(path.read_text("utf-8")).items():
-        text = TEXTS[fields.pop("text")] if "text" in fields else None
-        yield name, Prepared(text=text, **fields)
+_DECLARED = (resources.files("relation_tf.tasks") / "tfds.toml").read_text("utf-8")
 
-
-def _of_glue(hub: HubDataset) -> Prepared:
-    return Prepared(
-        name=f"glue/{hub.config}",
-        version="2.0.0",
-        splits=hub.splits,
-        features=hub.inputs,
-        labels=hub.labels,
-        index=hub.index,
-        apart={split: f"glue/{config}" for split, config in hub.apart.items()},
-    )
-
-
-PREPARED: dict[str, Prepared] = dict(_prepared())
+PREPARED: dict[str, Prepared] = {
+    **{name: Prepared(**{**vars(hub), "path": "glue"}) for name, hub in HUB.items()},
+    **{name: Prepared(**fields) for name, fields in tomllib.loads(_DECLARED).items()},
+}
 """Tasks that are available in TFDS."""
 
 
@@ -101,20 +66,17 @@ def folder_of(folder: str | Path | None) -> Path:
     return environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
 
 
-def _check_installed() -> None:
-    require_package("TFDS", "tensorflow_datasets", "tensorflow")
-
-
 def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     """Find a prepared task, for `relation_tf.registry.SOURCES`."""
     task = dataset.task
     if task.name not in PREPARED:
         return Missing("not available in TFDS")
-    folder = folders.tfds / PREPARED[task.name].name
+    prepared = PREPARED[task.name]
+    folder = folders.tfds / prepared.set_of()
     with readable(folder):
         if not folder.exists():
-            build = f"run `tfds build {' '.join(PREPARED[task.name].sets)}`"
-            return Missing("", (str(folder),), build)
+            sets = dict.fromkeys(map(prepared.set_of, ("train", *prepared.apart)))
+            return Missing("", (str(folder),), f"run `tfds build {' '.join(sets)}`")
         return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 
 
@@ -156,78 +118,56 @@ def _splits_of(folder: Path) -> list[str]:
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Read a prepared task. TFDS has already skipped malformed lines."""
-    _check_installed()
-    prepared = PREPARED[task.name]
-    splits = {split: _split(task, prepared, split, folder) for split, folder in files.items()}
+    require_package("TFDS", "tensorflow_datasets", "tensorflow")
+    prepared, splits = PREPARED[task.name], {}
+    for split, folder in files.items():
+        table = _table(prepared, split, folder)
+        if split in task.answered.values():
+            splits[split] = stored_answered_rows(prepared, table)
+        elif prepared.text:
+            (name,) = task.inputs
+            texts = map(TEXTS[prepared.text], *(table.columns[each] for each in prepared.inputs))
+            table = replace(table, columns={**table.columns, name: [*texts]})
+            splits[split] = stored_rows(replace(prepared, inputs=[name]), task, table, first=0)
+        else:
+            splits[split] = stored_rows(prepared, task, table, first=0)
     return TaskText(task, splits)
 
 
 LAYOUT = FileLayout("TFDS", _read)
 
 
-def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:
-    where = f"split {prepared.splits[split]} of {prepared.set_of(split)}"
-    with as_data_error(f"{folder}: TFDS cannot read {where}"):
-        columns, names = _columns(prepared, prepared.splits[split], folder)
-    answered = split in task.answered.values()
-    if prepared.index is not None:
-        numbers = columns[prepared.index]
-        order = np.argsort(numbers, kind="stable")
-        wrong = np.flatnonzero(numbers[order] != np.arange(len(numbers)))
-        # Predictions are numbered: the numbers must be 0, 1, 2, ... without gaps.
-        if answered and len(wrong):
-            found = numbers[order][wrong[0]]
-            raise DataError(
-                f"{folder}: {where}: expected {prepared.index} {wrong[0]}, found {found}"
-            )
-        columns = {name: column[order] for name, column in columns.items()}
-    with as_data_error(f"{folder}: {where}: expected UTF-8"):
-        texts = tuple([text.decode() for text in columns[name]] for name in prepared.features)
-    if prepared.text is not None:
-        texts = (list(map(prepared.text, *texts)),)
-    values = columns[_LABEL]
-    labels = None if answered else _labels(f"{folder}: {where}", task, prepared, values, names)
-    return TextSplit(texts, labels, np.arange(len(texts[0])))
-
-
-def _columns(
-    prepared: Prepared, split: str, folder: Path
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the features of all rows, in the order of the folder, and the TFDS classes."""
+def _table(prepared: Prepared, split: str, folder: Path) -> Table:
+    """Return the features of all rows as text, in the order of the folder."""
     import tensorflow_datasets as tfds
 
-    wanted = [*prepared.features, _LABEL, *([prepared.index] if prepared.index else [])]
-    builder = tfds.builder_from_directory(folder)
-    features = builder.info.features
-    for name in wanted:
-        if name not in features:
-            found = ", ".join(map(repr, sorted(features)))
-            raise DataError(f"{folder}: expected a feature {name!r}, found {found}")
-    reading = tfds.ReadConfig(
-        interleave_cycle_length=1,  # read the files in order
-        try_autocache=False,  # rows are read once
-        override_buffer_size=_BUFFER_SIZE,
-    )
-    rows = builder.as_dataset(split=split, batch_size=_ROWS_AT_ONCE, read_config=reading)
-    batches: list[dict[str, Any]] = list(tfds.as_numpy(rows))
-    if not batches:
-        raise DataError(f"{folder}: expected rows of split {split}, found none")
-    names = features[_LABEL].names if prepared.labels else []
-    return {name: np.concatenate([rows[name] for rows in batches]) for name in wanted}, names
-
-
-def _labels(
-    where: str, task: Task, prepared: Prepared, values: np.ndarray, names: list[str]
-) -> np.ndarray:
-    """Convert values and class names of TFDS to labels as in `TextSplit`."""
-    words = prepared.labels
-    if set(names) != set(words):
-        raise DataError(f"{where}: expected labels {', '.join(words)}, found {', '.join(names)}")
-    largest = task.maximum if task.labels is None else len(names) - 1
-    wrong = values[~((values >= 0) & (values <= largest))]
-    if len(wrong):
-        kind = "scores in [0, {:g}]" if task.labels is None else "labels from 0 to {}"
-        raise DataError(f"{where}: expected {kind.format(largest)}, found {wrong[0]:g}")
-    if task.labels is None:
-        return values.astype(np.float32) / np.float32(task.maximum)
-    return np.array([task.labels.index(words[name]) for name in names], np.int32)[values]
+    name = prepared.splits[split]
+    with as_data_error(f"{folder}: TFDS cannot read split {name} of {prepared.set_of(split)}"):
+        builder = tfds.builder_from_directory(folder)
+        features = builder.info.features
+        for column in prepared.columns:
+            if column not in features:
+                found = ", ".join(map(repr, sorted(features)))
+                raise DataError(f"{folder}: expected a feature {column!r}, found {found}")
+        reading = tfds.ReadConfig(
+            interleave_cycle_length=1,  # read the files in order
+            try_autocache=False,  # rows are read once
+            override_buffer_size=_BUFFER_SIZE,
+        )
+        rows = builder.as_dataset(split=name, batch_size=_ROWS_AT_ONCE, read_config=reading)
+        batches: list[dict[str, Any]] = list(tfds.as_numpy(rows))
+        if not batches:
+            raise DataError(f"{folder}: expected rows of split {name}, found none")
+        classes = features[prepared.label].names if prepared.labels else ()
+        columns = {
+            column: [
+                value.decode() if isinstance(value, bytes) else str(value)
+                for batch in batches
+                for value in batch[column].tolist()
+            ]
+            for column in prepared.columns
+        }
+    names = {str(number): word for number, word in enumerate(classes)}
+    columns[prepared.label] = [names.get(word, word) for word in columns[prepared.label]]
+    lines = [*range(2, 2 + len(columns[prepared.label]))]
+    return Table(folder / name, columns, lines, has_lines=False)

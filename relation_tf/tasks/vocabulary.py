@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import operator
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,7 @@ _KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
 }  # fmt: skip
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
-_WORDS = 500_000  # words in the cache, about 70 MB
-_GROUP = 1000  # words passed to `tokenizers` as one text
+_ALL = 2**31  # largest number of words
 
 
 @dataclass(frozen=True)
@@ -219,10 +217,20 @@ class Vocabulary:
         Yields:
             Rows of some of the texts, in order.
         """
-        encoder = (_Bytes if self.kind == "byte" else _Words)(self._tokenizer)
+        start = self._tokenizer.token_to_id(START)
         for part in parts_of(texts):
-            rows = encoder.encode(part)
-            yield rows if max_length is None else rows.first(max_length)
+            if self.kind == "byte":  # the ids that the tokenizer would give, without its work
+                rows = Texts.join(part)
+                ids, offsets = rows.data.astype(np.int32) + 1, rows.offsets
+            else:
+                found = self._tokenizer.encode_batch_fast(part, add_special_tokens=False)
+                encoded = Ragged.of([each.ids for each in found])
+                ids, offsets = encoded.ids, encoded.offsets
+            if start is not None:
+                ids = np.insert(ids, offsets[:-1], start)
+                offsets = offsets + np.arange(len(offsets))
+            made = Ragged(ids, offsets)
+            yield made if max_length is None else made.first(max_length)
 
 
 def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -237,62 +245,6 @@ def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
             part, characters = [], 0
     if part:
         yield part
-
-
-class _Bytes:
-    """Encoder of bytes: the ids that the tokenizer would give, without its work."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._start = tokenizer.token_to_id(START)
-
-    def encode(self, texts: list[str]) -> Ragged:
-        rows = Texts.join(texts)
-        ids, offsets = rows.data.astype(np.int32) + 1, rows.offsets
-        if self._start is not None:
-            ids = np.insert(ids, offsets[:-1], self._start)
-            offsets = offsets + np.arange(len(offsets))
-        return Ragged(ids, offsets)
-
-
-class _Words:
-    """Encoder with a cache of the ids of words between spaces.
-
-    Vocabularies of words and word pieces split at spaces independent of the context. A lookup is
-    much faster than encoding.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        start = tokenizer.token_to_id(START)
-        self._start = [] if start is None else [start]
-        self._forget()
-
-    def _forget(self) -> None:
-        """Clear the cache; keep only the word None, which precedes each text."""
-        self._numbers: defaultdict[str | None, int] = defaultdict(itertools.count(1).__next__)
-        self._numbers[None] = 0
-        self._ids = Ragged(np.array(self._start, np.int32), np.array([0, len(self._start)]))
-
-    def encode(self, texts: list[str]) -> Ragged:
-        if len(self._numbers) > _WORDS:
-            self._forget()
-        rows = [[None, *text.split(" ")] for text in texts]
-        ends = np.cumsum([0, *map(len, rows)])
-        words = itertools.chain.from_iterable(rows)
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, ends[-1])
-        new = itertools.islice(self._numbers, len(self._ids), None)
-        self._ids = Ragged.join([self._ids, *self._encode_words(list(new))])
-        ids = self._ids.take(numbers)
-        return Ragged(ids.ids, ids.offsets[ends])
-
-    def _encode_words(self, words: list[Any]) -> Iterator[Ragged]:
-        groups = [words[i : i + _GROUP] for i in range(0, len(words), _GROUP)]
-        encodings = self._tokenizer.encode_batch(
-            groups, is_pretokenized=True, add_special_tokens=False
-        )
-        for group, encoding in zip(groups, encodings, strict=True):
-            lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(group))
-            yield Ragged(np.array(encoding.ids, np.int32), np.cumsum([0, *lengths]))
 
 
 def _bytes(start_token: bool) -> Tokenizer:
@@ -311,42 +263,18 @@ def _bytes(start_token: bool) -> Tokenizer:
 def _train_words(
     texts: Iterable[str], max_size: int | None, special: list[str], spaced: bool
 ) -> Tokenizer:
-    """Return the most frequent words; words of equal frequency are sorted by code point.
-
-    The trainer of `tokenizers` gives the same result but is slower: it splits every occurrence.
-    """
+    """Return the most frequent words; words of equal frequency are sorted by code point."""
     normalizer = normalizers.Lowercase()
     split: Any = pre_tokenizers.WhitespaceSplit()
     if not spaced:
         split = pre_tokenizers.Sequence([split, pre_tokenizers.Punctuation()])
-    counts = _count_words(texts, normalizer, split)
-    words = sorted(counts, key=lambda word: (-counts[word], word))
-    if max_size is not None:
-        words = words[: max(0, max_size - len(special))]
-    ids = {word: i for i, word in enumerate([*special, *words])}
-    return _tokenizer(models.WordLevel, normalizer, split, ids)
-
-
-def _count_words(texts: Iterable[str], normalizer: Any, split: Any) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    unsplit: Counter[str] = Counter()
-    for text in texts:
-        unsplit.update(text.split(" "))
-        if len(unsplit) > _WORDS:
-            _add_split(counts, unsplit, normalizer, split)
-            unsplit.clear()
-    _add_split(counts, unsplit, normalizer, split)
-    return counts
-
-
-def _add_split(counts: Counter[str], unsplit: Counter[str], normalizer: Any, split: Any) -> None:
-    """Split words of equal frequency as one text, because their parts have this frequency."""
-    for count, items in itertools.groupby(unsplit.most_common(), operator.itemgetter(1)):
-        words = [word for word, _ in items]
-        for i in range(0, len(words), _GROUP):
-            text = normalizer.normalize_str(" ".join(words[i : i + _GROUP]))
-            for part, _ in split.pre_tokenize_str(text):
-                counts[part] += count
+    size = _ALL if max_size is None else max(max_size, len(special))
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=size, special_tokens=special, show_progress=False
+    )
+    trained = _tokenizer(models.WordLevel, normalizer, split)
+    trained.train_from_iterator(texts, trainer)
+    return _tokenizer(models.WordLevel, normalizer, split, trained.get_vocab())
 
 
 def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]) -> Tokenizer:
@@ -380,12 +308,14 @@ def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]
     )
     trained = _tokenizer(models.WordPiece, normalizer, split)
     trained.train_from_iterator(texts, trainer)
-    # Create a new tokenizer: the trained one treats the letters of special tokens in a text as
-    # these tokens.
     return _tokenizer(models.WordPiece, normalizer, split, trained.get_vocab())
 
 
 def _tokenizer(model: Any, normalizer: Any, split: Any, *ids: dict[str, int]) -> Tokenizer:
+    """Return a tokenizer with the ids of a trained one.
+
+    The trained one treats the letters of special tokens in a text as these tokens.
+    """
     made = Tokenizer(model(*ids, unk_token=UNKNOWN))
     made.normalizer, made.pre_tokenizer = normalizer, split
     return made

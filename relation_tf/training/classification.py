@@ -14,7 +14,7 @@ from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.diagnostics.rows import Symbols
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import Characters
-from relation_tf.tasks.scoring import score
+from relation_tf.tasks.metrics import score
 from relation_tf.tasks.task import Task
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.trainer import trace, train_step

@@ -24,7 +24,7 @@ from relation_tf.networks.next_token import state_bytes
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
-from relation_tf.tasks.scoring import no_score
+from relation_tf.tasks.metrics import no_score
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, build_small_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks

@@ -31,17 +31,6 @@ def test_every_row_is_in_exactly_one_batch(lengths, batch_size, batching):
     assert len(batches) == -(-lengths.shape[1] // batch_size)
 
 
-@given(LENGTHS, st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
-def test_batches_by_length_have_no_more_padding_than_a_sorted_order(lengths, batch_size):
-    batches = plan_batches(lengths, batch_size, seed=1, epoch=0)
-    if len(lengths) == 1:
-        order = np.sort(lengths[0])
-        cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-        assert padded_tokens(lengths, batches) == sum(len(part) * part.max() for part in cut)
-    assert 0 <= padding_share((lengths, batches)) < 1
-
-
 @given(LENGTHS.filter(lambda lengths: len(lengths) == 2))
 @settings(max_examples=40, deadline=None)
 def test_pairs_are_in_the_order_of_their_longer_text(lengths):

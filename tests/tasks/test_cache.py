@@ -93,14 +93,3 @@ def test_error_names_an_invalid_cache_folder(tmp_path, monkeypatch, place):
         made_once("it", lambda folder: None)
     assert str(tmp_path / place) in str(error.value)
     assert "set RELATION_TF_CACHE to use another folder" in str(error.value)
-
-
-def test_error_of_a_full_disk(tmp_path, monkeypatch):
-    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path))
-
-    def fill(folder):
-        raise OSError(28, "No space left on device", str(folder / "rows.npy"))
-
-    with pytest.raises(DataError, match=r"rows\.npy: No space left on device"):
-        made_once("it", fill)
-    assert [path.suffix for path in tmp_path.iterdir()] in ([], [".lock"])

@@ -28,14 +28,12 @@ def test_every_task_is_complete(name):
     assert set(task.answered) <= {"MNLI-m", "MNLI-mm", "AX", name}
 
 
-@pytest.mark.parametrize(("name", "near"), [("cola", "CoLA"), ("ag_news", "AG-News")])
-def test_unknown_name_gets_a_suggestion(name, near):
-    with pytest.raises(UnknownNameError) as error:
-        find_task(name)
-    assert f"unknown task {name!r}. Did you mean {near!r}?" in str(error.value)
+def test_unknown_name_gets_a_suggestion():
+    with pytest.raises(UnknownNameError, match=r"task 'ag_news'\. Did you mean 'AG-News'\?"):
+        find_task("ag_news")
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if not find_task(name).generated])
+@pytest.mark.parametrize("name", ["MNLI", "fdu-baby", "WikiText-2"])
 def test_error_says_which_files_are_required(tmp_path, name):
     """Expect the searched locations or the missing option, and how to get the data."""
     with pytest.raises(DataError) as error:
@@ -50,16 +48,6 @@ def test_error_says_which_files_are_required(tmp_path, name):
     assert message.startswith(f"task {name}: not found. Searched: {tmp_path / places[0]}")
     assert all(str(tmp_path / place) in message for place in places)
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(("name", "has"), [("CoLA", True), ("IMDb", True), ("fdu-baby", False)])
-def test_error_names_both_searched_locations(tmp_path, name, has):
-    (tmp_path / "data").mkdir()
-    with pytest.raises(DataError) as error:
-        find_source(name, "auto", tmp_path / "data", tmp_path / "tfds")
-    assert str(tmp_path / "data") in str(error.value)
-    assert (str(tmp_path / "tfds") in str(error.value)) == has
-    assert ("run `tfds build " in str(error.value)) == has
 
 
 def test_an_unknown_source_is_refused():

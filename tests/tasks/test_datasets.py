@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_source, read_task
+from relation_tf.tasks import GLUE, find_source, find_task, read_task
+from relation_tf.tasks.official import OFFICIAL_ROWS
+from tests.tasks.equality import same_rows
 
 REAL = json.loads((Path(__file__).parents[1] / "golden_values" / "real_rows.json").read_text())
 
@@ -174,3 +177,252 @@ def test_titles_and_descriptions_of_news_are_one_text(tmp_path):
     assert split.texts == (['Oil, up "old",\ntwo\\three', "Talks", "Chips"],)
     assert split.labels.tolist() == [2, 0, 3]
     assert split.index.tolist() == [0, 2, 3]
+
+
+# GLUE.
+
+
+@pytest.mark.parametrize("name", OFFICIAL_ROWS)
+def test_every_task_of_glue_is_read(small_glue, name):
+    task = find_task(name)
+    text = read_task(name, small_glue)
+    assert set(text.splits) == {"train", *task.scored.values(), *task.answered.values()}
+    assert task.validation in task.scored.values()
+    for split_name, split in text.splits.items():
+        assert len(split.texts) == len(task.inputs)
+        assert all(len(column) == len(split) > 0 for column in split.texts)
+        assert (split.labels is None) == (split_name in task.answered.values())
+        assert np.array_equal(split.index, np.arange(len(split)))
+
+
+def test_two_networks_of_mnli_have_the_rows_of_one(small_glue):
+    whole = read_task("MNLI", small_glue)
+    renamed = {
+        "MNLI-m": {"dev": "dev_matched", "test": "test_matched", "diagnostic": "diagnostic"},
+        "MNLI-mm": {"dev": "dev_mismatched", "test": "test_mismatched"},
+    }
+    for name, others in renamed.items():
+        own = read_task(name, small_glue)
+        assert own.splits.keys() == {"train", *others}
+        for split, rows in own.splits.items():
+            expected = whole.splits[others.get(split, split)]
+            assert rows.texts == expected.texts
+            assert np.array_equal(rows.labels, expected.labels)
+        assert (own.task.validation, own.task.scored) == ("dev", {name: "dev"})
+        assert (own.task.labels, own.task.metrics) == (whole.task.labels, ("accuracy",))
+    assert find_task("MNLI-m").answered == {"MNLI-m": "test", "AX": "diagnostic"}
+    assert find_task("MNLI-m").diagnostics == {"AX": ("matthews",)}
+    assert find_task("MNLI-mm").answered == {"MNLI-mm": "test"}
+    assert find_task("MNLI-mm").diagnostics == {}
+
+
+def test_absent_test_file_is_no_error(small_glue, tmp_path):
+    folder = tmp_path / "MNLI"
+    shutil.copytree(small_glue / "MNLI", folder)
+    (folder / "test_matched.tsv").unlink()
+    assert set(read_task("MNLI", tmp_path).splits) == {
+        "train", "dev_matched", "dev_mismatched", "test_mismatched",
+    }  # fmt: skip
+
+
+def test_labels_of_the_diagnostic_set_are_read_where_they_are(
+    small_glue, tmp_path, label_diagnostic
+):
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    before = find_source("MNLI", data=data)
+    unlabelled = before.read().splits["diagnostic"]
+    label_diagnostic(data)
+    after = find_source("MNLI", data=data)
+    labelled = after.read().splits["diagnostic"]
+    assert labelled.texts == unlabelled.texts
+    assert labelled.index.tolist() == unlabelled.index.tolist()
+    assert [GLUE["MNLI"].labels[label] for label in labelled.labels[:4]] == [
+        "contradiction", "neutral", "entailment", "contradiction",
+    ]  # fmt: skip
+    # They do not change the training, so runs stay valid.
+    assert after.training_digests() == before.training_digests()
+    assert after.digests() != before.digests()
+    # With the words of all splits, the test files are part of the training.
+    assert {*after.training_digests("all")} == {*after.digests()}
+    (data / "diagnostic" / "diagnostic.tsv").unlink()
+    assert find_source("MNLI", data=data).read().splits["diagnostic"].texts == unlabelled.texts
+
+
+def test_a_wrong_label_of_the_diagnostic_set_is_named(small_glue, tmp_path, label_diagnostic):
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    path = label_diagnostic(data)
+    path.write_text(path.read_text("utf-8").replace("neutral\n", "perhaps\n", 1), "utf-8")
+    with pytest.raises(DataError, match=r"diagnostic-full.tsv:3: column 'Label': expected "):
+        read_task("MNLI", data)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "line", "old", "new", "message"),
+    [
+        ("RTE", "train.tsv", 2, "entailment", "maybe",
+         "train.tsv:2: column 'label': expected 'entailment' or 'not_entailment', found '"),
+        ("STS-B", "dev.tsv", 1, "score", "points",
+         "dev.tsv:1: expected a column 'score', found 'index', "),
+        ("QQP", "test.tsv", 3, "1\t", "7\t", "test.tsv:3: expected id 1, found '7'"),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_of_glue(small_glue, tmp_path, name, file, line, old, new, message):
+    path = shutil.copytree(small_glue / name, tmp_path / name) / file
+    lines = path.read_text(encoding="utf-8").split("\n")
+    lines[line - 1] = lines[line - 1].replace(old, new)
+    path.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+    with pytest.raises(DataError) as error:
+        read_task(name, tmp_path)
+    assert message in str(error.value)
+
+
+# IMDb.
+
+FILM_REVIEWS = {"neg/0_2.txt": "Bad", "pos/0_8.txt": "Good"}
+
+
+def write_reviews(folder, train, test=FILM_REVIEWS):
+    files = {f"aclImdb/train/{name}": text for name, text in train.items()}
+    return write(folder, files | {f"aclImdb/test/{name}": text for name, text in test.items()})
+
+
+def test_folders_of_reviews_give_the_rows_of_the_tables(tmp_path):
+    rows = [("neg", i, 2, f"Bad\u0085 <i>é</i> {i}.<br />\tSo") for i in (0, 1, 2, 9, 10, 11)]
+    rows += [("pos", i, 9, f'Good "{i}".') for i in (0, 3, 100)]
+    tabs = {f"{label}/{i}_{rating}.txt": text for label, i, rating, text in rows}
+    lines = [f"{i}\t{label}\t{rating}\t{text}" for label, i, rating, text in rows]
+    table = "".join(line.replace(".<br />\t", ".<br /> ") + "\n" for line in lines)
+    test = f"{HEADER}0\tneg\t2\tBad\n0\tpos\t8\tGood\n"
+    folders = read_task("IMDb", write_reviews(tmp_path / "a", tabs))
+    tables = read_task("IMDb", write(tmp_path / "b", pair(*IMDB, HEADER + table, test)))
+    assert tables.splits["train"].texts[0][0] == "Bad\u0085 <i>é</i> 0.  So"
+    for split, expected in tables.splits.items():
+        same_rows(folders.splits[split], expected)
+
+
+def test_other_files_of_the_published_folder_are_ignored(tmp_path):
+    write_reviews(tmp_path / "imdb", FILM_REVIEWS)
+    write_reviews(tmp_path / "imdb", {"unsup/0_0.txt": "So", "labeledBow.feat": "9 0:1"})
+    source = find_source("IMDb", "files", tmp_path)
+    assert set(source.files) == {"train/neg", "train/pos", "test/neg", "test/pos"}
+    assert len(source.read().splits["train"]) == 2
+    digest = source.digest()
+    write_reviews(tmp_path / "imdb", {"unsup/1_0.txt": "So"})
+    assert source.digest() == digest
+    write_reviews(tmp_path / "imdb", {"pos/0_8.txt": "Good!"})
+    assert source.digest() != digest
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("neg/1.txt", "Bad", "expected a review named <id>_<rating>.txt, found '1.txt'"),
+        ("pos/٣_8.txt", "", "expected a review named <id>_<rating>.txt"),
+        ("neg/1_2.txt", b"so caf\xe9", "expected UTF-8, byte 7 of the line is 0xE9"),
+        ("neg/1_2.txt/a", "so", "cannot be read: Is a directory"),
+    ],
+)
+def test_bad_review_is_an_error_or_skipped_in_train_only(tmp_path, name, text, message):
+    data = write_reviews(tmp_path / "a", FILM_REVIEWS | {name: text})
+    with pytest.raises(DataError) as error:
+        read_task("IMDb", data)
+    path = data / "aclImdb" / "train" / name.removesuffix("/a")
+    assert str(error.value).startswith(str(path))
+    assert message in str(error.value)
+    skipping = read_task("IMDb", data, skip_bad_lines=True)
+    assert skipping.splits["train"].texts == (["Bad", "Good"],)
+    assert skipping.skipped == (str(error.value),)
+    data = write_reviews(tmp_path / "b", FILM_REVIEWS, FILM_REVIEWS | {name: text})
+    with pytest.raises(DataError, match=r"aclImdb/test/"):
+        read_task("IMDb", data, skip_bad_lines=True)
+
+
+def test_an_empty_folder_is_named(tmp_path):
+    data = write_reviews(tmp_path, FILM_REVIEWS)
+    review = data / "aclImdb" / "train" / "pos" / "0_8.txt"
+    review.unlink()
+    with pytest.raises(DataError, match=r"aclImdb/train/pos: expected reviews .*, found none"):
+        read_task("IMDb", data)
+    review.parent.rmdir()
+    with pytest.raises(
+        DataError, match=r"aclImdb/train/pos: this file of task IMDb does not exist"
+    ):
+        read_task("IMDb", data)
+
+
+# Yelp.
+
+# In the file, and what is read.
+TEXTS = {
+    r"a\n\nb\r\nc": "a\n\nb\r\nc",
+    r'the \""best\"".': 'the "best".',
+    r'\""\"" so': '"" so',
+    r"caf\u00e9 \u00E9": "café é",
+    r"\ud83d\ude00!": "😀!",
+    r"half \ud83d": "half \ufffd",
+    r"zero \u0000": "zero \ufffd",
+    r'C:\\new \\\""x': r"C:\new \"x",
+    "so\u0085so, é": "so\u0085so, é",
+    r"\x \u12": r"\x \u12",
+    "end \\": "end \\",
+}
+
+
+def sample(train, test=None):
+    entries = {"0": {"ori": "Good", "label": "4"}} if test is None else test
+    return {"yelp_full_sample/dev.json": train, "yelp_full_sample/test.json": json.dumps(entries)}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_escapes_are_undone(tmp_path, text):
+    # The quotes are doubled once, and again by a CSV writer.
+    twice = text.replace('"', '""')
+    entry = json.dumps({"0": {"ori": text, "label": "0"}})
+    files = (pair(*YELP, f'"1","{text}"\n'), pair(*YELP, f'"1","{twice}"\n'), sample(entry))
+    for number, own in enumerate(files):
+        data = write(tmp_path / str(number), own)
+        assert read_task("Yelp-full", data).splits["train"].texts == ([TEXTS[text]],)
+
+
+def test_stars_are_classes_in_both_layouts(tmp_path):
+    rows = "".join(f'"{stars}","text {stars},\n{stars}"\n' for stars in (3, 1, 5, 2, 4))
+    entries = {str(i): {"ori": f"text {i}", "label": str(i)} for i in (2, 0, 4, 1, 3)}
+    for name, files in {"csv": pair(*YELP, rows), "json": sample(json.dumps(entries))}.items():
+        split = read_task("Yelp-full", write(tmp_path / name, files)).splits["train"]
+        assert split.labels.tolist() == [2, 0, 4, 1, 3]
+    assert split.index.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"0": {\n"ori": "a"\n"label": "1"}}', "found: Expecting ',' delimiter: line 3 column 1"),
+        ('[{"ori": "a", "label": "1"}]', "expected a JSON object, found [{'ori': 'a'"),
+        ("{}", "expected labelled rows, found none"),
+    ],
+)
+def test_a_bad_sample_is_named(tmp_path, content, message):
+    with pytest.raises(DataError) as error:
+        read_task("Yelp-full", write(tmp_path, sample(content)))
+    assert str(tmp_path / "yelp_full_sample" / "dev.json") in str(error.value)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "entry", [{"ori": "a", "label": "5"}, {"ori": "a", "label": 1}, {"ori": "a"}, None]
+)
+def test_malformed_entry_is_an_error_or_skipped_in_train_only(tmp_path, entry):
+    good = {"ori": "Good", "label": "4"}
+    entries = {"7": good, "8": entry, "9": good}
+    data = write(tmp_path / "a", sample(json.dumps(entries)))
+    with pytest.raises(DataError) as error:
+        read_task("Yelp-full", data)
+    expected = """dev.json: entry '8': expected {"ori": text, "label": "0" to "4"}, found %r"""
+    message = str(error.value).partition(". Correct the file, or skip")[0]
+    assert message.endswith(expected % (entry,))
+    text = read_task("Yelp-full", data, skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [0, 2]
+    assert text.skipped == (message,)
+    data = write(tmp_path / "b", sample(json.dumps({"7": good}), entries))
+    with pytest.raises(DataError, match=r"test\.json: entry '8'"):
+        read_task("Yelp-full", data, skip_bad_lines=True)

@@ -67,16 +67,6 @@ def test_members_have_their_own_source_notes_and_digests(small_glue, tmp_path):
         assert len(member.notes) == 1
 
 
-@pytest.mark.parametrize("tokens", ["word", "byte"])
-def test_each_text_is_truncated_as_alone(small_glue, tokens):
-    settings = {"tokens": tokens, "max_length": 5}
-    for member in load_task(THREE, data=small_glue, **settings).members:
-        alone = load_task(member.task.name, data=small_glue, **settings)
-        lengths = [each.splits["train"].lengths for each in (member, alone)]
-        assert np.array_equal(*lengths)
-        assert lengths[0].max() == 5
-
-
 def test_only_a_vocabulary_of_words_needs_equally_split_texts(small_glue, monkeypatch):
     """Text of CoLA as if it were already split into words."""
     read = TaskSource.read

@@ -128,13 +128,6 @@ def test_a_digest_depends_on_texts_labels_and_order(rte, tmp_path):
 # Where a dataset is found.
 
 
-def test_files_come_first(rte, small_glue, tmp_path):
-    shutil.copytree(small_glue / "RTE", tmp_path / "RTE")
-    save(rte, tmp_path / "rte")
-    assert find_source("RTE", "auto", tmp_path).kind == "files"
-    assert find_source("RTE", "datasets", tmp_path).kind == "datasets"
-
-
 def test_shards_of_a_clone_of_the_repository(rte, small_glue, tmp_path):
     folder = tmp_path / "glue" / "rte"
     folder.mkdir(parents=True)
@@ -314,21 +307,3 @@ def test_a_split_is_stored_once(rte, tmp_path):
     assert str(error.value) == (
         f"{tmp_path}/rte: split 'train' must be stored once, found train.jsonl and train.parquet"
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"files": {"train": "a.csv.gz", "test": "b"}, "hub": None},
-         "files.train: must end in one of .csv, .tsv, .jsonl, .parquet, or be a folder of "
-         "save_to_disk. Received: 'a.csv.gz'"),
-        ({"files": {"train": "data/train", "test": "test"}},
-         "files.train: must be the name of a split of someone/Tones, such as 'train'. Received: "
-         "'data/train'"),
-        ({"hub": "../a"}, "hub"),
-    ],
-)  # fmt: skip
-def test_errors_of_custom_tasks(changes, message):
-    with pytest.raises(ValueError, match="validation error") as error:
-        tones(**changes)
-    assert message in str(error.value)

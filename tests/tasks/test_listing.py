@@ -91,14 +91,3 @@ def test_a_diagnostic_set_without_labels_is_named(small_glue, tmp_path, label_di
     label_diagnostic(data)
     assert "not scored" not in "\n".join(listing.lines(["MNLI"], data))
     assert "AX (diagnostic, matthews)" in listing.describe("MNLI", data)
-
-
-@pytest.mark.usefixtures("built_in")
-def test_tasks_of_a_group_are_described():
-    group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
-    reading = {"source": "miniglue"}
-    words = load_task(group, "miniglue").vocabulary.size
-    told = listing.describe(group, reading=reading)
-    assert told.count(f"vocabulary:             {words}") == 2
-    (_, *rows) = listing.lines([group], reading={"two": reading})
-    assert [row.split()[0] for row in rows] == ["CoLA", "RTE"]

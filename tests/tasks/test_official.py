@@ -8,7 +8,7 @@ import pytest
 
 from glue_submit import TASKS
 from relation_tf.tasks import GLUE, find_source, find_task, load_task
-from relation_tf.tasks.group import TaskGroup
+from relation_tf.tasks.custom import TaskGroup
 from relation_tf.tasks.official import (
     OFFICIAL_ROWS,
     sample_note,

@@ -86,7 +86,6 @@ def test_encoded_once(text_file, monkeypatch):
         (b"good\n\nb\xe4d\n", "a.txt:3: expected UTF-8, byte 2 of the line is 0xE4"),
         (b"good\nba\0d\n", "a.txt:2: expected text, found a NUL byte"),
         (b"short", "a.txt: expected text for at least one block of 8 tokens, found less"),
-        (b"", "a.txt: expected text for at least one block of 8 tokens, found less"),
         (
             b"word " * 9,
             "a.txt: the text only fills the 1 held-out blocks of 8 tokens; "
@@ -110,16 +109,14 @@ def test_bad_files(text_file, tmp_path):
         read_plain_text([text_file], **SMALL | {"held_out": text_file})
     with pytest.raises(DataError, match=r"a\.txt: given twice; held-out blocks would be in the"):
         read_plain_text([text_file, text_file], **SMALL)
-    for whole in (1.0, 1):
-        with pytest.raises(DataError, match=r"held-out: must be .* Received: 1$"):
-            read_plain_text([text_file], **SMALL | {"held_out": whole})
+    with pytest.raises(DataError, match=r"held-out: must be .* Received: 1$"):
+        read_plain_text([text_file], **SMALL | {"held_out": 1.0})
     with pytest.raises(DataError, match="files: must be one or more"):
         read_plain_text([], **SMALL)
     packed = tmp_path / "c.gz"
-    for content in (gzip.compress(text_file.read_bytes())[:-20], b"text"):
-        packed.write_bytes(content)
-        with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):
-            read_plain_text([packed], **SMALL)
+    packed.write_bytes(gzip.compress(text_file.read_bytes())[:-20])
+    with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):
+        read_plain_text([packed], **SMALL)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import read_task
-from relation_tf.tasks.reuters import TOPICS
+from relation_tf.tasks.datasets import TOPICS
 
 FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
 HEADER = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
@@ -43,12 +43,6 @@ def newswires(data):
         for index, text, label in zip(split.index, split.texts[0], split.labels, strict=True)
     ]
     return [(text, label) for _, text, label in sorted(rows)]
-
-
-def test_topics_are_numbered_as_in_keras():
-    from keras.datasets.reuters import get_label_names
-
-    assert get_label_names() == TOPICS
 
 
 def test_the_first_topic_of_each_newswire_is_its_class(tmp_path):
@@ -130,12 +124,6 @@ def test_a_file_with_open_ends_is_named(tmp_path, content, message):
         read_task("Reuters", data, skip_bad_lines=True)
     assert str(error.value).startswith(f"{data / 'reuters21578' / 'reut2-003.sgm'}: expected ")
     assert message in str(error.value)
-
-
-def test_no_newswire_with_a_topic_is_named(tmp_path):
-    data = write(tmp_path, wire(["barley"], "So"))
-    with pytest.raises(DataError, match=r"reuters21578: expected newswires with topics, found n"):
-        read_task("Reuters", data)
 
 
 # The classes of the rows of Keras's set, as its users print them.

@@ -60,11 +60,3 @@ def test_texts_round_trip(texts, data):
     batch = joined.pad(np.array(chosen, int))
     assert batch.shape == (len(chosen),)
     assert batch.tolist() == [texts[i] for i in chosen]
-
-
-def test_tensorflow_takes_texts():
-    import tensorflow as tf
-
-    batch = tf.constant(Texts.join(["Naïve", "", "好"]).pad(np.arange(3)))
-    assert batch.dtype == tf.string
-    assert [text.decode() for text in batch.numpy()] == ["Naïve", "", "好"]

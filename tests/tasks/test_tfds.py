@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def prepare(root, name, examples):
 def glue_rows(name, folder):
     """Return the rows that TFDS generates from GLUE files, by split."""
     prepared = PREPARED[name]
-    builder = tensorflow_datasets.builder(prepared.name, data_dir=folder / "nowhere")
+    builder = tensorflow_datasets.builder(prepared.set_of(), data_dir=folder / "nowhere")
     if name == "MRPC":
         return mrpc_rows(builder, folder)
     rows = {}
@@ -86,7 +86,7 @@ def prepared_glue(small_glue, tmp_path_factory):
     """Return a TFDS folder with the rows of `small_glue`."""
     root = tmp_path_factory.mktemp("tensorflow_datasets")
     for name in GLUE:
-        prepare(root, PREPARED[name].name, glue_rows(name, small_glue))
+        prepare(root, PREPARED[name].set_of(), glue_rows(name, small_glue))
     prepare(root, "glue/ax", ax_rows(small_glue))
     return root
 
@@ -214,41 +214,30 @@ def test_gaps_and_repeats_of_numbers_are_refused_where_rows_are_answered(small_g
     rows = glue_rows("RTE", small_glue)
     gap = {**rows, "test": [row for row in rows["test"] if row["idx"] != 5]}
     twice = {**rows, "test": [{**row, "idx": min(row["idx"], 6)} for row in rows["test"]]}
-    faults = ("gap", gap, "expected idx 5, found 6"), ("twice", twice, "expected idx 7, found 6")
+    faults = ("gap", gap, "idx 5, found '6'"), ("twice", twice, "idx 7, found '6'")
     for place, examples, message in faults:
         folder = prepare(tmp_path / place, "glue/rte", examples)
         with pytest.raises(DataError) as error:
             read("RTE", tmp_path / place)
-        assert str(error.value) == f"{folder}: split test of glue/rte: {message}"
-
-
-def test_training_rows_may_leave_numbers_out(small_glue, tmp_path):
-    rows = glue_rows("RTE", small_glue)
-    prepare(tmp_path, "glue/rte", {**rows, "train": rows["train"][10:]})
-    train = read("RTE", tmp_path).splits["train"]
-    expected = read_task("RTE", small_glue).splits["train"].take(np.arange(10, 40))
-    same_rows(train, replace(expected, index=np.arange(30)))
+        assert re.fullmatch(rf"{folder}/test: row \d+: expected {message}", str(error.value))
 
 
 @pytest.mark.parametrize(
     ("name", "label", "message"),
     [
-        ("RTE", -1, "split train of glue/rte: expected labels from 0 to 1, found -1"),
-        ("STS-B", 5.5, "split train of glue/stsb: expected scores in [0, 5], found 5.5"),
-        ("STS-B", float("nan"), "split train of glue/stsb: expected scores in [0, 5], found nan"),
+        ("RTE", -1, "expected 'entailment' or 'not_entailment', found '-1'"),
+        ("STS-B", 5.5, "expected a number in [0, 5], found '5.5'"),
+        ("STS-B", float("nan"), "expected a number in [0, 5], found 'nan'"),
     ],
 )
 def test_errors_of_invalid_labels(small_glue, tmp_path, name, label, message):
     rows = glue_rows(name, small_glue)
     rows["train"][7] = {**rows["train"][7], "label": label}
-    folder = prepare(tmp_path, PREPARED[name].name, rows)
+    folder = prepare(tmp_path, PREPARED[name].set_of(), rows)
     with pytest.raises(DataError) as error:
         read(name, tmp_path)
-    assert str(error.value) == f"{folder}: {message}"
-
-
-def rename_version(folder):
-    folder.rename(folder.with_name("1.0.0"))
+    assert re.match(rf"{folder}/train: row \d+: column 'label': ", str(error.value))
+    assert str(error.value).endswith(message)
 
 
 def spoil_info(folder):
@@ -279,11 +268,10 @@ def spoil_shard(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (rename_version, "glue/rte: expected version 2.0.0, found 1.0.0"),
         (spoil_info, "2.0.0/dataset_info.json: expected a file written by TFDS: Expecting "),
         (drop_split, "2.0.0: expected a split 'validation', found train, test"),
         (rename_feature, "2.0.0: expected a feature 'sentence1', found 'idx', 'label', 'premise'"),
-        (rename_class, "expected labels entailment, not_entailment, found entailment, neutral"),
+        (rename_class, "expected 'entailment' or 'not_entailment', found 'neutral'"),
         (spoil_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
     ],
 )
@@ -306,11 +294,12 @@ def test_table_lists_tfds_datasets(name, tmp_path):
     assert set(task.scored.values()) | {"train"} <= set(prepared.splits)
     assert set(prepared.splits) - {"train"} == {*task.scored.values(), *task.answered.values()}
     assert set(prepared.labels.values()) == set(task.labels or ())
-    for set_name in (prepared.name, *prepared.apart.values()):
+    for split in ("train", *prepared.apart):
+        set_name = prepared.set_of(split)
         builder = tensorflow_datasets.builder(set_name, data_dir=tmp_path)
         assert str(builder.version) == prepared.version
         features = builder.info.features
-        assert set(prepared.features) <= set(features)
+        assert set(prepared.inputs) <= set(features)
         assert (prepared.index in features) == (prepared.index is not None)
         if task.labels:
             assert sorted(features["label"].names) == sorted(prepared.labels)

@@ -71,23 +71,6 @@ def test_lines_that_look_like_headers(tmp_path, line):
     assert train.texts[0][2].split("\n") == ["In 2006 .", line.strip(), "Text ."]
 
 
-@pytest.mark.parametrize("around", [" a \n{}\n \n", " \n{}\n b \n", " a \n{}\n b \n"])
-def test_header_is_between_blank_lines(tmp_path, around):
-    formula = " = 1 rad / s and a nominal impedance k = "
-    train = read(tmp_path, f"{ARTICLE}{around.format(formula)} c \n")
-    assert train.index.tolist() == [1, 6, 8]
-    assert formula.strip() in train.texts[0][2].split("\n")
-
-
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("above", ["", "\n", " \n", " a \n\n"])
-@pytest.mark.parametrize("below", ["", "\n", "\n\n", "\n \n a"])
-def test_the_ends_of_the_file_are_like_blank_lines(tmp_path, mark, above, below):
-    train = read(tmp_path, f"{mark}{above} = X = {below}")
-    assert train.texts[0][0] == ("a" if "a" in below else "")
-    assert train.index.tolist() == [above.count("\n")]
-
-
 # White space of ASCII but blanks is left to the tests above.
 LINE = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\t\v\f="), max_size=20

@@ -12,8 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published
-from relation_tf.config.suite import Suite
-from relation_tf.config.table_layout import TableLayout
+from relation_tf.config.suite import Suite, TableLayout
 from relation_tf.registry import PROCEDURES, register_section
 from relation_tf.report.blocks import Block, Cell, Column, Paper, Row, Section, Table, blocks
 from relation_tf.report.comparisons import SCORE, rows_of

@@ -1,6 +1,6 @@
-"""Recall tasks: find the token next to an earlier token, copy tokens, memorize facts.
+"""Draws of the diagnostic tasks.
 
-Each function returns ids and labels, `(rows, tokens)`, see `relation_tf.tasks.diagnostics.rows`.
+Each function draws a number of rows of a length, see `relation_tf.tasks.diagnostics.rows`.
 
 References:
     - Arora et al. 2023, "Zoology: Measuring and Improving Recall in Efficient Language Models",
@@ -8,19 +8,33 @@ References:
     - Poli et al. 2024, "Mechanistic Design and Scaling of Hybrid Architectures", arXiv 2403.17844
       (MAD: `recall`, `fuzzy_recall`, `selective_copy`, `memorize`, `compressing`).
     - Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
+    - Deletang et al. 2022, "Neural Networks and the Chomsky Hierarchy", arXiv 2207.02098.
+    - Hewitt et al. 2020, "RNNs can generate bounded hierarchical languages with optimal memory",
+      EMNLP (brackets of limited depth).
+    - Nangia and Bowman 2018, "ListOps: A Diagnostic Dataset for Latent Tree Learning", and Tay et
+      al. 2020, "Long Range Arena", arXiv 2011.04006.
 """
 
 from __future__ import annotations
 
+from math import inf
+from random import Random
+from statistics import median
+
 import numpy as np
 from numpy.random import Generator
+
+Drawn = tuple[np.ndarray, np.ndarray]
+"""Ids and labels, both `(rows, tokens)`."""
+
+# Recall: find the token next to an earlier token, copy tokens, memorize facts.
 
 _GAP_POWER = 0.01  # exponent of the power-law distribution of distances from pairs to queries
 
 
 def associative_recall(
     random: Generator, rows: int, length: int, *, pairs: int, keys: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """Draw multi-query associative recall (MQAR).
 
     A text begins with pairs of a key and its value. Later, each key occurs again, and its label is
@@ -51,7 +65,7 @@ def associative_recall(
 
 def recall(
     random: Generator, rows: int, length: int, *, keys: int, query: int, noise: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """Draw in-context recall: key and value alternate, and each key always has the same value.
 
     If a key occurs again, its value is replaced by `query` and becomes the label there.
@@ -80,9 +94,7 @@ def recall(
     return ids.reshape(rows, -1), labels.reshape(rows, -1)
 
 
-def fuzzy_recall(
-    random: Generator, rows: int, length: int, *, keys: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def fuzzy_recall(random: Generator, rows: int, length: int, *, keys: int, query: int) -> Drawn:
     """Draw recall with keys of two tokens and values of two tokens.
 
     A token of a key is part of many keys, so that tokens must be grouped before they are compared.
@@ -113,7 +125,7 @@ def fuzzy_recall(
 
 def selective_copy(
     random: Generator, rows: int, length: int, *, symbols: int, copied: int, blank: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """Draw texts of blanks and a few symbols; the labels at the end are these symbols in order.
 
     Args:
@@ -132,9 +144,7 @@ def selective_copy(
     return _query_at_end(ids, chosen, query)
 
 
-def memorize(
-    random: Generator, rows: int, length: int, *, keys: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def memorize(random: Generator, rows: int, length: int, *, keys: int, query: int) -> Drawn:
     """Draw keys whose values are the same in all texts and must be learned; all values differ.
 
     Args:
@@ -154,7 +164,7 @@ def memorize(
 
 def induction(
     random: Generator, rows: int, length: int, *, symbols: int, special: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """Draw texts in which a special token occurs before the symbol to predict at the end.
 
     Args:
@@ -184,7 +194,7 @@ def needle(
     others: int,
     query: int,
     depth: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Drawn:
     """Draw texts with one symbol among noise; the label at the end is this symbol.
 
     Args:
@@ -210,9 +220,7 @@ def needle(
     return _query_at_end(ids, chosen[:, None], query)
 
 
-def compressing(
-    random: Generator, rows: int, length: int, *, symbols: int, last: int
-) -> tuple[np.ndarray, np.ndarray]:
+def compressing(random: Generator, rows: int, length: int, *, symbols: int, last: int) -> Drawn:
     """Draw symbols; each is its own label. The network reads only the vector of the last token.
 
     Args:
@@ -233,17 +241,13 @@ def compressing(
     return ids, labels
 
 
-def sorting(
-    random: Generator, rows: int, length: int, *, symbols: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def sorting(random: Generator, rows: int, length: int, *, symbols: int, query: int) -> Drawn:
     """Draw symbols; the labels after them are the symbols in ascending order, see `reversing`."""
     chosen = random.integers(1, symbols + 1, (rows, length))
     return _query_after(chosen, np.sort(chosen, axis=1), query)
 
 
-def reversing(
-    random: Generator, rows: int, length: int, *, symbols: int, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def reversing(random: Generator, rows: int, length: int, *, symbols: int, query: int) -> Drawn:
     """Draw symbols; the labels after them are the symbols in reverse order.
 
     Args:
@@ -257,16 +261,12 @@ def reversing(
     return _query_after(chosen, chosen[:, ::-1], query)
 
 
-def _query_after(
-    given: np.ndarray, answers: np.ndarray, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _query_after(given: np.ndarray, answers: np.ndarray, query: int) -> Drawn:
     ids = np.concatenate([given, np.zeros_like(answers)], axis=1).astype(np.int32)
     return _query_at_end(ids, answers, query)
 
 
-def _query_at_end(
-    ids: np.ndarray, answers: np.ndarray, query: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _query_at_end(ids: np.ndarray, answers: np.ndarray, query: int) -> Drawn:
     """Put query tokens at the end of each row, with the answers as labels."""
     labels = np.zeros_like(ids)
     count = answers.shape[1]
@@ -300,3 +300,168 @@ def _seen_before(chosen: np.ndarray, kinds: int) -> np.ndarray:
         mask[:, place] = seen[rows, chosen[:, place]]
         seen[rows, chosen[:, place]] = True
     return mask & (chosen > 0)
+
+
+# States and sums: parity, addition, brackets, majority, counts and nested lists.
+
+
+def running_sum(random: Generator, rows: int, length: int, *, modulus: int) -> Drawn:
+    """Draw digits; the label of each is the sum up to it, modulo `modulus`. 2 gives the parity.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text.
+        modulus: Number of digits; digit d has id and label `d + 1`.
+    """
+    digits = random.integers(0, modulus, (rows, length))
+    sums = digits.cumsum(axis=1) % modulus
+    return (digits + 1).astype(np.int32), (sums + 1).astype(np.int32)
+
+
+def brackets(random: Generator, rows: int, length: int, *, kinds: int, depth: int) -> Drawn:
+    """Draw brackets of limited depth; labels are the kinds of the innermost open brackets.
+
+    Only a closing bracket after which a bracket is still open has a label: after an opening
+    bracket, the answer is the token itself.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text.
+        kinds: Number of kinds. An opening bracket of kind k has id k, a closing one `kinds + k`.
+            The label of kind k is k.
+        depth: Largest number of open brackets.
+    """
+    ids = np.zeros((rows, length), np.int32)
+    labels = np.zeros((rows, length), np.int32)
+    stack = np.zeros((rows, depth + 1), np.int32)
+    height = np.zeros(rows, np.int32)
+    every = np.arange(rows)
+    for place in range(length):
+        opens = (random.random(rows) < 0.5) & (height < depth) | (height == 0)
+        kind = random.integers(1, kinds + 1, rows)
+        ids[:, place] = np.where(opens, kind, kinds + stack[every, height])
+        height += np.where(opens, 1, -1)
+        stack[every, height] = np.where(opens, kind, stack[every, height])
+        labels[:, place] = np.where(~opens & (height > 0), stack[every, height], 0)
+    return ids, labels
+
+
+def majority(random: Generator, rows: int, length: int) -> Drawn:
+    """Draw bits; the label of the last token is their majority.
+
+    Ids are 1 for bit 0, 2 for bit 1 and 3 for the last token; labels 1 and 2.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Number of bits. An even number is increased by one, to avoid ties.
+    """
+    number = length + 1 - length % 2
+    ones = random.random((rows, number)) < random.uniform(0.3, 0.7, (rows, 1))
+    return _one_answer(ones + 1, (ones.sum(axis=1) > number // 2) + 1, 3)
+
+
+def count(random: Generator, rows: int, length: int, *, most: int, others: int) -> Drawn:
+    """Draw noise with up to `most` marked tokens; the label of the last token is their number.
+
+    Ids are 1 for marked tokens, 2 to `others + 1` for noise and `others + 2` for the last token;
+    label n + 1 means n marked tokens.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Tokens of a text before the last, more than `most`.
+        most: Largest number of marked tokens.
+        others: Number of noise symbols.
+    """
+    number = random.integers(0, most + 1, rows)
+    rank = np.argsort(np.argsort(random.random((rows, length)), axis=1), axis=1)
+    noise = random.integers(2, others + 2, (rows, length))
+    ids = np.where(rank < number[:, None], 1, noise)
+    return _one_answer(ids, number + 1, others + 2)
+
+
+def _one_answer(ids: np.ndarray, answers: np.ndarray, query: int) -> Drawn:
+    rows, length = ids.shape
+    texts = np.full((rows, length + 1), query, np.int32)
+    texts[:, :-1] = ids
+    labels = np.zeros_like(texts)
+    labels[:, -1] = answers
+    return texts, labels
+
+
+OPERATORS = ("[MAX", "[MIN", "[MED", "[SM")
+_OPERATIONS = (max, min, lambda values: int(median(values)), lambda values: sum(values) % 10)
+LIST_SYMBOLS = (*OPERATORS, "]", *map(str, range(10)), "?")
+"""Tokens of nested lists, with ids from 1 on."""
+
+
+def nested_lists(
+    random: Generator,
+    rows: int,
+    length: int,
+    *,
+    shortest: float,
+    depth: int,
+    arguments: int,
+    nested: float,
+    fitted: bool = False,
+) -> Drawn:
+    """Draw nested lists of digits with an operator; the label of the last token is the value.
+
+    Operators are maximum, minimum, median (rounded down) and sum modulo 10. Texts are padded with 0
+    after the last token. Id i is `LIST_SYMBOLS[i - 1]`; digit d has label `d + 1`.
+
+    Args:
+        random: Source of randomness.
+        rows: Number of rows.
+        length: Largest number of tokens.
+        shortest: Smallest number of tokens, as a share of the largest.
+        depth: Largest depth.
+        arguments: Largest number of arguments of an operator, at least 2.
+        nested: Probability that an argument is a list.
+        fitted: If True, arguments are digits where the text has no room for a list. If False, lists
+            that are too long are drawn again.
+    """
+    ids = np.zeros((rows, length), np.int32)
+    labels = np.zeros((rows, length), np.int32)
+    id_of = {symbol: number for number, symbol in enumerate(LIST_SYMBOLS, 1)}
+    draw = Random(int(random.integers(2**63)))  # faster than NumPy for single numbers
+    room = length - 1 if fitted else inf
+    for row in range(rows):
+        while True:
+            tokens, value = _list(draw, depth, arguments, nested, room)
+            if shortest * length <= len(tokens) + 1 <= length:
+                break
+        ids[row, : len(tokens) + 1] = [id_of[token] for token in [*tokens, "?"]]
+        labels[row, len(tokens)] = value + 1
+    return ids, labels
+
+
+def _list(
+    draw: Random, depth: int, arguments: int, nested: float, room: float
+) -> tuple[list[str], int]:
+    """Return the tokens and the value of a random list.
+
+    Args:
+        draw: Source of randomness.
+        depth: Largest depth.
+        arguments: Largest number of arguments.
+        nested: Probability that an argument is a list.
+        room: Largest number of tokens, at least `arguments + 2`.
+    """
+    kind = draw.randrange(len(OPERATORS))
+    flat = arguments + 2  # tokens of the longest list of digits
+    tokens, values = [OPERATORS[kind]], []
+    for _ in range(draw.randint(2, arguments)):
+        left = room - len(tokens) - flat  # so that the other arguments can be digits
+        if depth > 1 and left >= flat and draw.random() < nested:
+            inner, value = _list(draw, depth - 1, arguments, nested, left)
+            tokens += inner
+        else:
+            value = draw.randrange(10)
+            tokens.append(str(value))
+        values.append(value)
+    return [*tokens, "]"], int(_OPERATIONS[kind](values))
