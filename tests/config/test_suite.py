@@ -12,6 +12,7 @@ from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.published import load_published
 from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.tasks import Vocabulary
 from relation_tf.tasks.task import MeasuredTask
 
 
@@ -47,10 +48,10 @@ def test_same_suite_from_toml_and_python(tmp_path, suite, monkeypatch):
 
 
 def test_a_class_is_a_method():
-    from relation_tf.layers import Relation
-
-    assert Method(mechanism=Relation).mechanism == "relation_tf.layers.relation:Relation"
-    assert Method(mechanism=Relation).expand()[0].name == "Relation-64"
+    """Any class: the layer is imported when a run begins."""
+    method = Method(mechanism=Vocabulary)
+    assert method.mechanism == "relation_tf.tasks.vocabulary:Vocabulary"
+    assert method.expand()[0].name == "Vocabulary-64"
 
 
 def test_named_method_keeps_its_name():

@@ -178,14 +178,14 @@ def write(path, rows, header="index\tprediction"):
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
 
 
-@pytest.fixture
-def submission(tmp_path):
+@pytest.fixture(scope="module")
+def submission(tmp_path_factory):
     """Give the predictions of five test sets, as a folder, and a zip of all eleven."""
-    folder = tmp_path / "predictions"
+    folder = tmp_path_factory.mktemp("submission") / "predictions"
     for name, rows in TEST_ROWS.items():
         given = ["2.5"] * rows if name == "STS-B" else words(name, rows)
         write(folder / f"{name}.tsv", given)
-    pack(folder, tmp_path / "submission.zip", fill_missing=True)
+    pack(folder, folder.parent / "submission.zip", fill_missing=True)
     return folder
 
 
@@ -267,9 +267,9 @@ def test_labels_of_test_sets_that_are_refused(submission, gold, file, text, mess
 
 def test_submissions_that_cannot_be_scored(submission, gold, glue_data, tmp_path):
     with pytest.raises(SubmissionError, match="no labels of the test sets of CoLA"):
-        score(tmp_path / "submission.zip", glue_data)
+        score(submission.parent / "submission.zip", glue_data)
     with pytest.raises(SubmissionError, match="has no predictions for dev sets"):
-        score(tmp_path / "submission.zip", gold, split="dev")
+        score(submission.parent / "submission.zip", gold, split="dev")
     with pytest.raises(SubmissionError, match="RTE: labels are missing"):
         score({"RTE": ["entailment"]}, split="test")
     (tmp_path / "broken.zip").write_bytes(b"PK")

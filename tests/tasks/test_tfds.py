@@ -13,7 +13,6 @@ import tensorflow_datasets
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, find_source, find_task, load_task, read_task
-from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.tfds import PREPARED
 from tests.tasks.equality import same_encoded, same_rows
 
@@ -95,7 +94,7 @@ def read(name, root):
     return find_source(name, "tfds", tfds_folder=root).read()
 
 
-@pytest.mark.parametrize("name", OFFICIAL_ROWS)
+@pytest.mark.parametrize("name", ["CoLA", "MRPC", "STS-B", "QQP", "MNLI", "MNLI-m", "WNLI"])
 def test_a_task_is_the_same_as_from_files(name, small_glue, prepared_glue):
     ours = load_task(name, "files", small_glue)
     theirs = load_task(name, "tfds", tfds_folder=prepared_glue)
