@@ -135,11 +135,12 @@ class CustomTask(Settings):
             if split == "train" and key != "files":
                 yield f"{key}: must be a split other than 'train'"
         for own, file in self.files.items():
+            longest = max((len(os.fsencode(part)) for part in Path(file).parts), default=0)
             if (must := self._needs(file)) is not None:
                 yield f"files.{own}: must {must}. Received: {file!r}"
             elif not stays_inside(file):
                 yield f"files.{own}: must be a path below --data. Received: {file!r}"
-            elif not file.isprintable() or not Path(file).name or _longest_name(file) > 255:
+            elif not file.isprintable() or not 0 < longest <= 255 or not Path(file).name:
                 yield f"files.{own}: must be the name of a file. Received: {quote(file)}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
             yield f"files: must be a different file for each split. Received: {self.files}"
@@ -176,13 +177,12 @@ class CustomTask(Settings):
     def dataset(self) -> Dataset:
         """Return the task with its file layout."""
         layout = FileLayout("own files", self._read, self.files, by_rows=self._by_rows())
-        hub = None if self.hub is None else self._hub_dataset(self.hub)
+        hub = None
+        if self.hub is not None:
+            owner, name, config, *_ = *self.hub.split("/"), None, None
+            path = owner if name is None else f"{owner}/{name}"
+            hub = HubDataset(path, self.files, tuple(self.inputs), config, self.label)
         return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True, hub=hub)
-
-    def _hub_dataset(self, name: str) -> HubDataset:
-        owner, *rest = name.split("/")
-        path, config = "/".join([owner, *rest[:1]]), rest[1] if len(rest) > 1 else None
-        return HubDataset(path, self.files, tuple(self.inputs), config, self.label)
 
     def _by_rows(self) -> bool:
         return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())
@@ -197,11 +197,6 @@ class CustomTask(Settings):
     def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         columns = (task.label, *task.inputs)
         return labelled_rows(task, read_table(path, columns, task.labels or (), skipped), skipped)
-
-
-def _longest_name(file: str) -> int:
-    """Return the bytes of the longest part of a path; systems allow 255."""
-    return max(map(len, map(os.fsencode, Path(file).parts)))
 
 
 class TaskGroup(Settings):

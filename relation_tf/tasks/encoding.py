@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import numpy as np
 import tokenizers
@@ -202,27 +202,30 @@ def load_task(
     if isinstance(vocabulary, Path):
         given = _given(vocabulary, tokens, start_token, vocabulary_size)
     try:
-        _check(Reading(
-            tokens=tokens, start_token=start_token, validation_split=validation_split,
-            vocabulary_size=vocabulary_size, max_length=max_length,
+        reading = Reading(
+            tokens=tokens,
+            start_token=start_token,
+            validation_split=validation_split,
+            vocabulary_size=vocabulary_size,
+            max_length=max_length,
             vocabulary="train" if isinstance(vocabulary, Path) else vocabulary,
-        ))  # fmt: skip
+        )
     except ValidationError as error:
         raise DataError(f"load_task: {first_fault(error, Reading)}") from error
+    _check(reading)
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
-        _check_generated(
-            task,
-            tokens=None if tokens == "word" else tokens,
-            start_token=start_token or None,
-            validation_split=validation_split,
-            split_seed=split_seed,
-            vocabulary_size=vocabulary_size,
-            # With learned positions, suites set the number of positions with it.
-            max_length=None if task.token_labels else max_length,
-            vocabulary=None if vocabulary == "train" else vocabulary,
-        )
+        without_effect = reading.model_dump(exclude_defaults=True)
+        without_effect |= {} if split_seed is None else {"split_seed": split_seed}
+        without_effect |= {} if given is None else {"vocabulary": vocabulary}
+        if task.token_labels:  # with learned positions, suites set the number of positions with it
+            without_effect.pop("max_length", None)
+        for argument, value in without_effect.items():
+            raise DataError(
+                f"{argument} has no effect on {task.name}, which is generated. Received: "
+                f"{argument}={value!r}"
+            )
         return _generated(found, found.digest())
     digests = found.digests(skip_bad_lines)
     digest = joined_digest(digests)
@@ -233,17 +236,13 @@ def load_task(
         "task": repr(task),
         "layout": found.layout.name,
         "digest": digest,
-        "tokens": tokens,
-        "start_token": start_token,
-        "validation_split": shares if task.members else shares[0],
-        "vocabulary_size": vocabulary_size,
-        "max_length": max_length,
+        **reading.model_dump(),
+        "validation_split": shares,
+        "split_seed": split_seed,
+        "given": given and given.to_json(),
         "skip_bad_lines": skip_bad_lines and _without_folders(found.undigested(), found),
-        **({} if given is None else {"vocabulary": given.to_json()}),
-        **({"vocabulary_rows": vocabulary} if vocabulary == "all" else {}),
-        **({} if split_seed is None else {"split_seed": split_seed}),
     }
-    key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=int).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
@@ -260,9 +259,9 @@ def load_task(
         _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
-    own = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
+    validation = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
-        encoded = _read(folder, found, own, digest)
+        encoded = _read(folder, found, validation, digest)
     return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
 
 
@@ -356,15 +355,6 @@ def _check(reading: Reading) -> None:
             "max_length must be 2 or more with start_token: the start token counts. Received: "
             "max_length=1"
         )
-
-
-def _check_generated(task: Task, **settings: Any) -> None:
-    for argument, value in settings.items():
-        if value is not None:
-            raise DataError(
-                f"{argument} has no effect on {task.name}, which is generated. Received: "
-                f"{argument}={value!r}"
-            )
 
 
 def _given(

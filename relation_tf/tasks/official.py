@@ -154,13 +154,10 @@ def _count_rows(source: TaskSource, split: str, official: int) -> int | None:
     if source.layout.by_rows:
         return len(source.layout.read(source.task, {split: path}, False).splits[split])
     with readable(path):
-        return _count_lines(path) if path.is_file() else official
-
-
-def _count_lines(path: Path) -> int:
-    """Count the lines below the header, without blank lines at the end."""
-    count = last = 0
-    with path.open("rb") as file:
-        for count, line in enumerate(file, start=1):
-            last = count if line.strip() else last
-    return max(0, last - 1)
+        if not path.is_file():
+            return official
+        last = 0  # line that is not blank
+        with path.open("rb") as file:
+            for number, line in enumerate(file):
+                last = number if line.strip() else last
+        return last

@@ -260,10 +260,7 @@ _OF_MAD = ("recall", "noisy-recall", "fuzzy-recall", "selective-copy", "memorize
 
 
 def _all() -> Iterator[Diagnostic]:
-    for name in _WITH_SIZES:
-        task = by_size(name)
-        assert task is not None
-        yield task
+    yield from filter(None, map(by_size, _WITH_SIZES))
     yield from (BY_LENGTH[name](name, length) for name, length in _LENGTHS.items())
     yield from (BY_LENGTH[name](f"{name}-small", length) for name, length in _SHORT.items())
     yield copying("selective-copy", 256, 16)
@@ -274,11 +271,10 @@ def _all() -> Iterator[Diagnostic]:
     yield lists("listops-small", 48, SHORT_LISTS, 10_000)
 
 
-def _with_rows_of_mad(task: Diagnostic) -> Diagnostic:
-    return replace(task, train=12_800, held_out=1_280) if task.name in _OF_MAD else task
-
-
-DIAGNOSTICS: Mapping[str, Diagnostic] = {each.name: each for each in map(_with_rows_of_mad, _all())}
+DIAGNOSTICS: Mapping[str, Diagnostic] = {
+    each.name: replace(each, train=12_800, held_out=1_280) if each.name in _OF_MAD else each
+    for each in _all()
+}
 """The listed diagnostic tasks by name; `find_diagnostic` also finds those of other sizes."""
 
 
