@@ -45,6 +45,7 @@ def faults_of(suite: Suite) -> Iterator[str]:
 
     Only the first one counts: later rules expect that earlier ones are followed.
     """
+    yield from _repeats(suite)
     yield from _declared_tasks(suite)
     yield from _listed_tasks(suite)
     runs = len(suite.tasks) * len(suite.seeds) * sum(method.count for method in suite.method)
@@ -116,6 +117,18 @@ def _unknown(key: str, value: str, known: Sequence[str], expected: str) -> Itera
     """Yield a fault if a value is not one of the known names."""
     if value not in known:
         yield _fault(key, f"be {expected}", value, known)
+
+
+def _repeats(suite: Suite) -> Iterator[str]:
+    for key in ("tasks", "seeds"):
+        values = getattr(suite, key)
+        if repeated := [value for value, times in Counter(values).items() if times > 1]:
+            must = f"be a list without repeated values; {min(repeated)!r} occurs more than once"
+            yield _fault(key, must, values)
+    for (task, method), times in Counter((each.task, each.method) for each in suite.tuned).items():
+        if times > 1:
+            must = "be one entry per task and method"
+            yield f"key 'tuned': must {must}. Received: {times} for {method} on {task}"
 
 
 # Names.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
@@ -149,26 +148,6 @@ class Suite(TrainingSettings):
         if families is not None and not isinstance(families, str) and not (families and lists):
             raise ValueError("a key, such as 'units', or lists of methods")
         return families
-
-    @field_validator("tasks", "seeds")
-    @classmethod
-    def _no_repeats(cls, values: list[Any]) -> list[Any]:
-        repeated = [value for value, times in Counter(values).items() if times > 1]
-        if repeated:
-            raise ValueError(
-                f"a list without repeated values; {min(repeated)!r} occurs more than once"
-            )
-        return values
-
-    @field_validator("tuned")
-    @classmethod
-    def _tuned_once(cls, tuned: list[Tuned]) -> list[Tuned]:
-        for (task, method), times in Counter((each.task, each.method) for each in tuned).items():
-            if times > 1:
-                raise ValueError(
-                    f"one entry per task and method. Received: {times} for {method} on {task}"
-                )
-        return tuned
 
     def _faults(self) -> Iterator[str]:
         return faults_of(self)

@@ -122,26 +122,26 @@ class CustomTask(Settings):
             yield "files.validation: the split for early stopping must have the key 'dev'"
         # A misspelled split would be read but not used.
         used = {"train", "dev", self.scored or "test", self.validation or "dev"}
-        for unused in self.files.keys() - used:
-            if hint := did_you_mean(unused, sorted(used - self.files.keys())):
-                yield f"files.{unused}: unknown split.{hint}"
+        for split in self.files.keys() - used:
+            if hint := did_you_mean(split, sorted(used - self.files.keys())):
+                yield f"files.{split}: unknown split.{hint}"
         named = {"validation": self.validation, "scored": self._scored}
-        for key, split in {"files": "train", **named}.items():
-            if split is not None and split not in self.files:
-                keys = "'test' or 'dev'" if key == "scored" and not self.scored else repr(split)
+        for key, needed in {"files": "train", **named}.items():
+            if needed is not None and needed not in self.files:
+                keys = "'test' or 'dev'" if key == "scored" and not self.scored else repr(needed)
                 found = ", ".join(self.files) or "none"
                 use = _USES[key]
                 yield f"files: must have the key {keys}, the split for {use}. Received: {found}"
-            if split == "train" and key != "files":
+            if needed == "train" and key != "files":
                 yield f"{key}: must be a split other than 'train'"
-        for own, file in self.files.items():
+        for split, file in self.files.items():
             longest = max((len(os.fsencode(part)) for part in Path(file).parts), default=0)
             if (must := self._needs(file)) is not None:
-                yield f"files.{own}: must {must}. Received: {file!r}"
+                yield f"files.{split}: must {must}. Received: {file!r}"
             elif not stays_inside(file):
-                yield f"files.{own}: must be a path below --data. Received: {file!r}"
-            elif not file.isprintable() or not 0 < longest <= 255 or not Path(file).name:
-                yield f"files.{own}: must be the name of a file. Received: {quote(file)}"
+                yield f"files.{split}: must be a path below --data. Received: {file!r}"
+            elif not file.isprintable() or not Path(file).name or longest > 255:
+                yield f"files.{split}: must be the name of a file. Received: {quote(file)}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
             yield f"files: must be a different file for each split. Received: {self.files}"
 
