@@ -14,7 +14,6 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
-    field_validator,
 )
 
 from relation_tf.config.training import (
@@ -55,6 +54,11 @@ _OF_TOKENS = {
     "word": ("vocabulary_size",),
     "wordpiece": ("vocabulary_size",),
 }
+
+
+def _known(mechanism: str) -> str:
+    find_mechanism(mechanism)
+    return mechanism
 
 
 class Method(Settings):
@@ -102,7 +106,7 @@ class Method(Settings):
         ['transformer-0.5M']
     """
 
-    mechanism: str
+    mechanism: Annotated[str, BeforeValidator(path_of_class), AfterValidator(_known)]
     name: Name | None = None
     units: Positive | Annotated[list[Positive], Field(min_length=1)] = 64
     options: Options = Field(default_factory=dict)
@@ -120,17 +124,6 @@ class Method(Settings):
     tokens: Tokens | None = None
     vocabulary_size: VocabularySize | None = None
     embeddings: Embeddings | None = None
-
-    @field_validator("mechanism", mode="before")
-    @classmethod
-    def _name_of_class(cls, mechanism: Any) -> Any:
-        return path_of_class(mechanism)
-
-    @field_validator("mechanism")
-    @classmethod
-    def _is_known(cls, mechanism: str) -> str:
-        find_mechanism(mechanism)
-        return mechanism
 
     def _faults(self) -> Iterator[str]:
         if twice := sorted(self.options.keys() & self.grid.keys()):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from relation_tf.config.method import EncoderWeights, Method
 from relation_tf.config.plugins import Plugin, shaping_plugins
@@ -33,6 +33,23 @@ _OF_METHODS = {*Method.model_fields} & {*RunConfig.model_fields} - {
 def _exists(published: str) -> str:
     load_published(published)
     return published
+
+
+def _count_to_seeds(seeds: Any) -> Any:
+    if type(seeds) is int:
+        if seeds > MAX_RUNS:
+            raise ValueError(f"at most {MAX_RUNS:,} seeds")
+        seeds = list(range(1, seeds + 1))
+    if not isinstance(seeds, list) or not seeds:
+        raise ValueError("a number of seeds (1 or more), or a list of seeds")
+    return seeds
+
+
+def _key_or_lists(families: Any) -> Any:
+    lists = isinstance(families, list) and all(isinstance(each, list) for each in families)
+    if families is not None and not isinstance(families, str) and not (families and lists):
+        raise ValueError("a key, such as 'units', or lists of methods")
+    return families
 
 
 class TableLayout(Settings):
@@ -111,9 +128,7 @@ class Suite(TrainingSettings):
     task: list[CustomTask] = Field(default_factory=list)
     group: list[TaskGroup] = Field(default_factory=list)
     tasks: Annotated[list[str], Field(min_length=1)]
-    seeds: Annotated[list[Seed], Field(min_length=1)] = Field(
-        default_factory=lambda: [*range(1, 6)]
-    )
+    seeds: Annotated[list[Seed], BeforeValidator(_count_to_seeds)] = Field(default=[1, 2, 3, 4, 5])
     method: Annotated[list[Method], Field(min_length=1)]
     overrides: dict[str, Override] = Field(default_factory=dict)
     plugins: list[Plugin] = Field(default_factory=list)
@@ -123,31 +138,12 @@ class Suite(TrainingSettings):
     test_over_tasks: Annotated[str, name_in(PROCEDURES)] | None = None
     reference: str | None = None
     margin: Margin | None = None
-    families: str | list[list[str]] | None = None
+    families: Annotated[str | list[list[str]] | None, BeforeValidator(_key_or_lists)] = None
     sweep: Sweep | None = None
     tuned: list[Tuned] = Field(default_factory=list)
     published: Annotated[str, AfterValidator(_exists)] | None = None
     layout: TableLayout | None = None
     save_models: bool = False
-
-    @field_validator("seeds", mode="before")
-    @classmethod
-    def _count_to_seeds(cls, seeds: Any) -> Any:
-        if type(seeds) is int:
-            if seeds > MAX_RUNS:
-                raise ValueError(f"at most {MAX_RUNS:,} seeds")
-            seeds = list(range(1, seeds + 1))
-        if not isinstance(seeds, list) or not seeds:
-            raise ValueError("a number of seeds (1 or more), or a list of seeds")
-        return seeds
-
-    @field_validator("families", mode="before")
-    @classmethod
-    def _key_or_lists(cls, families: Any) -> Any:
-        lists = isinstance(families, list) and all(isinstance(each, list) for each in families)
-        if families is not None and not isinstance(families, str) and not (families and lists):
-            raise ValueError("a key, such as 'units', or lists of methods")
-        return families
 
     def _faults(self) -> Iterator[str]:
         return faults_of(self)

@@ -12,7 +12,6 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
-    field_validator,
     model_validator,
 )
 
@@ -81,6 +80,12 @@ Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 Initializer = Annotated[str | Options, BeforeValidator(_without_none)]
 
 
+def _path(callback: str) -> str:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*", callback):
+        raise ValueError("'package.module:Name' of a Keras callback")
+    return callback
+
+
 class CallbackEntry(Settings):
     """A Keras callback of all runs of a suite.
 
@@ -93,25 +98,13 @@ class CallbackEntry(Settings):
         {}
     """
 
-    callback: str
+    callback: Annotated[str, BeforeValidator(path_of_class), AfterValidator(_path)]
     options: Options = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
     def _without_options(cls, value: Any) -> Any:
         return {"callback": value} if isinstance(value, str | type) else value
-
-    @field_validator("callback", mode="before")
-    @classmethod
-    def _name_of_class(cls, callback: Any) -> Any:
-        return path_of_class(callback)
-
-    @field_validator("callback")
-    @classmethod
-    def _is_a_path(cls, callback: str) -> str:
-        if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*", callback):
-            raise ValueError("'package.module:Name' of a Keras callback")
-        return callback
 
 
 _KEY_OF_OPTION = {
@@ -121,6 +114,16 @@ _KEY_OF_OPTION = {
 }
 
 Embeddings = Literal["random", "glove"]
+
+
+def _without_keys(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a second place for the value of a key: a sweep of the key would have no effect."""
+    for name in options.keys() & _KEY_OF_OPTION.keys():
+        raise ValueError(f"options without {name!r}. Set the key {_KEY_OF_OPTION[name]!r}")
+    return options
+
+
+OtherOptions = Annotated[Options, AfterValidator(_without_keys)]
 
 
 def without_former_keys(values: Any) -> Any:
@@ -230,10 +233,10 @@ class TrainingSettings(Reading):
     precision: Literal["float32", "bfloat16"] = "float32"
     xla: bool = False
     optimizer: FactoryName = "adam"
-    optimizer_options: Options = Field(default_factory=dict)
+    optimizer_options: OtherOptions = Field(default_factory=dict)
     learning_rate: PositiveFloat = 0.001
     learning_rate_schedule: FactoryName = "constant"
-    schedule_options: Options = Field(default_factory=dict)
+    schedule_options: OtherOptions = Field(default_factory=dict)
     weight_decay: NonNegativeFloat | None = None
     adversary_weight: NonNegativeFloat = 0.05
     orthogonality_weight: NonNegativeFloat = 0.01
@@ -254,14 +257,6 @@ class TrainingSettings(Reading):
         default=["init", "order"]
     )
     threads: Positive = 1
-
-    @field_validator("optimizer_options", "schedule_options")
-    @classmethod
-    def _without_keys_of_the_suite(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a second place for the value of a key: a sweep of the key would have no effect."""
-        for name in options.keys() & _KEY_OF_OPTION.keys():
-            raise ValueError(f"options without {name!r}. Set the key {_KEY_OF_OPTION[name]!r}")
-        return options
 
 
 class Override(Settings):
