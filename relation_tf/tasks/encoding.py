@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import tokenizers
@@ -198,9 +198,6 @@ def load_task(
         >>> task.splits["train"].lengths.shape[0], task.validation
         (2, 'dev')
     """
-    given = None
-    if isinstance(vocabulary, Path):
-        given = _given(vocabulary, tokens, start_token, vocabulary_size)
     try:
         reading = Reading(
             tokens=tokens,
@@ -212,20 +209,25 @@ def load_task(
         )
     except ValidationError as error:
         raise DataError(f"load_task: {first_fault(error, Reading)}") from error
-    _check(reading)
+    chosen = reading.model_dump(exclude_defaults=True)
+    _refuse(chosen, _WITHOUT_EFFECT.get(tokens, ()), f"with tokens={tokens!r}")
+    if start_token and max_length == 1:
+        raise DataError(
+            "max_length must be 2 or more with start_token: the start token counts. Received: "
+            "max_length=1"
+        )
+    given = None
+    if isinstance(vocabulary, Path):
+        _refuse(chosen, ("start_token", "vocabulary_size"), f"with the vocabulary {vocabulary}")
+        given = _given(vocabulary, tokens)
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
-        without_effect = reading.model_dump(exclude_defaults=True)
-        without_effect |= {} if split_seed is None else {"split_seed": split_seed}
-        without_effect |= {} if given is None else {"vocabulary": vocabulary}
+        chosen |= {} if split_seed is None else {"split_seed": split_seed}
+        chosen |= {} if given is None else {"vocabulary": vocabulary}
         if task.token_labels:  # with learned positions, suites set the number of positions with it
-            without_effect.pop("max_length", None)
-        for argument, value in without_effect.items():
-            raise DataError(
-                f"{argument} has no effect on {task.name}, which is generated. Received: "
-                f"{argument}={value!r}"
-            )
+            chosen.pop("max_length", None)
+        _refuse(chosen, chosen, f"on {task.name}, which is generated")
         return _generated(found, found.digest())
     digests = found.digests(skip_bad_lines)
     digest = joined_digest(digests)
@@ -343,34 +345,15 @@ def _with_validation(
     return splits
 
 
-def _check(reading: Reading) -> None:
-    """Raise an error for settings that have no effect or exclude each other."""
-    for name in _WITHOUT_EFFECT.get(reading.tokens, ()):
-        if value := getattr(reading, name):
-            raise DataError(
-                f"{name} has no effect with tokens={reading.tokens!r}. Received: {name}={value!r}"
-            )
-    if reading.start_token and reading.max_length == 1:
-        raise DataError(
-            "max_length must be 2 or more with start_token: the start token counts. Received: "
-            "max_length=1"
-        )
+def _refuse(chosen: Mapping[str, Any], names: Iterable[str], where: str) -> None:
+    """Raise an error if a setting is chosen that has no effect."""
+    for name in names:
+        if name in chosen:
+            raise DataError(f"{name} has no effect {where}. Received: {name}={chosen[name]!r}")
 
 
-def _given(
-    path: str | Path, tokens: Tokens, start_token: bool, vocabulary_size: int | None
-) -> Vocabulary:
-    """Read a vocabulary file; raise an error for settings that conflict with it."""
-    for argument, value, expected in (
-        ("tokens", tokens, "wordpiece"),
-        ("start_token", start_token, False),
-        ("vocabulary_size", vocabulary_size, None),
-    ):
-        if value != expected:
-            raise DataError(
-                f"{argument}: must be {expected!r} with the WordPiece vocabulary {path}. "
-                f"Received: {argument}={value!r}"
-            )
+def _given(path: Path, tokens: Tokens) -> Vocabulary:
+    """Read a vocabulary file of a kind of tokens."""
     found = Vocabulary.read(path)
     if found.kind != tokens:
         raise DataError(

@@ -189,9 +189,8 @@ def test_given_vocabulary_is_used(small_glue, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokens": "word"}, "tokens: must be 'wordpiece' with the .*tokens='word'"),
-        ({"vocabulary_size": 50}, "vocabulary_size: must be None with the WordPiece vocabulary"),
-        ({"start_token": True}, "start_token: must be False with the WordPiece vocabulary"),
+        ({"vocabulary_size": 50}, "vocabulary_size has no effect with the vocabulary .*=50"),
+        ({"start_token": True}, "start_token has no effect with the vocabulary "),
         (
             {},
             "vocabulary.json: must be a vocabulary of tokens='wordpiece'. Received: tokens='word'",
