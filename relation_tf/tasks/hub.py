@@ -11,7 +11,7 @@ and the TSV files give identical rows and the same digests of rows.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -62,24 +62,30 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         return Missing("no Hugging Face dataset is known. Declare it as [[task]] with the key hub")
     places = _places(hub, hub.config, folders.data)
     for folder in places:
-        with readable(folder):
-            found = _splits_in(folder)
-        if found:
-            files = _files(hub, task, folder, found, folders.data)
-            read = split_reader(
-                partial(_labelled_rows, hub),
-                answered=lambda _, path: stored_answered_rows(
-                    hub, read_table(path, [*hub.inputs, str(hub.index)])
-                ),
-            )
-            layout = FileLayout("Hugging Face", read, by_rows=True)
-            return TaskSource(task, "datasets", layout, files)
-    obtain = (
-        f"run `hf download {hub.path} --repo-type dataset --local-dir DIR/{hub.path}`, or write it "
-        "there with save_to_disk, or as one file per split (train.parquet, train.jsonl or "
-        "train.csv), and use --data DIR"
+        if found := _splits_in(folder):
+            break
+    else:
+        obtain = (
+            f"run `hf download {hub.path} --repo-type dataset --local-dir DIR/{hub.path}`, or "
+            "write it there with save_to_disk, or as one file per split (train.parquet, "
+            "train.jsonl or train.csv), and use --data DIR"
+        )
+        return Missing("" if places else "needs --data DIR", tuple(map(str, places)), obtain)
+
+    def splits_of(split: str) -> tuple[Path, Mapping[str, Path]]:
+        if split not in hub.apart:
+            return folder, found
+        others = _places(hub, hub.apart[split], folders.data)
+        return folder, next(filter(None, map(_splits_in, others)), {})
+
+    read = split_reader(
+        partial(_labelled_rows, hub),
+        answered=lambda _, path: stored_answered_rows(
+            hub, read_table(path, [*hub.inputs, str(hub.index)])
+        ),
     )
-    return Missing("" if places else "needs --data DIR", tuple(map(str, places)), obtain)
+    layout = FileLayout("Hugging Face", read, by_rows=True)
+    return TaskSource(task, "datasets", layout, find_splits(hub, task, splits_of))
 
 
 def _places(hub: HubDataset, config: str | None, data: Path | None) -> list[Path]:
@@ -99,49 +105,53 @@ def _splits_in(folder: Path) -> dict[str, Path]:
     Raises:
         DataError: If it is the folder of one split, or has a split in two formats.
     """
-    if (folder / STATE).is_file():
-        raise DataError(
-            f"{folder}: expected a folder for each split (DatasetDict.save_to_disk), found one "
-            "split without a name"
-        )
     found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        shard = SHARD.search(path.stem)
-        if (path / STATE).is_file():
-            split = path.name
-        elif path.suffix not in _SUFFIXES:
-            continue
-        elif shard is not None and path.suffix != ".parquet":
-            raise DataError(f"{path}: must be one file for each split, or Parquet")
-        else:
-            split = path.stem[: shard.start() if shard else None]
-            if shard is not None and shard[1] != "00000" and split in found:
-                continue
-        if split in found:
+    with readable(folder):
+        if (folder / STATE).is_file():
             raise DataError(
-                f"{folder}: split {split!r} must be stored once, found {found[split].name} and "
-                f"{path.name}"
+                f"{folder}: expected a folder for each split (DatasetDict.save_to_disk), found one "
+                "split without a name"
             )
-        found[split] = path
+        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+            shard = SHARD.search(path.stem)
+            if (path / STATE).is_file():
+                split = path.name
+            elif path.suffix not in _SUFFIXES:
+                continue
+            elif shard is not None and path.suffix != ".parquet":
+                raise DataError(f"{path}: must be one file for each split, or Parquet")
+            else:
+                split = path.stem[: shard.start() if shard else None]
+                if shard is not None and shard[1] != "00000" and split in found:
+                    continue
+            if split in found:
+                raise DataError(
+                    f"{folder}: split {split!r} must be stored once, found {found[split].name} and "
+                    f"{path.name}"
+                )
+            found[split] = path
     return found
 
 
-def _files(
-    hub: HubDataset,
-    task: Task,
-    folder: Path,
-    found: Mapping[str, Path],
-    data: Path | None,
+def find_splits(
+    hub: HubDataset, task: Task, splits_of: Callable[[str], tuple[Path, Mapping[str, Path]]]
 ) -> dict[str, Path]:
-    """Return the file or folder of each split; answered splits can be missing."""
+    """Return the file or folder of each split; answered splits can be missing.
+
+    Args:
+        hub: Names of the splits.
+        task: The task.
+        splits_of: Function of a split that returns the folder that should have it, and what the
+            folder has, by name.
+
+    Raises:
+        DataError: If a split is missing.
+    """
     files: dict[str, Path] = {}
     for split, name in hub.splits.items():
-        own = found
-        if split in hub.apart:
-            with readable(folder):
-                own = next(filter(None, map(_splits_in, _places(hub, hub.apart[split], data))), {})
-        if name in own:
-            files[split] = own[name]
+        folder, found = splits_of(split)
+        if name in found:
+            files[split] = found[name]
         elif split not in task.answered.values():
             names = join_names([*map(repr, found)])
             raise DataError(f"{folder}: expected a split {quote(name)}, found {names}")

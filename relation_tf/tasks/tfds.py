@@ -22,7 +22,7 @@ from typing import Any
 from relation_tf.errors import DataError, require_package
 from relation_tf.files import environment_folder, expand_home
 from relation_tf.tasks.datasets import TEXTS
-from relation_tf.tasks.hub import HUB, stored_answered_rows, stored_rows
+from relation_tf.tasks.hub import HUB, find_splits, stored_answered_rows, stored_rows
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import Table, as_data_error, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText
@@ -77,25 +77,14 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         if not folder.exists():
             sets = dict.fromkeys(map(prepared.set_of, ("train", *prepared.apart)))
             return Missing("", (str(folder),), f"run `tfds build {' '.join(sets)}`")
-        return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 
+        def splits_of(split: str) -> tuple[Path, Mapping[str, Path]]:
+            path = folders.tfds / prepared.set_of(split) / prepared.version
+            if split in task.answered.values() and not path.parent.exists():
+                return path, {}
+            return path, dict.fromkeys(_splits_of(path), path)
 
-def _files(task: Task, root: Path) -> dict[str, Path]:
-    """Return the prepared folder of each split; answered splits can be missing."""
-    prepared = PREPARED[task.name]
-    files: dict[str, Path] = {}
-    for split, name in prepared.splits.items():
-        answered = split in task.answered.values()
-        set_folder = root / prepared.set_of(split)
-        if answered and not set_folder.exists():
-            continue
-        path = set_folder / prepared.version
-        found = _splits_of(path)
-        if name in found:
-            files[split] = path
-        elif not answered:
-            raise DataError(f"{path}: expected a split {name!r}, found {', '.join(found)}")
-    return files
+        return TaskSource(task, "tfds", LAYOUT, find_splits(prepared, task, splits_of))
 
 
 def _splits_of(folder: Path) -> list[str]:

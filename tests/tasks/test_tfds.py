@@ -268,7 +268,7 @@ def spoil_shard(folder):
     ("change", "message"),
     [
         (spoil_info, "2.0.0/dataset_info.json: expected a file written by TFDS: Expecting "),
-        (drop_split, "2.0.0: expected a split 'validation', found train, test"),
+        (drop_split, "2.0.0: expected a split 'validation', found 'train', 'test'"),
         (rename_feature, "2.0.0: expected a feature 'sentence1', found 'idx', 'label', 'premise'"),
         (rename_class, "expected 'entailment' or 'not_entailment', found 'neutral'"),
         (spoil_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
