@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError, reason_of
 from relation_tf.files import read_bytes
-from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.rows import Ragged
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 
@@ -26,7 +26,7 @@ _KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
 }  # fmt: skip
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
-_ALL = 2**31  # largest number of words
+_WORDS = 500_000  # words whose ids are kept, about 100 MB
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Vocabulary:
         >>> vocabulary = Vocabulary.train(["It works, it does."])
         >>> vocabulary.size
         7
-        >>> vocabulary.encode(["It WORKS?"]).pad(np.array([0])).tolist()
-        [[2, 6, 1]]
+        >>> vocabulary.encode(["It WORKS?"]).ids.tolist()
+        [2, 6, 1]
 
     References:
         WordPiece: Wu et al. 2016, "Google's Neural Machine Translation System". BERT: Devlin et al.
@@ -218,19 +218,19 @@ class Vocabulary:
             Rows of some of the texts, in order.
         """
         start = self._tokenizer.token_to_id(START)
+        first = [] if start is None else [start]
+        encode = functools.lru_cache(_WORDS)(self._encode_word)
         for part in parts_of(texts):
-            if self.kind == "byte":  # the ids that the tokenizer would give, without its work
-                rows = Texts.join(part)
-                ids, offsets = rows.data.astype(np.int32) + 1, rows.offsets
-            else:
-                found = self._tokenizer.encode_batch_fast(part, add_special_tokens=False)
-                encoded = Ragged.of([each.ids for each in found])
-                ids, offsets = encoded.ids, encoded.offsets
-            if start is not None:
-                ids = np.insert(ids, offsets[:-1], start)
-                offsets = offsets + np.arange(len(offsets))
-            made = Ragged(ids, offsets)
-            yield made if max_length is None else made.first(max_length)
+            if self.kind == "byte":
+                rows = Ragged.of([[*first, *(byte + 1 for byte in text.encode())] for text in part])
+            else:  # words between spaces do not depend on each other
+                words = (map(encode, text.split(" ")) for text in part)
+                rows = Ragged.of([[*first, *itertools.chain.from_iterable(each)] for each in words])
+            yield rows if max_length is None else rows.first(max_length)
+
+    def _encode_word(self, word: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(word, add_special_tokens=False).ids
+        return ids
 
 
 def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -268,13 +268,16 @@ def _train_words(
     split: Any = pre_tokenizers.WhitespaceSplit()
     if not spaced:
         split = pre_tokenizers.Sequence([split, pre_tokenizers.Punctuation()])
-    size = _ALL if max_size is None else max(max_size, len(special))
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=size, special_tokens=special, show_progress=False
-    )
-    trained = _tokenizer(models.WordLevel, normalizer, split)
-    trained.train_from_iterator(texts, trainer)
-    return _tokenizer(models.WordLevel, normalizer, split, trained.get_vocab())
+    counts: Counter[str] = Counter()
+    unsplit = Counter(itertools.chain.from_iterable(text.split(" ") for text in texts))
+    for text, count in unsplit.items():
+        for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)):
+            counts[word] += count
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    if max_size is not None:
+        words = words[: max(0, max_size - len(special))]
+    ids = {word: i for i, word in enumerate([*special, *words])}
+    return _tokenizer(models.WordLevel, normalizer, split, ids)
 
 
 def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]) -> Tokenizer:
@@ -308,14 +311,12 @@ def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]
     )
     trained = _tokenizer(models.WordPiece, normalizer, split)
     trained.train_from_iterator(texts, trainer)
+    # A new tokenizer, because the trained one treats the letters of special tokens in a text as
+    # these tokens.
     return _tokenizer(models.WordPiece, normalizer, split, trained.get_vocab())
 
 
 def _tokenizer(model: Any, normalizer: Any, split: Any, *ids: dict[str, int]) -> Tokenizer:
-    """Return a tokenizer with the ids of a trained one.
-
-    The trained one treats the letters of special tokens in a text as these tokens.
-    """
     made = Tokenizer(model(*ids, unk_token=UNKNOWN))
     made.normalizer, made.pre_tokenizer = normalizer, split
     return made

@@ -8,7 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, processors
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import Vocabulary, vocabulary
@@ -65,10 +65,38 @@ ODD = st.text(
 MANY = st.lists(st.one_of(ODD, st.text(max_size=8)), max_size=6)
 
 
+@given(MANY, MANY, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_words_are_those_that_tokenizers_would_train_and_find(texts, others, spaced):
+    made = Vocabulary.train(texts, spaced=spaced)
+    whole = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    whole.normalizer = normalizers.Lowercase()
+    whole.pre_tokenizer = (
+        pre_tokenizers.WhitespaceSplit()
+        if spaced
+        else pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]
+        )
+    )
+    trainer = trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"], show_progress=False)
+    whole.train_from_iterator(texts, trainer)
+    assert made.words == whole.get_vocab()
+    expected_same(made, [*texts, *others])
+
+
+@given(MANY, MANY)
+@settings(max_examples=100, deadline=None)
+def test_wordpieces_are_those_that_tokenizers_would_find(texts, others):
+    expected_same(Vocabulary.train(texts, tokens="wordpiece"), [*texts, *others])
+
+
 @given(MANY)
 @settings(max_examples=100, deadline=None)
 def test_bytes_are_those_that_tokenizers_would_find(texts):
-    made = Vocabulary.train([], tokens="byte")
+    expected_same(Vocabulary.train([], tokens="byte"), texts)
+
+
+def expected_same(made, texts):
     whole = Tokenizer.from_str(made.to_json()).encode_batch_fast(texts)
     rows = made.encode(texts)
     assert rows.lengths.tolist() == [len(encoding.ids) for encoding in whole]
