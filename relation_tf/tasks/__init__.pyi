@@ -8,7 +8,7 @@ from .glove import read_glove
 from .listing import examples
 from .metrics import score
 from .plain_text import read_plain_text
-from .rows import FileTexts, Ragged, Texts
+from .rows import Ragged, Texts
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
 from .task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
@@ -23,7 +23,6 @@ __all__ = [
     "EncodedSplit",
     "EncodedTask",
     "FileLayout",
-    "FileTexts",
     "Folders",
     "GeneratedTask",
     "HubDataset",

@@ -85,7 +85,6 @@ from relation_tf.tasks.readers import (
     split_reader,
     table_rows,
 )
-from relation_tf.tasks.rows import FileTexts
 from relation_tf.tasks.tables import (
     decode_record,
     leave_out,
@@ -364,8 +363,6 @@ _BELOW = rb"(?=\n" + _BLANKS + rb"$|\Z)"
 _BALANCED = re.compile(rb"^" + _BYTE_ORDER_MARK + _LINE, re.MULTILINE)
 _HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
 
-_INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("label", np.int32)])
-
 
 def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     """Read passages of WikiText, classified by the level of their header.
@@ -399,7 +396,7 @@ def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     without blank lines. There headers are recognized by the marks only. Results are not comparable
     with others, and a note says so.
 
-    The text stays in the file; `index` is the line from 0.
+    `index` is the line from 0.
 
     References:
         Merity, Xiong, Bradbury and Socher 2017, "Pointer Sentinel Mixture Models" (ICLR). The task:
@@ -407,28 +404,27 @@ def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         (Frontiers in Artificial Intelligence 5).
     """
     header = _BALANCED if path.name == _SAMPLE else _HEADER
-
-    def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
-        line = 0
+    texts: list[str] = []
+    labels, lines, line = [], [], 0
+    with readable(path), path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
         for (start, marks), (end, _) in itertools.pairwise(_bounds(data, header)):
             passage = data[start:end]
             try:
                 if marks:
                     decode_record(path, line + 1, passage)
-                    yield start, end, line, marks == _SECONDARY
+                    below = map(bytes.strip, passage.split(b"\n")[1:])
+                    texts.append(b"\n".join(filter(None, below)).decode())
+                    labels.append(marks == _SECONDARY)
+                    lines.append(line)
             except DataError as error:
                 leave_out(error, skipped)
             line += passage.count(b"\n")
-
-    with readable(path), path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with data:
-        rows = np.fromiter(instances(data), _INSTANCE)
-    if not len(rows):
+    if not texts:
         lone = " between blank lines" if header is _HEADER else ""
         raise DataError(f"{path}: expected headers such as ' = = Title = = '{lone}, found none")
-    texts = FileTexts(path, rows["start"].copy(), rows["end"].copy(), _passage_text)
-    return TextSplit((texts,), rows["label"].copy(), rows["line"].copy())
+    return TextSplit((texts,), np.array(labels, np.int32), np.array(lines, int))
 
 
 def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
@@ -437,12 +433,6 @@ def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, i
     for found in header.finditer(data):
         yield found.start("marks") - 1, found["marks"].count(b"=")
     yield len(data), 0
-
-
-def _passage_text(passage: bytes) -> str:
-    """Return the lines below the header."""
-    _, *below = passage.split(b"\n")
-    return b"\n".join(filter(None, map(bytes.strip, below))).decode()
 
 
 # Declarations.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import mmap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Self, overload
+from typing import Self
 
 import numpy as np
 
@@ -145,50 +142,3 @@ class Texts:
             start, end = self.offsets[row : row + 2]
             texts[i] = self.data[start:end].tobytes().decode()
         return texts
-
-
-@dataclass(frozen=True)
-class FileTexts(Sequence[str]):
-    r"""Texts that are read from their file on access.
-
-    Attributes:
-        path: The file.
-        starts: Start of each text, in bytes.
-        ends: End of each text, in bytes.
-        text: Function that converts bytes to text.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "lines.txt"
-        >>> _ = path.write_bytes(b"so good\nnot so\n")
-        >>> FileTexts(path, np.array([0, 8]), np.array([7, 14]), bytes.decode)[1]
-        'not so'
-    """
-
-    path: Path
-    starts: np.ndarray
-    ends: np.ndarray
-    text: Callable[[bytes], str]
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-
-    @overload
-    def __getitem__(self, row: slice) -> FileTexts: ...
-
-    def __getitem__(self, row: int | slice) -> str | FileTexts:
-        if isinstance(row, slice):
-            return FileTexts(self.path, self.starts[row], self.ends[row], self.text)
-        return self.text(self._bytes[self.starts[row] : self.ends[row]])
-
-    def take(self, rows: np.ndarray) -> FileTexts:
-        """Return some of the texts in the given order."""
-        return FileTexts(self.path, self.starts[rows], self.ends[rows], self.text)
-
-    @functools.cached_property
-    def _bytes(self) -> mmap.mmap:
-        with self.path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

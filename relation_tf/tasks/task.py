@@ -12,7 +12,6 @@ from pydantic import Field
 
 from relation_tf.errors import DataError
 from relation_tf.faults import Positive, Settings, Share
-from relation_tf.tasks.rows import FileTexts
 from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
@@ -164,7 +163,7 @@ class TextSplit:
     """Rows of a task.
 
     Attributes:
-        texts: Texts of each input column: a list, or `FileTexts` for files too large for memory.
+        texts: Texts of each input column.
         labels: Class numbers, or scores divided by the maximum of the task; None if unlabelled.
         index: Number of each row on the leaderboard, or in its file.
     """
@@ -185,12 +184,7 @@ class TextSplit:
             (['c', 'a'],)
         """
         return TextSplit(
-            tuple(
-                column.take(rows)
-                if isinstance(column, FileTexts)
-                else [column[row] for row in rows]
-                for column in self.texts
-            ),
+            tuple([column[row] for row in rows] for column in self.texts),
             None if self.labels is None else self.labels[rows],
             self.index[rows],
         )
