@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from relation_tf.config.method import Method, keys_of
+
 if TYPE_CHECKING:
-    from relation_tf.config.method import Method
     from relation_tf.config.suite import Suite
 
 
@@ -111,7 +112,7 @@ def blocks(
         return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
     found: dict[str, list[str]] = {}
     for method in methods:
-        value = method.values.get(families)
+        value = keys_of(method).get(families)
         name = f"{families} {'–' if value is None else value}"
         found.setdefault(name, []).append(str(method.name))
     return found

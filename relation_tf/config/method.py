@@ -152,17 +152,6 @@ class Method(Settings):
         return {key: TrainingSettings.model_fields[key].default for key in other} | own
 
     @property
-    def values(self) -> dict[str, Any]:
-        """What distinguishes an expanded method: its name, mechanism, size and options."""
-        return {
-            "method": self.name,
-            "mechanism": self.mechanism,
-            "units": self.units,
-            "size": None if self.size is None else size_name(cast(int, self.size)),
-            **self.options,
-        }
-
-    @property
     def count(self) -> int:
         """Number of methods that `expand` returns."""
         lists = [self.units, self.size, *self.grid.values()]
@@ -210,6 +199,17 @@ class Method(Settings):
             }
             methods.append(self.model_copy(update=update))
         return methods
+
+
+def keys_of(method: Method) -> dict[str, Any]:
+    """Return what distinguishes an expanded method: its name, mechanism, size and options."""
+    return {
+        "method": method.name,
+        "mechanism": method.mechanism,
+        "units": method.units,
+        "size": None if method.size is None else size_name(cast(int, method.size)),
+        **method.options,
+    }
 
 
 OF_METHODS = tuple(key for key in Method.model_fields if key in TrainingSettings.model_fields)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from relation_tf.config.method import EncoderWeights, Method
+from relation_tf.config.method import EncoderWeights, Method, keys_of
 from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, faults_of
@@ -71,7 +71,7 @@ class TableLayout(Settings):
 
     def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the row and the column of an expanded method on a task."""
-        known = {"task": task, **method.values}
+        known = {"task": task, **keys_of(method)}
         texts = {key: str(value) for key, value in known.items() if value is not None}
         row, column = ([texts.get(key, "–") for key in keys] for keys in (self.rows, self.columns))
         return tuple(row), tuple(column)

@@ -158,9 +158,14 @@ def find_splits(
     return files
 
 
+def columns_of(hub: HubDataset) -> list[str]:
+    """Return the columns of a labelled split."""
+    return [hub.label, *hub.inputs, *([] if hub.index is None else [hub.index])]
+
+
 def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     words = tuple(hub.labels) or task.labels or ()
-    table = read_table(path, hub.columns, words, skipped)
+    table = read_table(path, columns_of(hub), words, skipped)
     if hub.labels:
         # CSV, JSON Lines and Parquet without metadata have the numbers of the classes.
         names = {str(number): name for number, name in enumerate(hub.labels)}

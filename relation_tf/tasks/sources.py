@@ -12,7 +12,7 @@ from pathlib import Path
 from relation_tf.errors import DataError
 from relation_tf.files import refuse_device
 from relation_tf.tasks.tables import readable
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit, named_in_group
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class TaskSource:
             DataError: If a file cannot be read, or a row is malformed and not skipped.
         """
         if self.members:
-            return self.task.named(
+            return named_in_group(
                 (each.task, each.digests(skip_bad_lines)) for each in self.members
             )
         if self.layout.by_rows:
@@ -192,14 +192,14 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
         spaced = {text.spaced for text in texts}
         return TaskText(
             task,
-            task.named((text.task, text.splits) for text in texts),
+            named_in_group((text.task, text.splits) for text in texts),
             tuple(f"{text.task.name}: {line}" for text in texts for line in text.skipped),
             tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
             spaced.pop() if len(spaced) == 1 else None,
         )
 
     layout = FileLayout(", ".join(dict.fromkeys(source.layout.name for source in sources)), read)
-    files = group.named((source.task, source.files) for source in sources)
+    files = named_in_group((source.task, source.files) for source in sources)
     return TaskSource(group, sources[0].kind, layout, files, tuple(sources))
 
 

@@ -108,14 +108,6 @@ class Task:
         """Return the name, in this task, of a split of one of `each`."""
         return split if task is self else _in_group(task, split)
 
-    def named(self, members: Iterable[tuple[Task, Mapping[str, Value]]]) -> dict[str, Value]:
-        """Return what members have for each split, by the names of the splits in this group."""
-        return {
-            _in_group(task, split): value
-            for task, values in members
-            for split, value in values.items()
-        }
-
 
 @dataclass(frozen=True)
 class MeasuredTask:
@@ -152,6 +144,13 @@ def joined(name: str, tasks: Sequence[Task]) -> Task:
         diagnostics={n: metrics for t in tasks for n, metrics in t.diagnostics.items()},
         members=tuple(tasks),
     )
+
+
+def named_in_group(members: Iterable[tuple[Task, Mapping[str, Value]]]) -> dict[str, Value]:
+    """Return what members have for each split, by the names of the splits in their group."""
+    return {
+        _in_group(task, split): value for task, values in members for split, value in values.items()
+    }
 
 
 def _in_group(task: Task, split: str) -> str:
@@ -318,11 +317,6 @@ class HubDataset:
     labels: Mapping[str, str] = field(default_factory=dict)
     index: str | None = None
     apart: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns of a labelled split."""
-        return [self.label, *self.inputs, *([] if self.index is None else [self.index])]
 
 
 @dataclass(frozen=True)

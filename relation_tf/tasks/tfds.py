@@ -22,7 +22,13 @@ from typing import Any
 from relation_tf.errors import DataError, require_package
 from relation_tf.files import environment_folder, expand_home
 from relation_tf.tasks.datasets import TEXTS
-from relation_tf.tasks.hub import HUB, find_splits, stored_answered_rows, stored_rows
+from relation_tf.tasks.hub import (
+    HUB,
+    columns_of,
+    find_splits,
+    stored_answered_rows,
+    stored_rows,
+)
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.tables import Table, as_data_error, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText
@@ -134,7 +140,7 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
     with as_data_error(f"{folder}: TFDS cannot read split {name} of {prepared.set_of(split)}"):
         builder = tfds.builder_from_directory(folder)
         features = builder.info.features
-        for column in prepared.columns:
+        for column in columns_of(prepared):
             if column not in features:
                 found = ", ".join(map(repr, sorted(features)))
                 raise DataError(f"{folder}: expected a feature {column!r}, found {found}")
@@ -154,7 +160,7 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
                 for batch in batches
                 for value in batch[column].tolist()
             ]
-            for column in prepared.columns
+            for column in columns_of(prepared)
         }
     names = {str(number): word for number, word in enumerate(classes)}
     columns[prepared.label] = [names.get(word, word) for word in columns[prepared.label]]
