@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-
-_BLOCK = 1000  # texts per chunk when characters are counted
 
 
 @dataclass(frozen=True)
@@ -115,17 +114,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Number of characters of each row."""
-        blocks = [np.zeros(0, np.int64)]
-        for start in range(0, len(self), _BLOCK):
-            offsets = self.offsets[start : start + _BLOCK + 1]
-            data = self.data[offsets[0] : offsets[-1]]
-            # UTF-8 continuation bytes are 0b10xxxxxx.
-            before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80)])
-            blocks.append(np.diff(before[offsets - offsets[0]]))
-        return np.concatenate(blocks)
+        return np.array([len(self._text(row)) for row in range(len(self))], np.int64)
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
         """Return some rows as one array, without padding.
@@ -138,7 +130,8 @@ class Texts:
             ['Naïve', 'So good.']
         """
         texts = np.empty(len(rows), object)
-        for i, row in enumerate(rows):
-            start, end = self.offsets[row : row + 2]
-            texts[i] = self.data[start:end].tobytes().decode()
+        texts[:] = [self._text(row) for row in rows]
         return texts
+
+    def _text(self, row: int) -> str:
+        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()

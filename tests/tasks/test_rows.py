@@ -3,11 +3,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import Ragged, Texts, rows
+from relation_tf.tasks import Ragged, Texts
 
 
 def ragged_of(rows):
@@ -53,9 +52,7 @@ def test_padding_equals_the_loop(rows, data):
 def test_texts_round_trip(texts, data):
     joined = Texts.join(texts)
     assert len(joined) == len(texts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_BLOCK", data.draw(st.integers(1, 9)))
-        assert joined.lengths.tolist() == [len(text) for text in texts]
+    assert joined.lengths.tolist() == [len(text) for text in texts]
     chosen = data.draw(st.lists(st.sampled_from(range(len(texts))), max_size=8)) if texts else []
     batch = joined.pad(np.array(chosen, int))
     assert batch.shape == (len(chosen),)
