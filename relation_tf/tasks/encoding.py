@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import tokenizers
@@ -33,7 +33,7 @@ from relation_tf.tasks.task import (
     Tokens,
     VocabularyRows,
 )
-from relation_tf.tasks.vocabulary import START, Chained, Vocabulary, parts_of
+from relation_tf.tasks.vocabulary import START, Chained, Vocabulary
 
 _Value = TypeVar("_Value")
 
@@ -389,13 +389,13 @@ def _write(
         if split.labels is not None:
             np.save(folder / f"{name}.labels.npy", split.labels)
         for i, texts in enumerate(split.texts):
-            parts: Iterable[Ragged | Texts]
-            dtype: np.dtype
             if vocabulary is None:
-                parts, dtype = map(Texts.join, parts_of(texts)), np.dtype(np.uint8)
+                raw = Texts.join(texts)
+                values, offsets = raw.data, raw.offsets
             else:
-                parts, dtype = vocabulary.encode_parts(texts, max_length), np.dtype(np.int32)
-            offsets = _write_parts(folder / f"{name}.rows{i}.npy", parts, dtype)
+                encoded = vocabulary.encode(texts, max_length)
+                values, offsets = encoded.ids, encoded.offsets
+            np.save(folder / f"{name}.rows{i}.npy", values)
             np.save(folder / f"{name}.offsets{i}.npy", offsets)
     about = {
         "vocabulary": None if vocabulary is None else vocabulary.to_json(),
@@ -404,30 +404,6 @@ def _write(
         "notes": text.notes,
     }
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
-
-
-def _write_parts(path: Path, parts: Iterable[Ragged | Texts], dtype: np.dtype) -> np.ndarray:
-    """Write rows part by part; all rows together may not fit into memory.
-
-    Returns:
-        Start of each row, and the end of the last row.
-    """
-    lengths = [np.zeros(1, np.int64)]
-    with path.open("wb") as file:
-        _write_header(file, dtype, 0)
-        for part in parts:
-            file.write((part.ids if isinstance(part, Ragged) else part.data).data)
-            lengths.append(np.diff(part.offsets))
-        offsets = np.concatenate(lengths).cumsum()
-        file.seek(0)
-        _write_header(file, dtype, int(offsets[-1]))
-    return offsets
-
-
-def _write_header(file: IO[bytes], dtype: np.dtype, size: int) -> None:
-    # The header has the same length for every size: NumPy reserves space for growing arrays.
-    header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> EncodedTask:
