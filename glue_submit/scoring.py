@@ -179,8 +179,7 @@ def read_labels(
     if path.name == Path(_TWO_CLASSES).name:
         return _two_classes(path)
     if path.stem.endswith("_gold"):
-        rows = sum(1 for _ in read_columns(path, column))
-        return in_index_order(path, task, rows, task.parse, str(column))
+        return in_index_order(path, task, None, task.parse, str(column))
     cells = read_columns(path, column)
     return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
 
@@ -212,12 +211,9 @@ def _without_predictions(predictions: Predictions) -> str:
         f"{', '.join(map(str, folders))}: no predictions. Must have TASK.tsv or TASK.dev.tsv, "
         f"directly or in predictions/, for one or more of {names}"
     )
-    for folder in folders:
-        run = next(folder.glob("runs/*/*/seed-*/predictions"), None)
-        if run is not None:
-            chosen = folder / "runs" / "*" / run.parts[-3] / run.parts[-2]
-            message += f". A suite has several runs: name those of a method and seed, as {chosen}"
-            break
+    for run in (run for folder in folders for run in folder.glob("runs/*/*/seed-*/predictions")):
+        chosen = run.parents[3] / "*" / run.parts[-3] / run.parts[-2]
+        return f"{message}. A suite has several runs: name those of a method and seed, as {chosen}"
     return message
 
 
@@ -237,8 +233,7 @@ def _own_labels(source: Source, task: Task) -> list[Any] | None:
         if task.name == "AX":
             return None
         raise SubmissionError(f"{path}: has no column 'label'; give labels (--labels DIR)")
-    rows = sum(1 for _ in read_columns(path, "label"))
-    return in_index_order(path, task, rows, task.parse, "label")
+    return in_index_order(path, task, None, task.parse, "label")
 
 
 def _places(task: Task, split: str) -> list[tuple[str, str | int]]:

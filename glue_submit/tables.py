@@ -181,7 +181,7 @@ def _letters(name: str) -> str:
 def in_index_order(
     source: Source,
     task: Task,
-    rows: int,
+    rows: int | None,
     convert: Callable[[object], T],
     column: str = "prediction",
 ) -> list[T]:
@@ -191,7 +191,7 @@ def in_index_order(
         source: A path or a data frame with an `index`, whose rows can be in any order, or a
             sequence or array of shape `(rows,)` in the order of the index.
         task: The task, for messages.
-        rows: Required number of rows; the index goes from 0 to `rows - 1`.
+        rows: Required number of rows, by default any; the index goes from 0 to `rows - 1`.
         convert: Function of a prediction: `task.spell` or `task.parse`.
         column: Name of the column of a file.
 
@@ -210,7 +210,7 @@ def in_index_order(
         return _placed(_frame_rows(source, task), f"{task.name} predictions", rows, convert)
     what = f"{task.name} predictions"
     values = as_list(source, what)
-    if len(values) != rows:
+    if rows not in (None, len(values)):
         raise SubmissionError(f"{what}: expected {rows} rows, found {len(values)}")
     return convert_all(values, what, convert)
 
@@ -268,10 +268,12 @@ def _frame_rows(frame: Any, task: Task) -> Iterator[tuple[str, str, object]]:
 def _placed(
     entries: Iterable[tuple[str, str, object]],
     source: str,
-    rows: int,
+    rows: int | None,
     convert: Callable[[object], T],
 ) -> list[T]:
     placed: dict[int, T] = {}
+    entries = list(entries)
+    rows = len(entries) if rows is None else rows
     for where, index, prediction in entries:
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
