@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pydoc
 import re
 from typing import Any
@@ -18,7 +17,7 @@ class OurSections(griffe.Extension):
         if obj.docstring is not None:
             if obj.is_class and obj.path.startswith("relation_tf.layers."):
                 # The class adds the arguments that it passes to its base class.
-                obj.docstring.value = inspect.getdoc(pydoc.locate(obj.path)) or ""
+                obj.docstring.value = pydoc.getdoc(pydoc.locate(obj.path))
             text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
             obj.docstring.value = re.sub(
                 r"^Call arguments:\n((?: .*\n)+)", _listed, text, flags=re.MULTILINE

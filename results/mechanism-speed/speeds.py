@@ -10,12 +10,8 @@ import pandas as pd
 LONG = 2048  # tokens from which the slope is taken
 
 runs = pd.read_csv(Path(__file__).parent / "runs.csv").query("status == 'done'")
-speeds = (
-    runs.astype({"tokens": int})
-    .groupby(["method", "tokens"], sort=False)["tokens_second"]
-    .median()
-    .unstack()
-)
+runs["tokens"] = runs["tokens"].astype(int)
+speeds = runs.pivot_table("tokens_second", "method", "tokens", "median", sort=False)
 print("| mechanism |", *(f"{length:,} |" for length in speeds), "slope | times attention |")
 print("| --- |", "---: | " * (len(speeds.columns) + 1) + "---: |")
 attention = speeds.loc["attention"].iloc[-1]
