@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # rich takes long to load
     from rich.console import Console
     from rich.status import Status
 
-_QUIET = 3.0  # seconds without output at the start
-_PLAIN_EVERY = 5.0  # seconds between plain lines, which replace the status in a log file
+_QUIET = 3.0  # seconds without output at the start, in a terminal
+_PLAIN_EVERY = 30.0  # seconds before and between plain lines in a log file, which stay there
 _UPDATE_EVERY = 0.2  # seconds between updates of a terminal
 
 
@@ -25,7 +25,7 @@ class _Steps:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._next = time.monotonic() + _QUIET
+        self._next = time.monotonic() + (_QUIET if console.is_terminal else _PLAIN_EVERY)
         self._status: Status | None = None
 
     def show(self, text: str) -> None:

@@ -33,10 +33,10 @@ def console(*, terminal=False):
 def test_plain_lines_after_a_quiet_start(clock):
     shown = console()
     with progress_shown(shown):
-        for clock.now in (100.0, 102.9, 103.0, 104.0, 108.0):
+        for clock.now in (100.0, 129.9, 130.0, 140.0, 160.0):
             advance("tests of tasks", int(clock.now), 2_000)
     lines = shown.file.getvalue().splitlines()
-    assert [line.partition(": ")[2] for line in lines] == ["103 of 2,000", "108 of 2,000"]
+    assert [line.partition(": ")[2] for line in lines] == ["130 of 2,000", "160 of 2,000"]
 
 
 def test_a_terminal_shows_the_last_step(clock):
