@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ def option(
     flag: str | None = None,
     shown: str | bool | None = None,
     choices: Sequence[str] = (),
+    typed: Any = None,
     **bounds: float,
 ) -> Any:
     """Declare an option as a field of a dataclass.
@@ -33,10 +34,30 @@ def option(
         flag: Name on the command line; by default, derived from the name of the field.
         shown: Description of the default, if it depends on other options; False to show none.
         choices: Allowed values.
+        typed: Type on the command line, if it is another one.
         **bounds: Bounds of a number: `least`, `most`, `above` or `below`.
     """
-    metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown}
+    metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown, "typed": typed}
     return field(default=default, metadata={**metadata, "choices": choices, "bounds": bounds})
+
+
+def accepts(settings: type, names: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Give a function with `**options` the fields of a dataclass of options in its signature.
+
+    Args:
+        settings: The dataclass.
+        names: The accepted options, by default all.
+
+    Returns:
+        A decorator that returns the function itself.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(each.name, kind, default=each.default, annotation=each.type)
+        for each in fields(settings)
+        if not names or each.name in names
+    ]
+    return lambda function: take_options(function, added)
 
 
 def take_options(function: Function, options: Iterable[inspect.Parameter]) -> Function:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+GLUE_AVERAGE, MEAN_OF_TASKS = "GLUE average", "mean of these tasks"
+"""Names of averages over tasks, next to the names of tasks."""
 _MOST_LISTED, _FEW_LISTED = 60, 20  # names in a list; of more, some are named
 
 
@@ -58,6 +60,17 @@ def two_digits(value: float) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 seed` or `5 seeds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def failed_in_words(failed: int, diverged: int) -> str:
+    """Return the numbers of failed runs, such as "1 failed, 2 diverged"; empty for none.
+
+    Args:
+        failed: Number of failed runs.
+        diverged: Number of diverged runs among them.
+    """
+    counts = {"failed": failed - diverged, "diverged": diverged}
+    return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
 
 
 def capital(text: str) -> str:

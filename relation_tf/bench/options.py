@@ -6,7 +6,6 @@ the workers take names, types, defaults and help texts from it. Does not import 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from relation_tf.errors import OptionError, SuiteError, did_you_mean
 from relation_tf.files import expand_home
-from relation_tf.option_fields import Function, check_fields, option, take_options
+from relation_tf.option_fields import Function, accepts, check_fields, option
 from relation_tf.registry import EXECUTORS, Executor
 from relation_tf.training.distribution import Distribution
 
@@ -172,21 +171,8 @@ def find_executor(options: RunOptions) -> Executor:
 
 
 def accepts_options(names: Collection[str] = ALL) -> Callable[[Function], Function]:
-    """Add options to the signature of a function with `**options`.
-
-    Args:
-        names: The accepted options.
-
-    Returns:
-        A decorator that returns the function itself.
-    """
-    kind = inspect.Parameter.KEYWORD_ONLY
-    added = [
-        inspect.Parameter(each.name, kind, default=each.default, annotation=each.type)
-        for each in fields(RunOptions)
-        if each.name in names
-    ]
-    return lambda function: take_options(function, added)
+    """Add options to the signature of a function with `**options`."""
+    return accepts(RunOptions, names)
 
 
 def make_options(given: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:

@@ -32,14 +32,8 @@ from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_bu
 from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
-from relation_tf.training.pretrained import (
-    SETTINGS,
-    SPEEDS,
-    WEIGHTS,
-    finished_runs,
-    write_weights,
-)
-from relation_tf.training.pretraining_settings import PretrainingSettings
+from relation_tf.training.pretrained import WEIGHTS, finished_runs, write_weights
+from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS, PretrainingSettings
 from relation_tf.words import two_digits
 
 if TYPE_CHECKING:

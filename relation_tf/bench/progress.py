@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from relation_tf.bench.results import failed_in_words
 from relation_tf.bench.time_left import TimeLeft
+from relation_tf.words import failed_in_words
 
 if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun

@@ -27,11 +27,10 @@ from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
-from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
+from relation_tf.training.pretrained import finished_runs, run_folder
+from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.training.stopping import check_losses
-
-GLUE_AVERAGE = "GLUE average"
-MEAN_OF_TASKS = "mean of these tasks"
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
 
 # A probability; the first three columns are text.
 _NOT_FINITE = re.compile(rb"^(?:[^\t\n]*\t){3}(?:[^\n]*\t)?(?:nan|-?inf)\b", re.MULTILINE)
@@ -362,17 +361,6 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     path = folder / RESULT
     return _checked(path, read_json(path), _Result)
-
-
-def failed_in_words(failed: int, diverged: int) -> str:
-    """Return the numbers of failed runs, such as "1 failed, 2 diverged"; empty for none.
-
-    Args:
-        failed: Number of failed runs.
-        diverged: Number of diverged runs among them.
-    """
-    counts = {"failed": failed - diverged, "diverged": diverged}
-    return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
 
 
 def parts_of(run: str) -> tuple[str, str, str]:

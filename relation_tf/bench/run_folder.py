@@ -34,7 +34,7 @@ from relation_tf.config.training import without_former_keys
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
-from relation_tf.training.pretrained import SETTINGS
+from relation_tf.training.pretraining_settings import SETTINGS
 
 if TYPE_CHECKING:
     from relation_tf.bench.pretraining import PretrainingRun

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relation_tf.bench.results import Results, failed_in_words, parts_of
+from relation_tf.bench.results import Results, parts_of
 from relation_tf.files import align
+from relation_tf.words import failed_in_words
 
 
 @dataclass(frozen=True)

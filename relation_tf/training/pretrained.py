@@ -27,8 +27,9 @@ from relation_tf.errors import SuiteError, join_names, reason_of
 from relation_tf.files import expand_home, read_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.training.pretraining_settings import SETTINGS
 
-SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
+WEIGHTS = "weights.npz"
 
 _EMBEDDING, _BIAS, _PROJECTION = "embedding", "bias", "projection"
 _OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from relation_tf.option_fields import check_fields, option
 
+SETTINGS, SPEEDS = "pretraining.json", "speeds.csv"
+"""Files of a folder of pre-training: its settings, and its speeds as a table of scores."""
+
 
 @dataclass(frozen=True)
 class PretrainingSettings:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.stats import steel, steel_dwass, stratified_steel, stratified_steel_dwass
 from relation_tf.stats.permutation import drawn_maxima
 from relation_tf.stats.samples import index_pairs
+from relation_tf.words import MEAN_OF_TASKS
 
 RESULTS = Path(__file__).parents[2] / "results" / "glue-small-smoothed" / "scores.csv"
 SAMPLES = {
