@@ -18,9 +18,8 @@ from matplotlib.axes import Axes
 from relation_table1_data import LIMITS, MARGIN, RIVALS, ROUNDING, SETTING, UNITS, Data
 from reproduced import insert
 
-from relation_tf.bench.results import GLUE_AVERAGE
-from relation_tf.report.pictures.drawing import Panel, Picture, Style, styles
-from relation_tf.words import count, pvalue_only, signed, spread
+from relation_tf.report.drawing import Panel, Picture, Style, styles
+from relation_tf.words import GLUE_AVERAGE, count, pvalue_only, signed, spread
 
 
 def conclusion(tested: pd.DataFrame, compared: pd.DataFrame) -> str:

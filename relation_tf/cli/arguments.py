@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -85,16 +85,19 @@ def with_options(settings: type, *names: str, **texts: str) -> Callable[[Functio
     """
     hints = get_type_hints(settings)
     declared = {each.name: each for each in fields(settings)}
-    added = [_parameter(declared[name], hints[name], texts.get(name)) for name in names or declared]
+    names = names or tuple(name for name, each in declared.items() if each.metadata)
+    added = [_parameter(declared[name], hints[name], texts.get(name)) for name in names]
     return lambda command: take_options(command, added)
 
 
 def _parameter(declared: Field[Any], hint: Any, text: str | None) -> inspect.Parameter:
     """Return the parameter of a command for a field."""
     metadata = declared.metadata
-    default, shown = declared.default, metadata["shown"]
+    default, shown, hint = declared.default, metadata["shown"], metadata["typed"] or hint
     if hint == tuple[str, ...]:
         hint, default = list[str] | None, None
+    elif not {*get_args(hint), hint} & {bool, int, float, Path} and hint is not str:
+        hint, default = str | None, None  # the command parses it
     option = typer.Option(
         metadata["flag"] or f"--{declared.name.replace('_', '-')}",
         metavar=metadata["metavar"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,113 +25,13 @@ from relation_tf.cli.arguments import (
 )
 from relation_tf.files import expand_home
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.option_fields import option
 from relation_tf.registry import SOURCES
+from relation_tf.report.options import ComparisonOptions
 from relation_tf.steps import progress_shown
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
     from relation_tf.report import Report
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """Options of a comparison."""
-
-    out: Path = option(Path("comparison"), "Folder of the report.", "DIR")
-    labels: str | None = option(
-        None, "Names of the sources.", "NAME[,NAME...]", shown="names of the suites or files"
-    )
-    merge: bool = option(False, "Pool seeds of same-named methods across sources.")
-    columns: str | None = option(
-        None,
-        "Names of your columns, if they are not task, method, seed and score, such as "
-        "task=dataset,method=model,score=test_acc.",
-        "NAME=COLUMN[,...]",
-    )
-    lower_is_better: str | None = option(
-        None,
-        "Tasks or metrics with a lower-is-better score.",
-        "NAME[,NAME...]",
-        shown="by the metric or name, such as loss, error, RMSE, seconds",
-    )
-    higher_is_better: str | None = option(
-        None, "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
-    )
-    drop_failed: bool = option(
-        False,
-        "Leave out table rows with an empty or NaN score (failed runs). Without this option, rank "
-        "tests rank them worst, and means leave them out.",
-    )
-    failed_as: float | None = option(
-        None,
-        "Score for table rows with an empty or NaN score, in the unit of the table; no better than "
-        "the worst score of a task.",
-        "SCORE",
-    )
-    split: str | None = option(
-        None,
-        "Split of the scores, such as test: of tables with a column split, and of suites on GLUE "
-        "whose data has labels of test sets.",
-        "NAME",
-        shown="the only split of each task; of suites on GLUE: dev",
-    )
-    complete_methods: bool = option(
-        False, "Leave out methods that lack scores on at least one task."
-    )
-    alpha: float | None = option(
-        None, "Significance level.", "P", shown="alpha of the suites, or .05"
-    )
-    control: str | None = option(
-        None,
-        "Compare the other methods only with this one. Choose it before training. With --families, "
-        "one method of each family: NAME,NAME.",
-        "NAME",
-    )
-    test: str | None = option(
-        None,
-        "Test of each task. All pairs: steel-dwass (default), brunner-munzel or welch. With "
-        "--control: steel (default), brunner-munzel-control or welch-control. Or a plugin's test. "
-        "A suite's own setting replaces the default.",
-        "NAME",
-        shown=False,
-    )
-    test_over_tasks: str | None = option(
-        None,
-        "Test over tasks. All pairs: stratified-steel-dwass (default) or friedman-nemenyi. With "
-        "--control: stratified-steel (default) or wilcoxon-holm. Or a plugin's test. A suite's own "
-        "setting replaces the default.",
-        "NAME",
-        shown=False,
-    )
-    reference: str | None = option(
-        None,
-        "Judge all methods against this one: better, no worse, worse or inconclusive. With "
-        "--families, one method of each family: NAME,NAME.",
-        "NAME",
-        shown="reference or control of the suites",
-    )
-    margin: tuple[str, ...] = option(
-        (),
-        "Largest decrease from --reference that counts as no worse, in the unit of the "
-        "report. Choose it before training. Repeat it as TASK=SCORE for a task with another unit.",
-        "SCORE",
-        shown="margins of the suites",
-    )
-    families: str | None = option(
-        None,
-        "Families of methods; methods are compared only within their family. For suites also a "
-        "key, such as units: methods with the same value form a family.",
-        "NAME,NAME;NAME,NAME",
-        shown="families of the suites",
-    )
-    costs: tuple[str, ...] = option(
-        (),
-        "Folder of a timed suite, such as mechanism-speed. The report then shows scores against "
-        "its speed and memory. Methods are matched by name. Repeatable.",
-        "DIR",
-    )
-    title: str = option("", "Title of the report.", "TEXT")
 
 
 @command("relation-tf status runs/demo", "relation-tf status runs/demo --json")
@@ -189,20 +88,22 @@ def compare(
     from relation_tf.report.report import check_folder
 
     options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
+    options["out"] = options["out"] or Path("comparison")
     folder = expand_home(options["out"])
     check_folder(folder)
-    options["labels"] = split_names(options["labels"])
+    for name in ("labels", "lower_is_better", "higher_is_better"):
+        options[name] = split_names(options[name])
     options["families"] = split_families(options["families"])
-    for name in ("lower_is_better", "higher_is_better"):
-        options[name] = split_names(options[name]) or ()
-    options["costs"] = options["costs"] or ()
     options["columns"] = parse_columns(options["columns"])
     options["margin"], options["margins"] = parse_margins(options["margin"])
+    options = {name: value for name, value in options.items() if value is not None}
     _collect_rarely()
     with progress_shown():
         made = compare_scores(*sources, **options)
-        _print_report(made, folder)
-    print_failures(made.data.failures)
+        written = made.write(folder)
+    _print_report(made, written)
+    if made.data.results is not None:  # warnings name failed runs of tables
+        print_failures(made.data.failures)
 
 
 @command("relation-tf predict runs/glue-small --data glue_data")
@@ -293,7 +194,8 @@ def write_report(results: Results, costs: Sequence[str] = ()) -> Report:
     with interrupts_delayed(), progress_shown():
         report = make_report(results, costs)
     with interrupts_delayed(), progress_shown():  # the delay of Ctrl-C starts with the first file
-        _print_report(report, folder)
+        written = report.write(folder)  # before printing, which can fail, such as in a closed pipe
+    _print_report(report, written)
     return report
 
 
@@ -302,8 +204,7 @@ def _collect_rarely() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
-def _print_report(report: Report, folder: Path) -> None:
-    written = report.write(folder)  # first: printing can fail, such as in a closed pipe
+def _print_report(report: Report, written: Path) -> None:
     echo(f"\n{report}\n")
     echo(f"report: {written}")
     echo("Open it in a browser. Next to it: report.tex (LaTeX tables), report.md, tables as CSV.")

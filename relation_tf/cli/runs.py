@@ -133,7 +133,7 @@ def diagnose(
         from relation_tf.bench import diagnose as train
         from relation_tf.bench.diagnosing import limits_of_quick
         from relation_tf.config.loading import select
-        from relation_tf.report.capabilities import LEVELS, describe
+        from relation_tf.report.sections.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
 
     own = parse_settings(layer_options, "--option")

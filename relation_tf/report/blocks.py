@@ -6,18 +6,20 @@ HTML, Markdown and LaTeX render the same blocks. Their words are text with marku
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+import itertools
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
 from relation_tf.files import align_within
-from relation_tf.report.comparisons import rows_of
-from relation_tf.report.pictures.drawing import Picture, Style
-from relation_tf.report.text import TASK, chunks, plain
-from relation_tf.words import pvalue_only, signed
+from relation_tf.report.drawing import Picture, Style
+from relation_tf.report.text import TASK, chunks, in_markup, plain
+from relation_tf.words import first_of
 
 
 @dataclass(frozen=True)
@@ -213,28 +215,30 @@ class Table:
     Attributes:
         label: Description for screen readers.
         columns: Columns.
-        rows: Rows, or the rows of each task.
+        rows: Rows.
         style: `"scores"` fills the width of the page; `"verdicts"` is narrow on small screens.
         paper: Label and caption in LaTeX; None leaves the table out of `report.tex`.
+        by_task: If True, the rows of each task follow its name.
     """
 
     label: str
     columns: Sequence[Column]
-    rows: Sequence[Row] | Mapping[str, Sequence[Row]]
+    rows: Sequence[Row]
     style: Literal["", "scores", "pairs", "verdicts"] = ""
     paper: Paper | None = None
+    by_task: bool = False
 
     @property
-    def groups(self) -> Mapping[str, Sequence[Row]]:
-        """Rows by task; all rows under an empty name if they have no task."""
-        return self.rows if isinstance(self.rows, Mapping) else {"": self.rows}
+    def groups(self) -> Iterator[tuple[str, Sequence[Row]]]:
+        """Rows by task; all rows under an empty name if they are not by task."""
+        groups = itertools.groupby(self.rows, lambda row: row.task if self.by_task else "")
+        return ((task, [*rows]) for task, rows in groups)
 
     def flat(self) -> tuple[list[Column], list[list[Cell]]]:
-        """Return columns and rows, with the task as first column if rows are grouped by task."""
-        if not isinstance(self.rows, Mapping):
+        """Return columns and rows, with the task as first column if rows are by task."""
+        if not self.by_task:
             return [*self.columns], [[*row] for row in self.rows]
-        rows = [[Cell(task), *row] for task, own in self.rows.items() for row in own]
-        return [Column("Task"), *self.columns], rows
+        return [Column("Task"), *self.columns], [[Cell(row.task), *row] for row in self.rows]
 
     def lines(self, width: int) -> list[str]:
         """Return the lines of the table for a terminal, with the notes of its cells."""
@@ -369,13 +373,12 @@ def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]
         data: One row per task and method, with columns `task` and `method`.
         columns: The columns with the functions of their cells.
     """
-    rows = {
-        str(task): [
-            Row([show(row) for show in columns.values()], [row.method]) for row in rows_of(own)
-        ]
-        for task, own in data.groupby("task", sort=False)
-    }
-    return Table(label, [*columns], rows)
+    rows = [
+        Row([show(row) for show in columns.values()], [row.method], row.task)
+        for _, own in data.groupby("task", sort=False)
+        for row in rows_of(own)
+    ]
+    return Table(label, [*columns], rows, by_task=True)
 
 
 def within(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -386,61 +389,113 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
             yield from within(block.blocks)
 
 
-def pair_table(
-    label: str,
-    tasks: Sequence[str],
-    pvalues: pd.DataFrame,
-    alpha: float,
-    digits: Callable[[str], int],
-    *,
-    ahead: str = "better",
-    swatches: bool = True,
-    paper: Paper | None = None,
-    heading: Callable[[str], str] = str,
-) -> Table:
-    """Return a table with one row per pair of methods and one column per task.
+def record(block: Block) -> dict[str, Any]:
+    """Return what a block shows as JSON: words without markup, cells with their notes."""
+    found: dict[str, Any] = {"kind": type(block).__name__.lower()}
+    if isinstance(block, Paragraph | Heading):
+        return found | {"text": plain(block.text)}
+    if isinstance(block, Bullets):
+        return found | {"items": [*map(plain, block.items)]}
+    if isinstance(block, Facts):
+        return found | {"items": dict(block.pairs())}
+    if isinstance(block, Code):
+        return found | {"text": block.text}
+    if isinstance(block, Figure):
+        panels = {panel.title: panel.alt for panel in block.picture.panels}
+        return found | {"name": block.picture.name, "text": block.picture.alt, "panels": panels}
+    if isinstance(block, Table):
+        columns, rows = block.flat()
+        cells = [[cell.with_notes() for cell in row] for row in rows]
+        return found | {
+            "text": block.label,
+            "columns": [column.heading for column in columns],
+            "rows": cells,
+        }
+    return found | {"text": plain(block.summary), "blocks": [*map(record, block.blocks)]}
 
-    A cell has p, a mark (▲: the second method tends to have the higher value, ▼: the lower) and, as
-    a note, the difference, second minus first method, with its simultaneous interval.
+
+MOST_ROWS = 300  # of a table
+MOST_COLUMNS = 60  # of a table
+MOST_PANELS = 40  # of a figure
+MOST_ITEMS = 60  # of a list
+
+
+def limited(blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks of a section with at most as much as a page can show.
+
+    What is left out is named in a note after the block. The limits are above the size of usual
+    reports; CSV files have everything.
+    """
+    shown: list[Block] = []
+    for block in blocks:
+        cut, notes = block, []
+        if isinstance(block, Table):
+            sizes = len(block.rows), len(block.columns)
+            if sizes[0] > MOST_ROWS:
+                notes.append(first_of(MOST_ROWS, sizes[0], "rows"))
+            if sizes[1] > MOST_COLUMNS:
+                notes.append(first_of(MOST_COLUMNS, sizes[1], "columns"))
+            if notes:
+                rows = block.rows[:MOST_ROWS]
+                cut = replace(
+                    block,
+                    columns=block.columns[:MOST_COLUMNS],
+                    rows=[replace(row, cells=row.cells[:MOST_COLUMNS]) for row in rows],
+                )
+        elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
+            first = replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
+            cut = replace(block, picture=first)
+            notes.append(first_of(MOST_PANELS, len(block.picture.panels), "panels"))
+        elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
+            cut = replace(block, items=block.items[:MOST_ITEMS])
+            notes.append(first_of(MOST_ITEMS, len(block.items), "items"))
+        elif isinstance(block, Folded):
+            cut = replace(block, blocks=limited(block.blocks))
+        shown.append(cut)
+        if notes:
+            said = f"Shown: {' and '.join(notes)}. All are in the CSV files."
+            shown.append(Paragraph(said, "note"))
+    return shown
+
+
+def of_family(blocks: Sequence[Block], family: str) -> list[Block]:
+    """Return blocks with names of figures and labels of tables that are unique to a family.
 
     Args:
-        label: Description for screen readers.
-        tasks: The columns.
-        pvalues: Result of `all_pvalues`.
-        alpha: Level of the tests.
-        digits: Function from a task to the number of decimals of its differences.
-        ahead: Word for the better method, for screen readers.
-        swatches: If True, methods have their marker.
-        paper: Label and caption in LaTeX.
-        heading: Function from a task to the heading of its column.
+        blocks: The blocks.
+        family: Name of the family; empty if there is only one.
     """
-    kind: Any = "method" if swatches else "head"
-    columns = [Column("First", kind), Column("Second", kind)]
-    columns += [Column(heading(task), "number", task=task) for task in tasks]
-    pairs: dict[tuple[str, str], dict[str, Cell]] = {}
-    for row in rows_of(pvalues):
-        mark = "▲" if (row.ahead == row.b) == row.higher_is_better else "▼"
-        pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
-            pvalue_only(row.pvalue, alpha),
-            mark=mark if row.ahead else "",
-            meaning=f"{row.ahead} {ahead}",
-            significant=bool(row.significant),
-            notes=_difference_note(row, digits(row.task)),
-        )
-    rows = [Row([*names, *map(own.get, tasks)], names) for names, own in pairs.items()]
-    return Table(label, columns, rows, "pairs", paper)
+    slug = re.sub(r"[^a-z0-9]+", "-", family.lower()).strip("-")
+    found: list[Block] = []
+    for block in blocks:
+        own = block
+        if family and isinstance(block, Folded):
+            own = replace(block, blocks=of_family(block.blocks, family))
+        elif family and isinstance(block, Figure):
+            picture = replace(block.picture, name=f"{block.picture.name}-{slug}")
+            own = replace(block, picture=picture)
+        elif family and isinstance(block, Table):
+            paper = block.paper and Paper(
+                f"{block.paper.label}-{slug}",
+                f"{block.paper.caption.rstrip('.')} ({in_markup(family)}).",
+            )
+            own = replace(block, label=f"{block.label}, {family}", paper=paper)
+        found.append(own)
+    return found
 
 
-def _difference_note(row: Any, digits: int) -> list[str]:
-    """Return the difference of a pair with its interval; nothing if both limits are infinite."""
-    limits = row.difference_low, row.difference_high
-    if not math.isfinite(row.difference) or all(map(math.isinf, limits)):
-        return []
-    low, high = (signed(limit, digits) for limit in limits)
-    return [f"{signed(row.difference, digits)} [{low}, {high}]"]
+def rows_of(table: pd.DataFrame) -> Iterator[Any]:
+    """Iterate over rows with columns as attributes; typed Any."""
+    # Lists are much faster than `itertuples` over arrays of text, and for few rows.
+    columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
+    return map(_row_type(tuple(map(str, table.columns)))._make, zip(*columns, strict=True))
 
 
-def with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:
-    """Return a cell with a value and its interval, unless that is unknown."""
-    limits = f"{signed(low, digits)} to {signed(high, digits)}"
-    return Cell(signed(value, digits), notes=[] if math.isnan(low) else [limits])
+@functools.cache
+def _row_type(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns, rename=True)
+
+
+def by_method(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the rows of a table by method, with columns as attributes."""
+    return {str(row[0]): row for row in table.itertuples()}

@@ -4,53 +4,214 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from relation_tf.bench.results import Results
-from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
-from relation_tf.report import provenance
-from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import progress
-from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
-from relation_tf.report.cells import mean_cells
-from relation_tf.report.comparison import Comparison
-from relation_tf.report.comparisons import (
-    SCORE,
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Heading,
+    Section,
+    limited,
+    of_family,
+    rows_of,
+    within,
+)
+from relation_tf.report.drawing import Picture, Style, styles
+from relation_tf.report.lost_runs import (
+    collapse_warnings,
+    collapsed_runs,
+    failed_by_task,
+    failed_runs,
+    mostly_lost,
+    trained_networks,
+    with_failed,
+)
+from relation_tf.report.scores import SCORE, Scores
+from relation_tf.report.sections import ORDER
+from relation_tf.report.sections.answer import answer, brief, leading, progress, standings
+from relation_tf.report.sections.learning_time import LearningTimes, learning_times
+from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
+from relation_tf.report.sections.published import check_claims
+from relation_tf.report.sections.runs import (
+    all_runs,
+    generated_data,
+    how_run,
+    load_warnings,
+    made_with,
+    summarize_costs,
+    unlike_machines,
+    unlike_pretraining,
+    warnings_of_runs,
+)
+from relation_tf.report.sections.scores import (
     all_metrics,
-    all_pvalues,
     letters_of,
+    mean_cells,
     summarize,
     with_splits,
 )
-from relation_tf.report.failed import failed_runs
-from relation_tf.report.families import of_family
-from relation_tf.report.learning_times import LearningTimes, learning_times
-from relation_tf.report.limits import limited
-from relation_tf.report.pictures.drawing import Picture, Style, styles
-from relation_tf.report.predicted_rows import ReadRows, read_rows
-from relation_tf.report.published import check_claims
-from relation_tf.report.reliability import (
-    collapse_warnings,
-    collapsed_runs,
-    incomplete_warnings,
+from relation_tf.report.sections.tests import (
+    Outcome,
+    OverTasks,
+    all_pvalues,
+    compare_methods,
+    outcome_of,
+    over_tasks,
+    procedure_label,
     spread_warnings,
-    trained_networks,
+    wins,
 )
-from relation_tf.report.scores import Scores
-from relation_tf.report.standings import standings
+from relation_tf.report.sections.tuning import tuning_caveats
+from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import capital
+from relation_tf.words import capital, format_level
+
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
+    from relation_tf.config.published import Published
+
+_MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods that are compared with each other, and what follows from their scores.
+
+    Attributes:
+        report: All methods of the report.
+        family: Name of the family; empty if all methods are compared.
+        scores: The scores of these methods.
+        results: Their runs, if known.
+        runs: A row for each of these runs, and for those of reports; can be empty.
+        collapsed: Their runs that learned nothing, see `collapsed_runs`.
+    """
+
+    report: ReportData
+    family: str
+    scores: Scores
+    results: Results | None
+    runs: pd.DataFrame
+    collapsed: pd.DataFrame
+
+    @cached_property
+    def tests(self) -> dict[str, PairwiseResult]:
+        """Test of each task."""
+        return compare_methods(with_failed(self.scores, self.failed, self.scores.procedure))
+
+    @cached_property
+    def over_tasks(self) -> OverTasks | None:
+        """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
+        if self.scores.timed:
+            return None
+        procedure = self.scores.procedure_over_tasks
+        return over_tasks(with_failed(self.scores, self.failed, procedure))
+
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        """The test over tasks, or of the only task."""
+        return outcome_of(self.scores, self.over_tasks, self.tests)
+
+    @cached_property
+    def pvalues(self) -> pd.DataFrame:
+        """All pairs of all tasks; differences are as pages show them."""
+        return all_pvalues(self.tests, self.scores.factor)
+
+    @cached_property
+    def wins(self) -> pd.DataFrame | None:
+        """Number of wins, ties and losses over tasks of each pair; None for a single task."""
+        return None if self.scores.timed else wins(self.scores, self.tests)
+
+    @cached_property
+    def standings(self) -> pd.DataFrame:
+        """Mean and rank of each method over the tasks that all have."""
+        return standings(self.scores)
+
+    @cached_property
+    def verdicts(self) -> Verdicts | None:
+        """Verdicts against the reference, if there is one."""
+        return judge(self.scores, failed_by_task(self.failed))
+
+    @cached_property
+    def failed(self) -> pd.DataFrame:
+        """Failed runs by scored task, see `failed_runs`."""
+        failed = self.report.failed
+        return failed[failed["method"].isin(self.scores.methods)]
+
+    @cached_property
+    def costs(self) -> pd.DataFrame:
+        """Costs of each method over the tasks that all methods with runs have."""
+        return summarize_costs(self.runs, self.scores.methods)
+
+    @cached_property
+    def timed_costs(self) -> pd.DataFrame:
+        """Costs of these methods in timed suites, by text length."""
+        costs = self.report.timed_costs
+        return costs if costs.empty else costs[costs["method"].isin(self.scores.methods)]
+
+    @cached_property
+    def rows(self) -> dict[str, pd.DataFrame]:
+        """Standard errors from seeds and evaluation rows, and tests of pairs by rows."""
+        names = {*self.scores.methods}
+        return row_tables([own.only(names) for own in self.report.predictions.sets])
+
+    @cached_property
+    def headline(self) -> Statement | None:
+        """The verdicts, or the best method and the tests; None without a comparison."""
+        lost = mostly_lost(self.scores, self.collapsed, self.failed)
+        if lost and {*self.scores.table["method"]} <= {*lost}:
+            return state("none_learned", tasks=len(self.scores.main_tasks))
+        return leading(self, lost) if self.verdicts is None else headline(self, self.verdicts)
+
+    @cached_property
+    def caveats(self) -> list[Statement]:
+        """What limits the headline."""
+        shown = self.headline and self.headline.values.get("reason") == "failed"
+        return [
+            *(each for each in caveats(self) if not (shown and each.kind == "mostly_failed")),
+            *tuning_caveats(self.results, self.scores),
+        ]
+
+    @cached_property
+    def answer(self) -> list[Statement]:
+        """The short answer: what the tests found, and what they cannot show."""
+        return [*answer(self)]
+
+    @property
+    def brief_answer(self) -> list[Statement]:
+        """The short answer, without single tasks if a test over tasks summarizes them."""
+        return brief(self)
+
+    @cached_property
+    def learning_times(self) -> LearningTimes | None:
+        """Times to the target, for suites with a target."""
+        return None if self.results is None else learning_times(self.results)
+
+    @property
+    def pairs_listed(self) -> bool:
+        """If False, there are too many pairs to list on a page."""
+        return len(self.pvalues[["a", "b"]].drop_duplicates()) <= _MOST_PAIRS
+
+    @property
+    def level(self) -> str:
+        """Level of the tests, such as "p < .05"."""
+        return format_level(self.scores.alpha)
+
+    @property
+    def test(self) -> str:
+        """Name of the test."""
+        return procedure_label(self.scores.procedure, self.scores.control)
+
 
 MOST_DRAWN = 40  # methods; of more, figures with a row for each show the best
-_LAST = "made"  # the last section
 
 
 @dataclass(frozen=True)
@@ -112,12 +273,12 @@ class ReportData:
     @cached_property
     def suite_runs(self) -> pd.DataFrame:
         """The runs of the suites only; empty without a suite."""
-        return pd.DataFrame() if self.results is None else how_runs_went.all_runs(self.results)
+        return pd.DataFrame() if self.results is None else all_runs(self.results)
 
     @cached_property
     def run_costs(self) -> pd.DataFrame:
         """Costs of the suites' finished runs by task and method."""
-        return how_runs_went.how_run(self.suite_runs)
+        return how_run(self.suite_runs)
 
     @cached_property
     def predictions(self) -> ReadRows:
@@ -154,7 +315,11 @@ class ReportData:
     def published(self) -> Published | None:
         """Published figures of the suite's tasks."""
         path = None if self.results is None else self.results.suite.published
-        return load_published(path) if path else None
+        if not path:
+            return None
+        from relation_tf.config.published import load_published
+
+        return load_published(path)
 
     @cached_property
     def published_claims(self) -> PublishedTable | None:
@@ -225,21 +390,21 @@ class ReportData:
 
     def _statements(self, of: Callable[[Comparison], Sequence[Statement]]) -> list[Statement]:
         parts = self.comparisons.items()
-        return [named(family, each) for family, part in parts for each in of(part)]
+        return [each.of(family) for family, part in parts for each in of(part)]
 
     @cached_property
     def warnings(self) -> list[Statement]:
         """Warnings about differences between runs or scores, and about failures."""
-        own = [] if self.results is None else provenance.warnings(self.results)
+        own = [] if self.results is None else warnings_of_runs(self.results)
         notes = [
-            *provenance.unlike_machines(self.manifests),
-            *provenance.unlike_pretraining(self.pretraining),
+            *unlike_machines(self.manifests),
+            *unlike_pretraining(self.pretraining),
         ]
         return [
             *(state("note", text=text) for text in self.doubts),
             *self._incomplete(),
             *(state("note", text=text) for text in own),
-            *how_runs_went.load_warnings(self.runs),
+            *load_warnings(self.runs),
             *collapse_warnings(self.collapsed, self.scores),
             *self._statements(
                 lambda part: [
@@ -252,28 +417,49 @@ class ReportData:
 
     def _incomplete(self) -> list[Statement]:
         """Return a warning if methods lack whole tasks, unless runs are pending."""
+        scores, lacking = self.scores, self.scores.lacking_tasks()
         pending = self.results is not None and self.suite_runs["status"].eq("not done").any()
-        if self.scores.timed or pending:
+        if scores.timed or pending or not lacking:
             return []
-        source = "SOURCE..." if self.results is None else str(self.results.folder)
-        return incomplete_warnings(self.scores, self.comparisons.values(), source)
+        used = {}
+        for family, part in self.comparisons.items():
+            left_out = {task for own in part.scores.lacking_tasks().values() for task in own}
+            if left_out:
+                kept = [task for task in part.scores.main_tasks if task not in left_out]
+                used[family] = kept if len({*map(part.scores.network, kept)}) > 1 else []
+        complete = [name for name in scores.methods if name not in lacking]
+        return [
+            state(
+                "incomplete_methods",
+                lacking=lacking,
+                used=used,
+                source="SOURCE..." if self.results is None else str(self.results.folder),
+                complete=[] if scores.complete_fault() else complete,
+            )
+        ]
 
     @property
     def generated_data(self) -> str:
         """A sentence on tasks of generated text; empty if there are none."""
-        return "" if self.results is None else how_runs_went.generated_data(self.results.suite)
+        return "" if self.results is None else generated_data(self.results.suite)
 
     @cached_property
     def failures(self) -> list[tuple[str, str]]:
-        """Names and errors of runs that failed."""
-        return [] if self.results is None else self.results.failures
+        """Names and errors of failed runs of the suites, then of reports and tables."""
+        own = [] if self.results is None else [*self.results.failures]
+        lost = self.other_runs
+        for row in rows_of(lost[lost["status"] == "failed"]) if len(lost) else ():
+            error = getattr(row, "error", None)
+            why = error if isinstance(error, str) else "no finite score"
+            own.append((f"{row.task}/{row.method}/seed-{row.seed}", why))
+        return own
 
     @cached_property
     def made(self) -> dict[str, Sequence[str]]:
         """Sources, dates, commands, versions and hardware of the scores."""
         runs = [] if self.results is None else self.results.runs
         manifests = [*(run["manifest"] for run in runs), *self.manifests]
-        return {**self.origin, **provenance.made(manifests)}
+        return {**self.origin, **made_with(manifests)}
 
     # ---- What is shown ----
 
@@ -298,12 +484,12 @@ class ReportData:
     @cached_property
     def sections(self) -> dict[str, Section]:
         """All sections by name, in order."""
-        order = [name for name in SECTIONS if not SECTIONS.is_of_user(name)]
+        order = [*ORDER]
         for name in SECTIONS:
-            after = SECTIONS[name].after
             if name not in order:
-                known = after in order and after != _LAST
-                order.insert(order.index(after) + 1 if known else order.index(_LAST), name)
+                after = SECTIONS[name].after
+                known = after in order and after != order[-1]
+                order.insert(order.index(after if known else order[-2]) + 1, name)
         return {name: SECTIONS[name]() for name in order}
 
     @cached_property
@@ -372,11 +558,6 @@ class ReportData:
             name: own[0] if len(own) == 1 else pd.concat(own, ignore_index=True)
             for name, own in joined.items()
         }
-
-
-def named(family: str, statement: Statement) -> Statement:
-    """Return a statement on a family."""
-    return replace(statement, family=family)
 
 
 def _over_tasks(part: Comparison) -> dict[str, pd.DataFrame]:

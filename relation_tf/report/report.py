@@ -13,23 +13,22 @@ from dataclasses import dataclass
 from errno import ENOTDIR
 from functools import cached_property, partial
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, stays_inside, write_bytes
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.report import html
+from relation_tf.report.blocks import record
 from relation_tf.report.data import ReportData
-from relation_tf.report.joining import failing_layers
-from relation_tf.report.latex import latex
-from relation_tf.report.markdown import markdown
-from relation_tf.report.sources import read_report, read_source
-from relation_tf.report.terminal import terminal
-from relation_tf.report.trade_offs import read_costs
+from relation_tf.report.formats import latex, markdown, notebook, page, terminal
+from relation_tf.report.sections.costs import read_costs
+from relation_tf.report.sources import failing_layers, read_report, read_source
 from relation_tf.steps import advance
+
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
 
 _MOST_INDENTED = 10_000  # rows; more in report.json are written without line breaks
 
@@ -76,7 +75,7 @@ class Report:
 
     def html(self) -> str:
         """Return a self-contained HTML page."""
-        return html.page(self.data)
+        return page(self.data)
 
     def markdown(self) -> str:
         """Return Markdown, with links to the figures that `write` saves."""
@@ -87,10 +86,10 @@ class Report:
         return latex(self.data)
 
     def _repr_html_(self) -> str:
-        return html.notebook(self.data)
+        return notebook(self.data)
 
     def json(self) -> str:
-        """Return the short answer and all tables as JSON; numbers that are not finite are null."""
+        """Return all that pages say and all tables as JSON; numbers not finite are null."""
         data = self.data
         scores = data.scores
         statements = {
@@ -119,6 +118,10 @@ class Report:
                 name: [each.record() for each in own] for name, own in statements.items()
             },
             "failures": [list(failure) for failure in data.failures],
+            "sections": {
+                name: {"heading": data.sections[name].heading, "blocks": [*map(record, blocks)]}
+                for name, blocks in data.blocks.items()
+            },
             "figures": [picture.name for picture in data.pictures],
             "tables": {name: _records(table) for name, table in self._written.items()},
         }
@@ -246,8 +249,7 @@ def make_report(
         <BLANKLINE>
         No verdict yet: no task has two seeds of attention-64 and of another method.
     """
-    if not isinstance(results, Results):
-        results = read_results(results)
+    results = _read(results)
     suite = results.suite
     title = suite.title or suite.name
     source = read_source(results)
@@ -282,11 +284,16 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
         >>> render(folder).relative_to(folder).as_posix()
         'report/report.html'
     """
-    if not isinstance(results, Results):
-        results = read_results(results)
+    results = _read(results)
     folder = results.folder / "report" if out is None else expand_home(out)
     check_folder(folder)
     return make_report(results).write(folder)
+
+
+def _read(results: Results | str | Path) -> Results:
+    from relation_tf.bench.results import read_results
+
+    return read_results(results) if isinstance(results, str | os.PathLike) else results
 
 
 def check_folder(folder: Path) -> None:

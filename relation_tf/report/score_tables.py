@@ -5,67 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from relation_tf.errors import (
-    DataError,
-    OptionError,
-    did_you_mean,
-    join_names,
-    quote,
-)
-from relation_tf.report.comparisons import SCORE
-from relation_tf.report.scores import Scores, most_seeds
+from relation_tf.errors import DataError, OptionError, did_you_mean, join_names, quote
+from relation_tf.report.options import COLUMNS, LARGEST_SCORE, ComparisonOptions
+from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
 from relation_tf.stats.directions import read_name, suggest_direction
 from relation_tf.words import count
 
-KEY = ["task", "method", "seed"]
-COLUMNS = (*KEY, "score", "metric", "split")
-"""Columns of a table that can have another name."""
-
-_LARGEST = 1e100  # of a score: the squares of larger ones overflow
 _LONGEST = 200  # characters of a name
+_FLAGS = {"": None, "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_FLAGS |= {"1.0": True, "0.0": False}  # pandas reads 1 as 1.0 if the column has an empty cell
 _INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """Names of columns in tables of scores, and the treatment of failed runs.
-
-    Attributes:
-        columns: Names of columns in the tables, by our names (`COLUMNS`).
-        drop_failed: If True, leave failed runs out, also of rank tests, which rank them worst
-            otherwise.
-        failed_as: Score of failed runs, in the unit of the table; no better than the worst score of
-            a task.
-        split: Split of the scores, such as "test"; by default tables must have one for each task,
-            and run folders give the scores of `result.json`'s `metrics`.
-
-    Raises:
-        OptionError: If a column is unknown, or both ways to treat failed runs are given.
-    """
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    drop_failed: bool = False
-    failed_as: float | None = None
-    split: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in self.columns:
-            if name not in COLUMNS:
-                raise OptionError(
-                    "columns",
-                    f"must be one of {join_names(COLUMNS)}, as in task=dataset. Received: "
-                    f"{name!r}.{did_you_mean(name, COLUMNS)}",
-                )
-        if self.failed_as is not None and self.drop_failed:
-            raise OptionError("failed_as", "cannot be used with --drop-failed. Remove one of them")
-        if self.failed_as is not None and not abs(self.failed_as) <= _LARGEST:
-            allowed = f"must be a number of at most {_LARGEST:g} in size"
-            raise OptionError("failed_as", f"{allowed}. Received: {self.failed_as}")
 
 
 @dataclass(frozen=True)
@@ -74,8 +28,8 @@ class ScoreTable:
 
     Attributes:
         scores: The scores.
-        failed: Failed runs without a score: columns `task`, `method`, `seed`, `status` and
-            `diverged` (if True, rank tests rank them worst).
+        failed: Failed runs without a score: columns `task`, `method`, `seed`, `status`, `diverged`
+            (None if the table does not say it) and `ranked` (if True, rank tests rank them worst).
         notes: Remarks on how the table was read.
         replaced: Tasks on which `failed_as` is the score of a failed run.
     """
@@ -87,7 +41,7 @@ class ScoreTable:
 
 
 def read_table(
-    table: pd.DataFrame, rows: Sequence[str], where: str, options: TableOptions
+    table: pd.DataFrame, rows: Sequence[str], where: str, options: ComparisonOptions
 ) -> ScoreTable:
     """Read a table with one row per score, per metric of a score, or per seed of all methods.
 
@@ -100,7 +54,7 @@ def read_table(
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
-    own, notes = _named(table.reset_index(drop=True), where, options.columns)
+    own, notes = _named(table.reset_index(drop=True), where, options.columns or {})
     rows = [*rows] * (len(own) // max(1, len(rows)))  # a wide table has several scores in a row
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
@@ -116,16 +70,23 @@ def read_table(
     values = [
         _number(value, row) for value, row in zip(own.pop("score").tolist(), rows, strict=True)
     ]
+    diverged = (
+        [_flag(value, row) for value, row in zip(own.pop("diverged"), rows, strict=True)]
+        if "diverged" in own
+        else [None] * len(own)
+    )
+    values = [math.nan if lost else value for value, lost in zip(values, diverged, strict=True)]
     failed = pd.Series([math.isnan(value) for value in values])
     notes += failure_notes(own[failed.to_numpy()], options)
     if options.failed_as is not None:
         values = [options.failed_as if math.isnan(value) else value for value in values]
     own = own.astype(str).assign(score=values)
     replaced = frozenset(() if options.failed_as is None else own.loc[failed.to_numpy(), "task"])
-    lost = own.loc[own["score"].isna(), KEY].drop_duplicates()
+    lost = own.assign(diverged=pd.Series(diverged, dtype=object))[own["score"].isna()]
+    lost = lost.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
-    own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost))]
+    own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
     if own.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
     metrics = _check_metrics(own, rows) if "metric" in own else {}
@@ -141,7 +102,10 @@ def read_table(
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
         ),
-        lost.assign(status="failed", diverged=not options.drop_failed),
+        # Like those of suites, runs that failed without diverging are not ranked.
+        lost.assign(
+            status="failed", ranked=~lost["diverged"].eq(False) & (not options.drop_failed)
+        ),
         notes,
         replaced,
     )
@@ -353,6 +317,18 @@ def _parsed(value: Any) -> float | None:
     return number if math.isfinite(number) else math.nan
 
 
+def _flag(value: Any, row: str) -> bool | None:
+    """Return whether a run has diverged; None for an empty cell.
+
+    Raises:
+        DataError: If it is neither true nor false.
+    """
+    text = "" if pd.isna(value) else str(value).strip().lower()
+    if text in _FLAGS:
+        return _FLAGS[text]
+    raise DataError(f"{row}: diverged must be true, false or empty. Received: {quote(str(value))}")
+
+
 def _number(value: Any, row: str) -> float:
     """Return a score, or NaN for a failed run.
 
@@ -366,14 +342,14 @@ def _number(value: Any, row: str) -> float:
             f"{row}: the score must be a number, or empty for a failed run. Received: "
             f"{quote(str(value))}{percent}"
         )
-    if abs(number) > _LARGEST:
+    if abs(number) > LARGEST_SCORE:
         raise DataError(
             f"{row}: the score must be between -1e100 and 1e100. Received: {number:.6g}"
         )
     return number
 
 
-def failure_notes(failed: pd.DataFrame, options: TableOptions) -> list[str]:
+def failure_notes(failed: pd.DataFrame, options: ComparisonOptions) -> list[str]:
     """Return a note that names the failed runs.
 
     Args:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import pandas as pd
 
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, score_of
-from relation_tf.config.families import Family, families_of
-from relation_tf.config.stand_ins import assumed
-from relation_tf.errors import OptionError, join_names
-from relation_tf.registry import PROCEDURES, SOURCES, TASKS, Procedure
+from glue_submit import TASKS as GLUE_TASKS
+from glue_submit import glue_average
+from relation_tf.config.families import Family
+from relation_tf.errors import join_names
+from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
-from relation_tf.tasks.datasets import counted_as
+from relation_tf.tasks.datasets import GLUE, counted_as
 from relation_tf.tasks.diagnostics.presets import task_of
-from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.words import GLUE_AVERAGE, listed
+
+if TYPE_CHECKING:
+    from relation_tf.config.suite import Suite
+
+KEY = ["task", "method", "seed"]
+"""Columns that name a score."""
+
+SCORE = "score"
+"""Metric of a score that is no single known metric."""
 
 
 def _registered_networks() -> dict[str, str]:
@@ -87,65 +96,6 @@ class Scores:
     splits: Mapping[str, str] = field(default_factory=dict)
     artificial: bool = False
 
-    @classmethod
-    def of(cls, results: Results) -> Self:
-        """Return the scores of a suite's finished runs.
-
-        Tasks, methods and families without runs are left out.
-        """
-        methods = [str(method.name) for method in results.begun.methods()]
-        there = set(results.scores["task"])
-        averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
-        metrics = {
-            name: find_metric(task.metrics_of(name)[0])
-            for task in results.suite.learned()
-            for name in results.scored(task)
-        }
-        # Averages exist only if all tasks have the same unit and direction.
-        metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
-        return cls(
-            table=results.scores.astype({"task": str}),
-            methods=methods,
-            tasks=[*_scored(results), *averages],
-            seeds=len(results.suite.seeds),
-            averages=averages,
-            noun=_noun(results),
-            directions={
-                name: Direction(
-                    metric.higher_is_better, "assumed" if assumed(metric) else "registered"
-                )
-                for name, metric in metrics.items()
-            },
-            control=results.suite.control,
-            in_points=not results.suite.timed,
-            points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
-            if not results.suite.timed
-            else {},
-            alpha=results.suite.alpha,
-            timed=results.suite.timed != "",
-            test=results.suite.test,
-            test_over_tasks=results.suite.test_over_tasks,
-            reference=results.suite.reference,
-            reference_declared=True,
-            margin=results.suite.margin,
-            splits=_splits(results, averages),
-            families=[
-                family for family in families_of(results.suite) if {*family.methods} & {*methods}
-            ],
-            margins={
-                name: override.margin
-                for task, override in results.suite.overrides.items()
-                if override.margin is not None
-                for name in results.scored(results.suite.find_task(task))
-            },
-            networks={
-                name: task
-                for task in results.suite.tasks
-                for name in results.suite.find_task(task).scorable
-            },
-            artificial=SOURCES[results.suite.source].artificial,
-        )
-
     def only(self, family: Family) -> Self:
         """Return the scores of a family."""
         return replace(
@@ -210,6 +160,25 @@ class Scores:
             if name in own
         }
         return {name: tasks for name, tasks in lacking.items() if tasks}
+
+    def complete_fault(self) -> str:
+        """Return why methods without some tasks cannot be left out; empty if they can."""
+        lacking = self.lacking_tasks()
+        if not lacking:
+            return ""
+        judged = [(family.control, family.reference) for family in self.families]
+        for name in (name for pair in judged or [(self.control, self.reference)] for name in pair):
+            if name in lacking:
+                tasks = listed(lacking[name])
+                return f"needs scores of {name} on all tasks. It has none on {tasks}"
+        for methods in [family.methods for family in self.families] or [self.methods]:
+            incomplete = [name for name in methods if name in lacking]
+            if len(methods) - len(incomplete) < 2:
+                return (
+                    "needs at least two methods with scores on all tasks. Incomplete: "
+                    f"{listed(incomplete)}"
+                )
+        return ""
 
     @cached_property
     def lower_is_better(self) -> frozenset[str]:
@@ -424,38 +393,29 @@ class Scores:
         return samples
 
 
-def on_split(scores: Scores, results: Results, split: str) -> Scores:
-    """Return the scores of a suite's runs on one split, without averages.
+def scored_names(suite: Suite | None) -> dict[str, list[str]]:
+    """Return the scored tasks of each trained task or group, such as MNLI-m of MNLI."""
+    trained = {task.name: task for task in GLUE.values()}
+    if suite is not None:
+        trained |= {name: suite.find_task(name) for name in suite.tasks}
+    return {name: [*task.scorable] for name, task in trained.items()}
+
+
+def has_scores(
+    table: pd.DataFrame, scored: Mapping[str, Sequence[str]]
+) -> Callable[[str, str, object], bool]:
+    """Return a function that finds out if a run has a score.
 
     Args:
-        scores: The scores of the runs.
-        results: The runs, which can have scored test sets with public labels.
-        split: Kind of the split, such as "test".
+        table: Columns `task`, `method` and `seed`, one row per score.
+        scored: Result of `scored_names`.
 
-    Raises:
-        OptionError: If there are no such scores.
+    Returns:
+        A function of the trained task, the method and the seed.
     """
-    dev = results.metrics.assign(split=results.metrics["task"].map(results.splits))
-    every = pd.concat([dev, results.test_metrics.assign(split="test")], ignore_index=True)
-    own = every[every["split"] == split]
-    if own.empty:
-        known = join_names(sorted({*every["split"]}), " or ")
-        raise OptionError("split", f"must be {known} in {results.folder}. Received: {split!r}")
-    key = ["task", "method", "seed"]
-    by_seed = own.set_index("metric").groupby(key, sort=False)["value"]
-    seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
-    rows = [(*place, score_of(values)) for place, values in seeds.items()]
-    metrics = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
-    return replace(
-        scores,
-        table=pd.DataFrame(rows, columns=[*key, "score"]),
-        tasks=[name for name in scores.networks if name in metrics],
-        averages=[],
-        noun=f"{split} sets",
-        directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics},
-        metrics=metrics,
-        margins={name: margin for name, margin in scores.margins.items() if name in metrics},
-        splits=dict.fromkeys(metrics, split),
+    known = {*table[KEY].astype(str).itertuples(index=False, name=None)}
+    return lambda task, method, seed: any(
+        (name, method, str(seed)) in known for name in (task, *scored.get(task, ()))
     )
 
 
@@ -464,24 +424,46 @@ def most_seeds(table: pd.DataFrame) -> int:
     return int(table.groupby(["task", "method"]).size().max()) if len(table) else 0
 
 
-def _scored(results: Results) -> list[str]:
-    """Return the names of the scores, the diagnostics last."""
-    tasks = results.begun.learned()
-    diagnostics = {name for task in tasks for name in task.diagnostics}
-    names = [name for task in tasks for name in results.scored(task)]
-    return sorted(names, key=diagnostics.__contains__)
+_METRICS = {name: {*task.metrics} for task in GLUE.values() for name in (task.name, *task.scored)}
 
 
-def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
-    """Return the split of each score; averages have that of their tasks, if there is only one."""
-    tasks = results.begun.learned()
-    kinds = {results.splits.get(name, "") for task in tasks for name in task.scored} - {""}
-    return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
+def with_glue_average(scores: Scores) -> Scores:
+    """Return scores with the GLUE average of each method and seed that has all nine tasks.
+
+    It is not added if there is one, if the text is generated, or if a table names other metrics or
+    several splits for these tasks.
+    """
+    splits = {split for name, split in scores.splits.items() if name in _METRICS}
+    unlike = scores.artificial or scores.lower_is_better or not scores.alike or len(splits) > 1
+    if GLUE_AVERAGE in scores.averages or unlike or not _has_metrics_of_glue(scores):
+        return scores
+    rows = []
+    for (method, seed), own in scores.table.groupby(["method", "seed"], sort=False):
+        values = dict(zip(own["task"], own["score"], strict=True))
+        values |= dict.fromkeys(GLUE["MNLI"].scored, values["MNLI"]) if "MNLI" in values else {}
+        average = glue_average({name: {"": x} for name, x in values.items() if name in GLUE_TASKS})
+        rows += [] if average is None else [(GLUE_AVERAGE, method, seed, average)]
+    if not rows:
+        return scores
+    averages = pd.DataFrame(rows, columns=[*KEY, "score"])
+    return replace(
+        scores,
+        table=pd.concat([scores.table, averages], ignore_index=True),
+        tasks=[*scores.own_tasks, GLUE_AVERAGE, *scores.averages],
+        averages=[GLUE_AVERAGE, *scores.averages],
+        directions={**scores.directions, GLUE_AVERAGE: Direction(True, "registered")},
+        splits={**scores.splits, **dict(zip([GLUE_AVERAGE], splits, strict=False))},
+    )
 
 
-def _noun(results: Results) -> str:
-    splits = [split for task in results.suite.learned() for split in task.scored.values()]
-    for kind in ("dev", "test"):
-        if all(split.startswith(kind) for split in splits):
-            return f"{kind} sets"
-    return "tasks"
+def _has_metrics_of_glue(scores: Scores) -> bool:
+    """Return False if a table names metrics of a task that are not those of the leaderboard.
+
+    A name such as "matthews_correlation" or "accuracy_matched" contains that of the metric.
+    """
+    return all(
+        {next((each for each in _METRICS[task] if each in own.lower()), own) for own in names}
+        == _METRICS[task]
+        for task, names in scores.metrics.items()
+        if names and task in _METRICS
+    )

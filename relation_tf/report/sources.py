@@ -1,48 +1,55 @@
-"""Sources of scores: folders of suites and reports, CSV files and data frames."""
+"""Sources of scores: folders of suites and reports, CSV files and data frames, and their union."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from relation_tf.bench.results import (
-    GLUE_AVERAGE,
-    MEAN_OF_TASKS,
-    Results,
-    read_pretraining,
-    read_results,
+from relation_tf.config.families import Family
+from relation_tf.errors import (
+    DataError,
+    OptionError,
+    SuiteError,
+    did_you_mean,
+    join_names,
+    quote,
+    reason_of,
 )
-from relation_tf.bench.run_folder import suites_inside
-from relation_tf.config.stand_ins import missing_parts
-from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
 from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
-from relation_tf.report.failed import failed_runs
-from relation_tf.report.glue_average import with_glue_average
-from relation_tf.report.runs import COSTS, all_runs, read_runs
-from relation_tf.report.score_tables import (
+from relation_tf.registry import TASKS
+from relation_tf.report.lost_runs import failed_runs
+from relation_tf.report.options import ComparisonOptions
+from relation_tf.report.score_tables import ScoreTable, failure_notes, read_table
+from relation_tf.report.scores import (
     KEY,
-    ScoreTable,
-    TableOptions,
-    failure_notes,
-    read_table,
+    Scores,
+    most_seeds,
+    with_glue_average,
 )
-from relation_tf.report.scores import Scores, on_split
-from relation_tf.stats.directions import Direction
+from relation_tf.report.sections.runs import COSTS, read_runs
+from relation_tf.report.sections.tests import procedure_label
+from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
-from relation_tf.training.pretrained import SETTINGS, SPEEDS
+from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, capital, count, format_level
 
-ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
 
+ScoreSource: TypeAlias = "Results | pd.DataFrame | str | Path"
 FAILS_CHECKS = "(fails checks)"
 """Mark of a method whose custom layer fails its checks."""
 
@@ -116,7 +123,7 @@ def read_source(
     source: ScoreSource,
     label: str | None = None,
     number: int = 1,
-    options: TableOptions | None = None,
+    options: ComparisonOptions | None = None,
 ) -> LoadedScores:
     """Read scores.
 
@@ -133,7 +140,7 @@ def read_source(
         SuiteError: If a folder has no scores, or a file of a suite is invalid.
         DataError: If a file or table has invalid scores; the message names the line.
     """
-    options = options or TableOptions()
+    options = options or ComparisonOptions()
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         rows = [f"{name}, row {index!r}" for index in source.index]
@@ -146,9 +153,13 @@ def read_source(
             notes=read.notes,
             replaced=read.replaced,
         )
-    if isinstance(source, Results):
-        return _source_of_runs(label or _label(source.folder), source, options.split)
     if not isinstance(source, str | os.PathLike):
+        # Late: tables need no code for runs.
+        from relation_tf.bench.results import Results
+        from relation_tf.report.suites import source_of_runs
+
+        if isinstance(source, Results):
+            return source_of_runs(label or _label(source.folder), source, options.split)
         raise SuiteError(
             f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
@@ -156,7 +167,10 @@ def read_source(
     path, file = _found(source)
     label = label or _label(path)
     if file is None:
-        return _source_of_runs(label, read_results(path), options.split)
+        from relation_tf.bench.results import read_results
+        from relation_tf.report.suites import source_of_runs
+
+        return source_of_runs(label, read_results(path), options.split)
     read = _read_file(file, options)
     scores, runs, notes = read.scores, _with_costs(read.failed), [*read.notes]
     # The report next to its scores knows their metrics and directions.
@@ -164,9 +178,13 @@ def read_source(
         own = read_runs(file.parent)
         scores, runs = _as_reported(scores, _facts(file.parent), own), pd.concat([runs, own])
         lost = own[own["status"] == "failed"] if len(own) else own
-        notes += failure_notes(lost, TableOptions()) if len(lost) else []
-    ours = file.name in ("scores.csv", SPEEDS)
-    pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
+        notes += failure_notes(lost, ComparisonOptions()) if len(lost) else []
+    pretraining: Mapping[str, Any] = {}
+    manifests: Sequence[Mapping[str, Any]] = ()
+    if file.name in ("scores.csv", SPEEDS) and (file.parent / SETTINGS).is_file():
+        from relation_tf.bench.results import read_pretraining
+
+        pretraining, manifests = read_pretraining(file.parent) or ({}, [])
     return LoadedScores(
         label=label,
         scores=scores,
@@ -183,24 +201,6 @@ def read_source(
 def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     """Return the failed runs of a table in the form of a report's runs."""
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
-
-
-def _source_of_runs(label: str, results: Results, split: str | None = None) -> LoadedScores:
-    """Return the scores of a suite's runs, with marked names of methods with failing layers."""
-    origin = f"{results.folder}, {len(results.runs)} runs of a suite"
-    paths = [results.folder, results.folder / "report"]
-    notes, scores = missing_parts(results.suite), with_glue_average(Scores.of(results))
-    source = LoadedScores(label, scores, origin, results, paths, notes=notes)
-    if split is not None and {*results.splits.values()} != {split}:
-        source = replace(
-            source,
-            scores=on_split(scores, results, split),
-            results=None,
-            manifests=[run["manifest"] for run in results.runs],
-            runs=all_runs(results),
-        )
-    marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
-    return source.renamed(marks) if marks else source
 
 
 def _digested(path: Path) -> str:
@@ -232,6 +232,8 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
             "`relation-tf pretrain` command again to resume"
         )
     if missing:
+        from relation_tf.bench.run_folder import suites_inside
+
         hint = suites_inside(path)
         raise SuiteError(
             f"{path}: must be a suite's folder (with runs/) or a report's folder (with "
@@ -296,7 +298,7 @@ def are_fractions(table: pd.DataFrame) -> bool:
     return bool((table["score"].abs() <= 1).all())
 
 
-def _read_file(path: Path, options: TableOptions) -> ScoreTable:
+def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
     """Read the scores of a file without blank rows."""
     if path.is_file() and not path.stat().st_size:
         raise DataError(
@@ -321,10 +323,432 @@ def _read_file(path: Path, options: TableOptions) -> ScoreTable:
 
 
 def _read_table(
-    table: pd.DataFrame, rows: Sequence[str], where: str, options: TableOptions
+    table: pd.DataFrame, rows: Sequence[str], where: str, options: ComparisonOptions
 ) -> ScoreTable:
     """Read a table without the averages of reports, which are no tasks."""
     if "task" in table:
         own = ~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS]).to_numpy()
         table, rows = table[own], [row for row, kept in zip(rows, own, strict=True) if kept]
     return read_table(table, rows, where, options)
+
+
+_LEVEL = 0.05  # if no suite declares a level
+_MOST_SEEDS = 3  # missing seeds that are named
+_LEAST_FRACTION = 0.1
+_TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
+
+
+def join(
+    sources: Sequence[LoadedScores],
+    *,
+    merge: bool = False,
+    lower_is_better: Collection[str] = (),
+    higher_is_better: Collection[str] = (),
+    alpha: float | None = None,
+) -> tuple[Scores, list[LoadedScores]]:
+    """Join scores into one table.
+
+    If several sources have a method of the same name, its label is appended to the name, as in
+    `relation-64 (before)`; with `merge`, the seeds of same-named methods are pooled.
+
+    Args:
+        sources: At least one source.
+        merge: If True, pool the seeds of same-named methods across sources.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
+            those with the name of such a metric.
+        higher_is_better: Tasks where higher scores are better, against their name.
+        alpha: Level of the tests, by default the level of the suites if all declare the same test,
+            else .05.
+
+    Returns:
+        The scores, and the sources with their new names of methods.
+
+    Raises:
+        SuiteError: If labels are equal, scores have different units, a task is unknown, or, with
+            `merge`, two sources have the same seed of a method.
+    """
+    _check_labels(sources)
+    _check_timed(sources)
+    directions = _directions(sources, lower_is_better, higher_is_better)
+    _check_units(sources, directions)
+    splits = _splits(sources)
+    if not merge:
+        sources = _with_different_names(sources)
+    _check_seeds(sources)
+    table = pd.concat([source.scores.table for source in sources], ignore_index=True)
+    tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
+    averages = _averages(sources)
+    _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
+    in_points, points = _factors(sources, table)
+    nouns = {source.scores.noun for source in sources}
+    scores = Scores(
+        table=table[table["task"].isin([*tasks, *averages])],
+        methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
+        tasks=[*tasks, *averages],
+        seeds=most_seeds(table),
+        averages=averages,
+        noun=nouns.pop() if len(nouns) == 1 else "tasks",
+        timed=sources[0].scores.timed,
+        directions=directions,
+        in_points=in_points,
+        metrics=_agreed_metrics(sources),
+        points=points,
+        families=_families(sources),
+        networks=_networks(sources),
+        of_tables=frozenset(_tasks_of_tables(sources)),
+        splits=splits,
+        artificial=any(source.scores.artificial for source in sources),
+        **_declared(sources),
+    )
+    scores = with_glue_average(scores)
+    return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
+
+
+def _directions(
+    sources: Sequence[LoadedScores], lower: Collection[str], higher: Collection[str]
+) -> dict[str, Direction]:
+    """Return the direction of each task, from the origin that precedes those in other sources."""
+    found: dict[str, list[Direction]] = {}
+    for task, own in (item for source in sources for item in source.scores.directions.items()):
+        found.setdefault(task, []).append(own)
+    return {
+        **{task: min(own, key=lambda each: (each.precedence, each)) for task, own in found.items()},
+        **dict.fromkeys(lower, Direction(False, "declared")),
+        **dict.fromkeys(higher, Direction(True, "declared")),
+    }
+
+
+def _splits(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the split of each task.
+
+    Raises:
+        OptionError: If a task has scores of several splits.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for source in sources:
+        for task, split in source.scores.splits.items():
+            if split:
+                found.setdefault(task, {}).setdefault(split, source.label)
+    for task, labels in found.items():
+        if len(labels) > 1:
+            mixed = join_names([f"{split} in {label}" for split, label in labels.items()])
+            raise OptionError("split", f"must be given: {task} has scores of {mixed}")
+    return {task: split for task, (split, *_) in found.items()}
+
+
+def _factors(sources: Sequence[LoadedScores], table: pd.DataFrame) -> tuple[bool, dict[str, float]]:
+    """Return whether all other scores are shown times 100, and the factors of single tasks.
+
+    Tasks of suites stay in points, the unit of their margins, next to tables with larger scores.
+    """
+    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    others = table[~table["task"].isin(points)]
+    shown = [source.scores for source in sources if source.scores.in_points]
+    if not shown or are_fractions(others):
+        return bool(shown), points
+    of_suites = others[others["task"].isin({task for own in shown for task in own.tasks})]
+    largest = of_suites["score"].abs().groupby(of_suites["task"]).max()
+    return False, points | dict.fromkeys(map(str, largest.index[largest <= 1]), 100.0)
+
+
+def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
+    """Return the tasks with these names, and those whose only metric has one of them."""
+    metrics = _single_metrics(sources)
+    named = {name: [task for task, own in metrics.items() if own == name] for name in names}
+    return [task for name in names for task in named[name] or [name]]
+
+
+def _single_metrics(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the metric of each task that has only one."""
+    scores = [source.scores for source in sources]
+    named = {task: own.only_metric(task) for own in scores for task in own.metrics}
+    return {task: name for task, name in named.items() if name}
+
+
+def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]:
+    """Return the metrics of each task of tables, if all tables that have the task name the same."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for own in (source.scores for source in sources if source.results is None):
+        for task in own.tasks:
+            found.setdefault(task, set()).add((*own.metrics.get(task, ()),))
+    return {task: names.pop() for task, names in found.items() if len(names) == 1}
+
+
+def _averages(sources: Sequence[LoadedScores]) -> list[str]:
+    """Return the averages of all sources; averages over different tasks are not comparable."""
+    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
+    common = set.intersection(*({*source.scores.averages} for source in sources))
+    return [name for name in sources[0].scores.averages if same_tasks and name in common]
+
+
+def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
+    """Return the test, reference and margins of the suites where all declare the same."""
+    suites = [each.scores for each in sources if each.scores.reference_declared]
+    tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
+    judged = {(own.reference, own.margin, (*sorted(own.margins.items()),)) for own in suites}
+    level, control, test, over_tasks = tests.pop() if len(tests) == 1 else (_LEVEL, *[None] * 3)
+    judged_alike = len(judged) == 1
+    reference, margin, margins = judged.pop() if judged_alike else (None, None, ())
+    return {
+        "alpha": level,
+        "control": control,
+        "test": test,
+        "test_over_tasks": over_tasks,
+        "reference": reference,
+        "reference_declared": judged_alike and len(suites) == len(sources),
+        "margin": margin,
+        "margins": dict(margins),
+    }
+
+
+def _check_directions(
+    lower: Collection[str],
+    higher: Collection[str],
+    tasks: Sequence[str],
+    metrics: Mapping[str, str],
+) -> None:
+    known = [*dict.fromkeys([*tasks, *metrics.values()])]
+    for option, given in (("lower", lower), ("higher", higher)):
+        for task in sorted({*given} - {*tasks}):
+            raise OptionError(
+                f"{option}_is_better",
+                f"names an unknown task or metric {quote(task)}.{did_you_mean(task, known)} "
+                f"The tasks and metrics are {join_names(known)}",
+            )
+    for task in sorted({*lower} & {*higher}):
+        raise OptionError(
+            "lower_is_better", f"must not name the task {quote(task)} of --higher-is-better"
+        )
+
+
+def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
+    """Return a warning for each method with runs whose custom layer fails its checks.
+
+    Args:
+        sources: The sources that `join` has returned, or a single source.
+    """
+    return [
+        f"The layer of {name.replace(FAILS_CHECKS, '').strip()} fails `check-layer`, so its scores "
+        f"can be wrong: {fault}"
+        for source in sources
+        if source.results is not None
+        for name, fault in source.results.failing_layers.items()
+        if any(run["method"] == name for run in source.results.runs)
+    ]
+
+
+def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
+    """Return a warning for each suite that declares another test than the one used.
+
+    Args:
+        sources: The sources that `join` has returned.
+        scores: The scores that `join` has returned.
+    """
+    used = _test(scores)
+    return [
+        f"{source.label} declares {declared}; this comparison uses {used}."
+        for source in sources
+        if source.scores.reference_declared and (declared := _test(source.scores)) != used
+    ]
+
+
+def _test(scores: Scores) -> str:
+    reference = "" if scores.reference is None else f", reference {scores.reference}"
+    margin = "" if scores.margin is None else f", margin {scores.margin:g}"
+    test = procedure_label(scores.procedure, scores.control)
+    over_tasks = scores.procedure_over_tasks.title if scores.test_over_tasks else ""
+    over_tasks = f", {over_tasks} over tasks" if over_tasks else ""
+    families = f", {len(scores.families)} families" if scores.families else ""
+    return f"{test}, {format_level(scores.alpha)}{over_tasks}{reference}{margin}{families}"
+
+
+def _families(sources: Sequence[LoadedScores]) -> list[Family]:
+    """Return the families of all sources, joined by name; none unless each source has families."""
+    if not all(source.scores.families for source in sources):
+        return []
+    joined: dict[str, Family] = {}
+    for family in (family for source in sources for family in source.scores.families):
+        before = joined.setdefault(family.name, family)
+        if before is not family:  # two controls are none
+            methods = [*dict.fromkeys([*before.methods, *family.methods])]
+            control = before.control if before.control == family.control else None
+            reference = before.reference if before.reference == family.reference else None
+            joined[family.name] = Family(family.name, methods, control, reference)
+    return [*joined.values()]
+
+
+def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the network of each task; tasks of one network in any source share it here."""
+    known = [item for source in sources for item in source.scores.networks.items()]
+    alone = {task: network for task, network in known if task == network}
+    return alone | {task: network for task, network in known if task != network}
+
+
+def _check_labels(sources: Sequence[LoadedScores]) -> None:
+    for label, times in Counter(source.label for source in sources).items():
+        if not label.isprintable():
+            raise OptionError("labels", f"must be printable text. Received: {quote(label)}")
+        if times > 1:
+            example = ",".join("ABCDEFGH"[: len(sources)])
+            raise OptionError(
+                "labels",
+                f"must give each source a different name, such as --labels {example}: {times} "
+                f"sources have the name {label!r}",
+            )
+
+
+def _check_timed(sources: Sequence[LoadedScores]) -> None:
+    """Check that not only some sources are timed suites."""
+    timed = [each.label for each in sources if each.scores.timed]
+    learned = [each.label for each in sources if not each.scores.timed]
+    if timed and learned:
+        raise SuiteError(
+            f"timed suites cannot be compared with trained ones. Received: {timed[0]} (timed) and "
+            f"{learned[0]} (trained)"
+        )
+
+
+def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direction]) -> None:
+    """Check that scores of a task are not fractions in one source and points in another.
+
+    Tasks with lower-is-better scores, such as times, are skipped: their scores can differ by large
+    factors. So are methods with a median below 0.1, which can be that of failed runs in points.
+    """
+    tables = [
+        source.scores.table.assign(name=source.scores.table["method"] + f" of {source.label}")
+        for source in sources
+    ]
+    table = pd.concat(tables).astype({"task": str})
+    sizes = table["score"].abs().groupby([table["task"], table["name"]], sort=False)
+    largest = sizes.max()[sizes.median() > _LEAST_FRACTION]
+    for task, by_name in largest.groupby("task", sort=False):
+        low, high = by_name.min(), by_name.max()
+        if directions[str(task)].higher_is_better and low <= 1 and 20 < high <= 100:
+            names = by_name.droplevel("task")
+            raise SuiteError(
+                f"{task}: all scores must have the same unit. Received: up to {low:.4g} for "
+                f"{names.idxmin()} and up to {high:.4g} for {names.idxmax()}; {_TWO_UNITS}"
+            )
+
+
+def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
+    """Yield remarks and warnings about direction, metrics, units and seeds of scores from tables.
+
+    Args:
+        sources: As for `join`.
+        scores: The scores that `join` has returned.
+    """
+    theirs = [source.scores for source in sources if source.results is None]
+    there = {*scores.table["task"]}  # without tasks that only left-out methods have
+    tasks = [task for task in _tasks_of_tables(sources) if task in there]
+    yield from _doubtful_directions(scores, tasks)
+    yield from (note for source in sources for note in source.notes)
+    for task in tasks:
+        yield from _doubtful_metrics(task, theirs)
+    for task in (task for task in tasks if task not in scores.lower_is_better):
+        yield from _doubtful_units(task, scores.samples(task))
+    if scores.unit_remark:
+        yield (
+            f"{capital(scores.unit_remark)}, so there is no mean over tasks. Use the verdicts and "
+            "tests of each task. If all scores have the same unit, convert them all to fractions "
+            "or all to percent."
+        )
+    unequal: dict[str, list[str]] = {}
+    by_task: dict[str, dict[str, set[str]]] = {}
+    columns = (scores.table[name] for name in ("task", "method", "seed"))
+    for task, method, seed in zip(*columns, strict=True):
+        by_task.setdefault(task, {}).setdefault(str(method), set()).add(str(seed))
+    for task in tasks:
+        if counts := _unequal(by_task[task]):
+            unequal.setdefault(counts, []).append(task)
+    yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
+
+
+def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[str]:
+    """Yield warnings about opposite directions and scores of unknown metrics."""
+    origins = {task: scores.directions[task].origin for task in tasks}
+    unsure = [task for task in tasks if origins[task] not in ("declared", "registered")]
+    lower = [task for task in scores.own_tasks if task in scores.lower_is_better]
+    if unsure and 0 < len(lower) < len(scores.own_tasks):
+        yield (
+            f"Lower is better on {join_names(lower)}, higher on the other tasks, and not all "
+            "directions are declared. If one is wrong, use --lower-is-better or --higher-is-better."
+        )
+    known = {name for each in TASKS.values() for name in each.task.scored}
+    for task in (task for task in unsure if origins[task] == "assumed" and task not in known):
+        outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
+        either = any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ())))
+        why = "lower is better in some uses of such a metric" if either else ""
+        if outside:
+            why = f"scores such as {outside[0]:.4g} are no fractions or percentages"
+        if why:
+            option = f"--lower-is-better {shlex.quote(task)}"
+            yield f"{task}: higher is assumed to be better, but {why}. Otherwise use {option}."
+
+
+def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
+    """Yield warnings about means of metrics, and different metrics."""
+    known = [own.metrics[task] for own in theirs if task in own.metrics]
+    several = dict.fromkeys(map(" and ".join, known))
+    if len(several) > 1:
+        yield f"{task}: sources have different metrics: {'; '.join(several)}."
+    elif any(" and " in metrics for metrics in several):
+        yield f"{task}: a score is the mean of {next(iter(several))}."
+
+
+def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield a warning if percentages as low as 1, unlike those of `_check_units`, may be mixed."""
+    sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
+    low = min(sizes, key=lambda name: max(sizes[name]))
+    high = max(sizes, key=lambda name: min(sizes[name]))
+    most, least = max(sizes[low]), min(sizes[high])
+    if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
+        yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
+
+
+def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
+    theirs = [source.scores for source in sources if source.results is None]
+    return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+
+
+def _unequal(seeds: Mapping[str, set[str]]) -> str:
+    """Name methods with an unusual number of seeds; empty if all have the same number.
+
+    Args:
+        seeds: Method -> its seeds on a task.
+    """
+    times = Counter(map(len, seeds.values()))
+    usual = max(times, key=lambda number: (times[number], number))
+    shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))
+    parts = []
+    for name, own in seeds.items():
+        missing = sorted(shared - own, key=lambda seed: (len(seed), seed))
+        # Otherwise the methods have different seeds.
+        named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
+        without = f" (without {', '.join(missing)})" if named else ""
+        if len(own) != usual:
+            parts.append(f"{name} has {count(len(own), 'seed')}{without}")
+    return ", ".join([*parts, f"others {usual}"]) if parts else ""
+
+
+def _check_seeds(sources: Sequence[LoadedScores]) -> None:
+    seen: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        for key in source.scores.table[KEY].astype(str).itertuples(index=False, name=None):
+            if key in seen:
+                raise OptionError(
+                    "merge",
+                    f"needs each combination of task, method and seed in one source only. "
+                    f"{' / '.join(key)} is in {seen[key]} and in {source.label}",
+                )
+            seen[key] = source.label
+
+
+def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
+    """Add the label of its source to each method that several sources have or request."""
+    names = {source.label: {*source.scores.methods, *source.requested()} for source in sources}
+    times = Counter(name for own in names.values() for name in own)
+    new = [{n: f"{n} ({label})" for n in own if times[n] > 1} for label, own in names.items()]
+    if taken := sorted({name for own in new for name in own.values()} & {*times}):
+        raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
+    return [source.renamed(own) for source, own in zip(sources, new, strict=True)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -69,6 +69,10 @@ class Statement:
         macro: Callable[..., str] = getattr(_statements(), self.kind)
         start = f"{in_markup(words.capital(self.family))}: " if self.family else ""
         return start + _in_a_line(macro(**self.values))
+
+    def of(self, family: str) -> Statement:
+        """Return the statement about a family."""
+        return replace(self, family=family)
 
     def record(self) -> dict[str, Any]:
         """Return kind, values and words for JSON; numbers that are not finite are None."""

@@ -20,7 +20,7 @@ from relation_tf.bench.diagnosing import (
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
-from relation_tf.report.capabilities import describe
+from relation_tf.report.sections.capabilities import describe
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 from tests.bench.finished_runs import write_finished
 from tests.networks.test_probe import OneVector

@@ -6,13 +6,13 @@ import pytest
 
 from glue_submit import TASKS, check
 from relation_tf.bench import read_results, write_submissions
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.cli import runs
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.report.scores import Scores
+from relation_tf.report.suites import scores_of
 from relation_tf.tasks import GLUE
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
 from tests.bench.finished_runs import finish_suite, half
 
 
@@ -34,17 +34,17 @@ def test_scores_are_means_of_a_tasks_metrics_and_averages_by_seed(folder):
 
     results = read_results(folder(["CoLA", "MNLI", "MRPC"], value=value))
     assert set(results.scores["task"]) == {"CoLA", "MRPC", "MNLI-m", "MNLI-mm", MEAN_OF_TASKS}
-    assert Scores.of(results).samples("MNLI-m") == {
+    assert scores_of(results).samples("MNLI-m") == {
         "relation-64": pytest.approx([0.61, 0.62]), "baseline-64": pytest.approx([0.61, 0.62]),
     }  # fmt: skip
     # MNLI is one task that is answered twice.
-    assert Scores.of(results).samples(MEAN_OF_TASKS)["relation-64"] == pytest.approx([0.51, 0.52])
+    assert scores_of(results).samples(MEAN_OF_TASKS)["relation-64"] == pytest.approx([0.51, 0.52])
 
 
 def test_all_nine_tasks_give_the_glue_average(folder):
     results = read_results(folder(list(GLUE), value=lambda task, method, seed: seed / 10))
     assert list(results.scores["task"].cat.categories)[-1] == GLUE_AVERAGE
-    assert Scores.of(results).samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
+    assert scores_of(results).samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
 
 
 def add_ax(path, value):
@@ -56,9 +56,9 @@ def add_ax(path, value):
 @pytest.mark.parametrize("tasks", [["MNLI", "RTE"], list(GLUE)])
 def test_a_diagnostic_set_is_in_no_average(folder, tasks):
     path = folder(tasks)
-    before = Scores.of(read_results(path))
+    before = scores_of(read_results(path))
     add_ax(path, {"matthews": 0.1})
-    after = Scores.of(read_results(path))
+    after = scores_of(read_results(path))
     assert [*after.tasks] == [*before.own_tasks, "AX", *before.averages]
     assert after.samples("AX") == {"relation-64": [0.1, 0.1], "baseline-64": [0.1, 0.1]}
     for name in before.averages:
@@ -77,7 +77,7 @@ def test_a_seed_that_lacks_a_task_has_no_average(folder):
     path = folder(["CoLA", "RTE"])
     (path / "runs" / "RTE" / "relation-64" / "seed-2" / "result.json").unlink()
     results = read_results(path)
-    samples = Scores.of(results).samples(MEAN_OF_TASKS)
+    samples = scores_of(results).samples(MEAN_OF_TASKS)
     assert {name: len(scores) for name, scores in samples.items()} == {
         "relation-64": 1, "baseline-64": 2,
     }  # fmt: skip

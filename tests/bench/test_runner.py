@@ -22,7 +22,7 @@ from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import compare, make_report
-from relation_tf.report.scores import Scores
+from relation_tf.report.suites import scores_of
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
 from relation_tf.training import session
@@ -514,7 +514,7 @@ def test_a_set_without_splits(run, sentences, suite):
     ]
     results = run(suite(**PLAIN, tokens="wordpiece", method=methods), data=sentences)
     assert not results.failures
-    assert Scores.of(results).samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
+    assert scores_of(results).samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
     first = results.runs[0]
     rows = first["manifest"]["data"]["rows"]
     assert rows == {"train": 86, "test": 12, "validation": 22}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from relation_tf.report import compare, make_report
-from relation_tf.report.learned import rule_of
+from relation_tf.report.diagnostics import rule_of
 from tests.report.conftest import Fabricate, MakeSuite
 
 TWO = [{"mechanism": name, "name": name} for name in ("attention", "relation")]

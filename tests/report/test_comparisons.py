@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench.results import MEAN_OF_TASKS
 from relation_tf.errors import SuiteError
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.report import compare, make_report
 from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
+from relation_tf.words import MEAN_OF_TASKS
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]

@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.errors import OptionError
+from relation_tf.errors import DataError, OptionError
 from relation_tf.files import write_json
 from relation_tf.networks.mechanisms import mixes_tokens
 from relation_tf.registry import MECHANISMS, register_mechanism
 from relation_tf.report import compare, make_report
 from relation_tf.stats import steel_dwass, stratified_steel_dwass
+from tests.report.conftest import content, rows_of
 
 A, B = [80.0, 81.0, 82.0, 83.0, 84.0], [85.0, 86.0, 87.0, 88.0, np.nan]
 TWO = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
@@ -125,7 +126,10 @@ def test_the_test_of_the_headline_decides_on_failed_runs(table_of, options, is_l
     _, said = said_of(report)
     assert ("b (6 failed runs)" in said) == is_left_out
     assert ("otherwise the test" in said) == (reference is not None and not is_left_out)
-    assert "rank them worst" not in report.markdown()
+    page = report.markdown()
+    assert "rank them worst" not in page
+    if reference is not None:  # where the page explains verdicts, it says the same
+        assert ("Otherwise, quote the test over tasks" in page) == (not is_left_out)
 
 
 @pytest.mark.parametrize("drop_failed", [False, True])
@@ -154,9 +158,36 @@ def test_failed_runs_are_why_there_is_no_verdict(table_of, reference, scores, sh
 @pytest.mark.parametrize("reference", [None, "a"])
 def test_a_method_without_scores_is_named_next_to_the_headline(table_of, reference):
     table = table_of({"x": {"a": A, "b": [np.nan] * 5, "c": [each - 20 for each in A]}})
-    headline, said = said_of(compare(table, reference=reference))
+    report = compare(table, reference=reference)
+    headline, said = said_of(report)
     assert "All 5 runs of" in said
     assert "failed" not in headline
+    judged = [row[0] for row in rows_of(report, "b")]
+    assert ("none (all 5 runs failed)" in judged) == (reference is not None)
+
+
+@pytest.mark.parametrize(
+    ("lost", "known", "ranked", "words"),
+    [
+        (np.nan, "True", True, "1 diverged"),
+        (84.0, "True", True, "1 diverged"),
+        (np.nan, "", True, "1 failed"),
+        (np.nan, "no", False, "1 failed"),
+    ],
+)
+def test_a_table_can_say_which_runs_diverged(table_of, lost, known, ranked, words):
+    """A diverged run has no score. A run that failed for another reason is not ranked."""
+    table = table_of({"x": {"a": A, "b": [*B[:4], lost]}}).assign(diverged="")
+    table.loc[9, "diverged"] = known
+    report = compare(table)
+    assert report.tables["pvalues"]["n_b"].tolist() == [4 + ranked]
+    assert f"4 of 5 runs, {words}" in report.markdown()
+    assert content(report)["failures"] == [["x/b/seed-4", "no finite score"]]
+
+
+def test_a_wrong_word_for_diverged_is_refused(table_of):
+    with pytest.raises(DataError, match=r"row 0: diverged must be true, false or empty\..*maybe"):
+        compare(table_of({"x": {"a": A, "b": A}}).assign(diverged="maybe"))
 
 
 @pytest.fixture

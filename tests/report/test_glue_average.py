@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from glue_submit import TASKS, glue_average
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.report import compare, make_report
-from relation_tf.report.reliability import trained_networks
+from relation_tf.report.lost_runs import trained_networks
 from relation_tf.tasks import GLUE
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 TWO_NETWORKS = [name for name in TASKS if name != "AX"]

@@ -11,7 +11,8 @@ from scipy import stats
 
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
-from relation_tf.report import make_report, predicted_rows
+from relation_tf.report import make_report
+from relation_tf.report.sections import predictions
 from tests.report.conftest import content
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -68,7 +69,7 @@ def test_auc_and_figures_of_files(answered):
 
 def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     folder = answered()
-    monkeypatch.setattr(predicted_rows, "MOST_PREDICTIONS", 10)
+    monkeypatch.setattr(predictions, "MOST_PREDICTIONS", 10)
     report = make_report(folder)
     assert "auc" not in report.tables
 

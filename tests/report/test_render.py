@@ -17,7 +17,7 @@ from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report, render
-from relation_tf.report.latex import escape_latex
+from relation_tf.report.formats import escape_latex
 from tests.report.conftest import content
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}

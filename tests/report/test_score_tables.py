@@ -9,12 +9,13 @@ import pytest
 
 from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.report import compare
-from relation_tf.report.score_tables import KEY, TableOptions, read_table
+from relation_tf.report.options import ComparisonOptions
+from relation_tf.report.score_tables import KEY, read_table
 
 
 def read(table, **options):
     rows = [f"row {i}" for i in range(len(table))]
-    return read_table(table, rows, "scores.csv", TableOptions(**options))
+    return read_table(table, rows, "scores.csv", ComparisonOptions(**options))
 
 
 def long_table(tasks=("A",), methods=("a", "b"), seeds=3, columns=("task", "method", "seed")):
@@ -253,7 +254,7 @@ def test_failed_runs(failed):
     table.loc[1, "score"] = failed
     by_default = read(table)
     assert len(by_default.scores.samples("A")["a"]) == 3
-    assert by_default.failed["diverged"].tolist() == [True]
+    assert by_default.failed["ranked"].tolist() == [True]
     assert by_default.notes == [
         "1 failed run without a finite score: A / a / 1. Means without "
         "them favor methods that fail."
@@ -267,9 +268,11 @@ def test_failed_runs(failed):
     table.loc[1, "score"] = failed
     dropped = read(table, drop_failed=True)
     assert len(dropped.scores.samples("A")["a"]) == 3
-    assert dropped.failed.to_dict("records") == [
-        {"task": "A", "method": "a", "seed": "1", "status": "failed", "diverged": False}
-    ]
+    (lost,) = dropped.failed.to_dict("records")
+    assert lost == {
+        "task": "A", "method": "a", "seed": "1", "diverged": None, "status": "failed",
+        "ranked": False,
+    }  # fmt: skip
     assert dropped.notes == [
         "1 failed run left out (--drop-failed): A / a / 1. Means without them favor methods that "
         "fail."
@@ -343,7 +346,7 @@ def test_a_method_with_dropped_runs_is_never_better():
 )
 def test_options_that_exclude_each_other(options, message):
     with pytest.raises(OptionError, match=message):
-        TableOptions(**options)
+        ComparisonOptions(**options)
 
 
 # Columns

@@ -1,37 +1,330 @@
-"""Section with the answer: verdicts against the reference, or means and costs."""
+"""The first screen of a report: headline, verdicts or means, and the short answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import progress, tested_among
-from relation_tf.report.blocks import Block, Cell, Column, Paper, Row, Section, Table, blocks
-from relation_tf.report.comparison import Comparison
-from relation_tf.report.data import ReportData, named
-from relation_tf.report.families import of_family
-from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.significance import differences
-from relation_tf.report.reliability import collapsed_note, rarely_seen
-from relation_tf.report.runs import scored_sets
-from relation_tf.report.text import render
-from relation_tf.report.verdicts import (
-    FAVORABLE,
-    NOT_VARYING,
-    Verdicts,
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Row,
+    Section,
+    Table,
+    blocks,
     by_method,
-    is_lower_within_margin,
+    of_family,
 )
+from relation_tf.report.lost_runs import collapsed_note
+from relation_tf.report.scores import Scores
+from relation_tf.report.sections.learning_time import time_statements
+from relation_tf.report.sections.runs import scored_sets
+from relation_tf.report.sections.tests import (
+    average_title,
+    cautions,
+    differences,
+    lacking,
+    winners,
+)
+from relation_tf.report.sections.verdicts import (
+    POSITIVE,
+    cost_columns,
+    how_to_read,
+    unit_of_means,
+    verdict_table,
+    verdicts_by_task,
+)
+from relation_tf.report.text import Statement, state
 from relation_tf.stats import StratifiedResult
 from relation_tf.stats.comparisons import Estimand
-from relation_tf.words import count, listed, number, signed
+from relation_tf.stats.samples import dense_ranks
+from relation_tf.words import count, format_pvalue, number, number_of_seeds
 
-_POSITIVE = "positive if the second is better"  # the sign of a difference in both figures
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison, ReportData
+
+_MOST_PAIRS = 6  # of more significant pairs, the number is stated
+
+
+# ---- Standings ----
+
+
+def standings(scores: Scores) -> pd.DataFrame:
+    """Return the `mean` and the mean `rank` (1 is the best) of each method over common tasks.
+
+    Tasks scored from one network count once. Without a common task the table is empty; `mean` is
+    NaN if the tasks have different units, and for speeds.
+
+    Returns:
+        A row per method with scores; `attrs["tasks"]` is a list of the tasks.
+    """
+    means = pd.DataFrame(
+        {
+            network: {name: _mean(values) for name, values in own.items()}
+            for network, own in scores.common.items()
+        },
+        dtype=float,
+    ).dropna(axis="columns")
+    signs = [-1 if scores.lower_is_better_on(network) else 1 for network in map(str, means)]
+    # Means that differ by rounding are tied, as in the tests.
+    codes = means.mul(signs).apply(lambda own: pd.Series(dense_ranks(own.to_numpy()), own.index))
+    ranks = codes.rank(ascending=False).mean(axis="columns")
+    alike = scores.alike and not scores.timed
+    table = pd.DataFrame({"mean": means.mean(axis="columns") if alike else np.nan, "rank": ranks})
+    table.attrs["tasks"] = [*means]
+    return table if len(means.columns) else table.iloc[:0]
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """Return the mean of the scores other than NaN; NaN if there is none."""
+    known = [score for score in scores if not math.isnan(score)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def leading(part: Comparison, lost: Collection[str]) -> Statement | None:
+    """Return a statement on the best method and the number of pairs that differ significantly.
+
+    None if fewer than two methods have a common task.
+
+    Args:
+        part: The comparison.
+        lost: Methods of which at least half of the runs failed or learned nothing: none is best.
+    """
+    scores, table = part.scores, part.standings
+    if len(table) < 2:
+        return None
+    tasks = table.attrs["tasks"]
+    measure = "mean" if table["mean"].notna().all() else "rank"
+    lower = measure == "rank" or scores.main_tasks[0] in scores.lower_is_better
+    left_out = [name for name in _best(table[measure], lower) if name in lost]
+    if left_out:
+        table = table.drop([name for name in table.index if name in lost])
+    best = _best(table[measure], lower)
+    return state(
+        "leading",
+        methods=best,
+        measure=measure,
+        lower_is_better=lower,
+        tasks=tasks,
+        lost=left_out,
+        test=_test(part, best),
+    )
+
+
+def _best(values: pd.Series[float], lower: bool) -> list[str]:
+    """Return the methods with the best value."""
+    best = values.min() if lower else values.max()
+    return [str(name) for name, value in values.items() if math.isclose(value, best)]
+
+
+def _test(part: Comparison, best: Sequence[str]) -> dict[str, Any]:
+    """Return the numbers of pairs, and of methods that the only best one is better than."""
+    scores, outcome = part.scores, part.outcome
+    beaten, worse_than = None, []
+    if outcome is None:
+        pairs = part.pvalues[part.pvalues["task"].isin(scores.main_tasks)]
+        how, few = f"{part.test}, {part.level}", ""
+    else:
+        pairs, how, few = outcome.pairs, outcome.how, outcome.lacking
+        if scores.control is None and len(best) == 1:
+            beaten = int((pairs["better"] == best[0]).sum())
+            worse_than = [better for better, worse in winners(pairs) if worse == best[0]]
+    won = winners(pairs)
+    return {
+        "of": "tasks" if outcome is None else "methods",
+        "how": how,
+        "significant": len(won),
+        "pairs": len(pairs),
+        "lacking": few,
+        "control": scores.control,
+        "beaten": beaten,
+        "others": len({*pairs["a"], *pairs["b"]}) - 1 if len(pairs) else 0,
+        "only": won[0] if len(pairs) == len(won) == 1 else None,
+        "worse_than": worse_than,
+    }
+
+
+# ---- The short answer ----
+
+
+def answer(part: Comparison) -> Iterator[Statement]:
+    """Yield statements on the tests over tasks, on averages and on single tasks."""
+    scores, several = part.scores, part.over_tasks
+    if part.results is not None:
+        yield from tested_among(part)
+        if part.learning_times is not None:
+            yield from time_statements(part.learning_times, part.results.suite)
+    if several is not None:
+        better = winners(several.pairs)
+        yield state(
+            "over_tasks",
+            test=several.procedure.title,
+            tasks=len(several.tasks),
+            alpha=scores.alpha,
+            better=better,
+            others=len(several.pairs) - len(better),
+            lacking=lacking(several.result, f"{several.procedure.unit}s", scores),
+            control=scores.control,
+        )
+    yield from _averages(scores)
+    if not part.tests:
+        yield _no_test(scores, over_tasks=several is not None)
+        return
+    yield from cautions(part)
+    on_average = part.pvalues["task"].isin(scores.averages)
+    yield from _single_tasks(part.pvalues[~on_average], scores)
+    for name, own in part.pvalues[on_average].groupby("task", sort=False):
+        better = winners(own)
+        undecided = own[~own["significant"].astype(bool)] if better else own
+        yield state(
+            "on_average",
+            name=average_title(str(name)),
+            better=better,
+            others=len(own) - len(better),
+            seeds=_seeds(undecided) if len(undecided) else "",
+            alpha=scores.alpha,
+            control=scores.control,
+        )
+
+
+def brief(part: Comparison) -> list[Statement]:
+    """Return the short answer without single tasks, if a test over tasks summarizes them."""
+    if part.over_tasks is None or not part.tests:
+        return part.answer
+    kept = {"tested_among", "over_tasks", "too_few_seeds", "times_to_target", "faster_to_target"}
+    return [each for each in part.answer if each.kind in kept]
+
+
+def progress(runs: pd.DataFrame) -> Iterator[Statement]:
+    """Yield the numbers of done, failed and missing runs of an unfinished suite.
+
+    Args:
+        runs: All runs of the suite, from `all_runs`.
+    """
+    counts = runs["status"].value_counts()
+    done, failed, missing = (int(counts.get(x, 0)) for x in ("done", "failed", "not done"))
+    if done == len(runs):
+        return
+    there = runs[runs["status"] != "not done"]
+    part = runs["task"].isin(there["task"]) & runs["seed"].isin(there["seed"])
+    sizes = {noun: (there[noun].nunique(), runs[noun].nunique()) for noun in ("task", "seed")}
+    fewer_tasks = sizes["task"][0] < sizes["task"][1]
+    if done and not failed and fewer_tasks and part.sum() == len(there):
+        parts = [f"{own} of {count(n, noun)}" for noun, (own, n) in sizes.items() if own < n]
+        yield state("runs_only_for", parts=parts, done=done)
+        return
+    diverged = int(runs["diverged"].sum())
+    yield state(
+        "progress", done=done, total=len(runs), failed=failed - diverged, diverged=diverged,
+        missing=missing,
+    )  # fmt: skip
+
+
+def tested_among(part: Comparison) -> Iterator[Statement]:
+    """Warn if tests leave out methods without runs: with all methods p would be larger."""
+    scores, sizes = part.scores, [len(test.samples) for test in part.tests.values()]
+    suite = [] if part.results is None else part.results.suite.methods()
+    declared = len({*scores.methods, *(str(method.name) for method in suite)})
+    if not sizes or min(sizes) == declared:
+        return
+    least = scores.procedure.attainable_pvalue
+    best = least and format_pvalue(least(declared, scores.seeds), scores.alpha)
+    yield state(
+        "tested_among", fewest=min(sizes), most=max(sizes), declared=declared, pvalue=best or "",
+        seeds=scores.seeds,
+    )  # fmt: skip
+
+
+def _averages(scores: Scores) -> Iterator[Statement]:
+    for name in scores.averages:
+        samples = scores.samples(name)
+        if len(samples) > 1:
+            lower, factor = name in scores.lower_is_better, scores.factor(name)
+            means = {method: factor * fmean(values) for method, values in samples.items()}
+            order = sorted(means, key=means.__getitem__, reverse=not lower)
+            yield state(
+                "average",
+                name=average_title(name),
+                means={method: means[method] for method in order},
+                digits=scores.digits(name),
+                points=factor == 100,
+                lower_is_better=lower,
+            )
+
+
+def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
+    finished = {*scores.table["method"]}
+    reasons = {
+        "no results": not finished,
+        "one method": len(scores.methods) < 2,
+        "one finished": len(finished) < 2,
+        "one seed": scores.seeds == 1,
+        "no control": scores.control is not None and scores.control not in finished,
+        "too few": True,
+    }
+    reason = next(name for name, holds in reasons.items() if holds)
+    return state("no_test", reason=reason, control=scores.control, over_tasks=over_tasks)
+
+
+def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
+    """Yield the significant pairs on single tasks, and those without a significant task."""
+    common = {
+        "noun": "tasks" if scores.diagnostics else scores.noun,
+        "all_tasks": len(scores.own_tasks),
+    }
+    pairs = dict(iter(pvalues.groupby(["a", "b"], sort=False)))
+    decided = [pair for pair, own in pairs.items() if own["significant"].any()]
+    tested = [*pvalues["task"].unique()]
+    if len(decided) > _MOST_PAIRS:
+        yield state(
+            "pairs_counted", significant=len(decided), pairs=len(pairs), tasks=tested, **common
+        )
+        return
+    yield from (_pair(pairs[pair], scores, common) for pair in decided)
+    alike: dict[tuple[str, ...], list[Any]] = {}
+    for pair, own in pairs.items():
+        if pair not in decided:
+            alike.setdefault((*own["task"],), []).append(pair)
+    if not decided and len(pairs) > 1:
+        alike = {(*tested,): []}
+    for tasks, own_pairs in alike.items():
+        own = pd.concat([pairs[pair] for pair in own_pairs or pairs])
+        yield state("no_difference", tasks=[*tasks], pairs=own_pairs, seeds=_seeds(own),
+                    control=scores.control, **common)  # fmt: skip
+
+
+def _pair(own: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Statement:
+    a, b = own[["a", "b"]].iloc[0]
+    is_better = own["significant"] & (own["ahead"] == a)
+    better, worse = [*own["task"][is_better]], [*own["task"][own["significant"] & ~is_better]]
+    if len(better) < len(worse):
+        a, b, better, worse = b, a, worse, better
+    undecided = own[~own["significant"]]
+    return state(
+        "pair",
+        better=a,
+        worse=b,
+        alpha=scores.alpha,
+        on=better,
+        worse_on=worse,
+        undecided=len(undecided),
+        seeds=_seeds(undecided) if len(undecided) else "",
+        **common,
+    )
+
+
+def _seeds(pairs: pd.DataFrame) -> str:
+    return number_of_seeds([*pairs["n_a"], *pairs["n_b"]])
+
+
+# ---- The section ----
 
 
 @register_section("answer")
@@ -44,9 +337,8 @@ class Answer(Section):
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the headlines, tables and figures, and the folded verdicts by task."""
         incomplete = [] if data.results is None else [*progress(data.suite_runs)]
-        for family, part in data.comparisons.items():
-            if data.results is not None:
-                incomplete += [named(family, each) for each in tested_among(part)]
+        for family, part in data.comparisons.items() if data.results is not None else ():
+            incomplete += [each.of(family) for each in tested_among(part)]
         parts = data.comparisons.values()
         return blocks(
             "answer.jinja",
@@ -61,81 +353,58 @@ class Answer(Section):
             by_task=[
                 block
                 for family, part in data.comparisons.items()
-                for block in of_family(_verdicts_by_task(part), family)
+                for block in of_family(verdicts_by_task(part), family)
             ],
         )
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the verdicts of all tasks."""
-        return data.joined(_verdicts)
-
-
-def _verdicts(part: Comparison) -> dict[str, pd.DataFrame]:
-    verdicts = part.verdicts
-    return {"verdicts": verdicts.table()} if verdicts is not None and verdicts.tasks else {}
+        return data.joined(
+            lambda part: (
+                {"verdicts": part.verdicts.table()}
+                if part.verdicts is not None and part.verdicts.tasks
+                else {}
+            )
+        )
 
 
 def _answer(part: Comparison) -> list[Block]:
     """Return headline, caveats, table and figure of a comparison."""
-    table, verdicts = verdict_table(part), part.verdicts
+    table, verdicts, costs = verdict_table(part), part.verdicts, part.costs
+    values: dict[str, Any] = {}
+    if verdicts is not None and table is not None:
+        values = how_to_read(part, verdicts)
     return blocks(
-        "verdicts.jinja" if table is not None else "standings.jinja",
+        "verdicts.jinja" if values else "standings.jinja",
         part=part,
         scores=part.scores,
         verdicts=verdicts,
         table=table or _standing_table(part),
-        additional=_additional(part),
-        **(
-            _how_verdicts_are_read(part, verdicts)
-            if verdicts is not None and table is not None
-            else {"figure": _best_figure(part)}
-        ),
+        # If True, the memory is that above the process before its first run.
+        additional=not costs.empty and costs["above_base"].all() and not part.scores.timed,
+        **(values or {"figure": _best_figure(part)}),
     )
 
 
-def _how_verdicts_are_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
-    """Return the values of the definitions of the verdicts, and their figure."""
-    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
-    reasons = {reason for table in tables for reason in table["reason"]}
-    return {
-        "figure": _verdict_figure(part, verdicts),
-        "failed": not reasons <= {"", NOT_VARYING},
-        **definitions(part, verdicts),
-    }
-
-
-def definitions(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
-    """Return the numbers of the definitions of the verdicts: margin, level and correction."""
-    scores, mean = part.scores, verdicts.mean
-    tasks, methods = len(verdicts.averaged), len(verdicts.methods)
-    return {
-        "reference": verdicts.reference,
-        "tasks": tasks,
-        "methods": methods,
-        "level": f"{100 * (1 - scores.alpha):g}",
-        "each_level": f"{100 * (1 - scores.alpha / max(1, methods)):.1f}",
-        "some_lower": any(task in scores.lower_is_better for task in verdicts.tasks),
-        "all_lower": all(task in scores.lower_is_better for task in verdicts.tasks),
-        "mean_margin": float(mean["margin"].iloc[0]) if mean is not None and tasks > 1 else None,
-    }
-
-
-def _verdict_figure(part: Comparison, verdicts: Verdicts) -> Picture | None:
-    """Return the mean differences from the reference as a figure; None without a mean."""
-    mean, tasks = verdicts.mean, len(verdicts.averaged)
-    if mean is None:
+def _standing_table(part: Comparison) -> Table | None:
+    table, scores = part.standings, part.scores
+    if len(table) < 2:
         return None
-    title = f"Mean of {count(tasks, 'task')}" if tasks > 1 else verdicts.averaged[0]
-    return differences(
-        {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
-        part.report.styles,
-        name="answer",
-        unit=part.scores.unit,
-        ends=("worse", "better"),
-        positive=_POSITIVE,
-        margins={title: float(mean["margin"].iloc[0])},
-        digits={title: part.scores.digits(part.scores.main_tasks[0])},
-    )
+    tasks = len(table.attrs["tasks"])
+    columns = [Column("Method", "method")]
+    means = bool(table["mean"].notna().all())
+    if means:
+        columns.append(Column("Mean", "number", note=unit_of_means(part, tasks)))
+    columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
+    costs = cost_columns(part)
+    digits = scores.digits(scores.main_tasks[0])
+    rows = []
+    for name, row in by_method(table).items():
+        lost, _ = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
+        rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
+        rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())], [name]))
+    return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
 
 
 def _best_figure(part: Comparison) -> dict[str, Any] | None:
@@ -144,10 +413,9 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
     The intervals of all pairs hold at once, so the best method can be chosen after the runs.
     """
     scores, means = part.scores, part.standings["mean"].dropna()
-    lower = scores.main_tasks and scores.main_tasks[0] in scores.lower_is_better
     best = scores.control
     if best is None and len(means):
-        best = str(means.idxmin() if lower else means.idxmax())
+        (best, *_) = _best(means, scores.main_tasks[0] in scores.lower_is_better)
     title, pairs, (estimand, assumption) = _compared(part)
     if pairs.empty or best is None:
         return None
@@ -158,14 +426,12 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
     )  # fmt: skip
     table = pd.concat([first, turned])
     finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
-    if not finite.any():
-        return None
     picture = differences(
         {title: table}, part.report.styles, name="answer", unit=scores.unit,
-        ends=("worse", "better"), positive=_POSITIVE,
+        ends=("worse", "better"), positive=POSITIVE,
         digits={title: scores.digits(scores.main_tasks[0])},
     )  # fmt: skip
-    if picture is None or not picture.panels:
+    if picture is None or not finite.any():
         return None
     return {"picture": picture, "best": best, "estimand": estimand, "assumption": assumption,
             "finite": bool(finite.all())}  # fmt: skip
@@ -180,166 +446,14 @@ def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
     if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
         title = f"All {count(len(several.tasks), 'task')}"
         return title, several.result.confidence_interval(), several.result.estimand
-    names = {"difference_low": "low", "difference_high": "high"}
     only = scores.main_tasks if len(scores.main_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
-    pairs = part.pvalues[part.pvalues["task"] == title].rename(columns=names)
+    pairs = part.pvalues[part.pvalues["task"] == title]
+    pairs = pairs.rename(columns={"difference_low": "low", "difference_high": "high"})
     if title in scores.lower_is_better:
-        low = pairs["low"]
-        pairs = pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-low)
+        pairs = pairs.assign(
+            difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"]
+        )
     test = part.tests.get(title)
     known = None if test is None else test.estimand
     return title, pairs, known or Estimand("", "")
-
-
-def verdict_table(part: Comparison) -> Table | None:
-    """Return the table of verdicts and costs; None without a verdict."""
-    scores, verdicts = part.scores, part.verdicts
-    if verdicts is None or not verdicts.tasks:
-        return None
-    reference, mean = verdicts.reference, verdicts.mean
-    columns = [Column("Method", "method"), Column("Verdict")]
-    if mean is not None:
-        columns.append(Column("Difference", "number", note=_unit(part, len(verdicts.averaged))))
-    costs = _cost_columns(part, reference)
-    judged = {} if mean is None else by_method(mean)
-    rows = []
-    for name in [reference, *verdicts.methods]:
-        notes, daggers = collapsed_note(part.report.collapsed_networks.get(name, 0))
-        cells = [Cell("reference", notes=notes, paper_note="".join(daggers)), Cell()]
-        if name in judged:
-            difference = _difference(judged[name], part, scores.main_tasks[0])
-            paper_note = "; ".join([difference.paper_note, *daggers])
-            unsure = rarely_seen(part.collapsed, scores, name, reference)
-            cells = [_verdict(judged[name], unsure), replace(difference, paper_note=paper_note)]
-        elif name != reference:
-            counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
-            cells[0] = replace(cells[0], text=listed(counts))
-        own = cells if mean is not None else cells[:1]
-        rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
-    caption = render(
-        "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
-        dagger=not part.report.collapsed.empty, generated=part.report.generated_data,
-        by_task=mean is None, **definitions(part, verdicts),
-    )  # fmt: skip
-    paper = Paper("verdicts", caption)
-    return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
-
-
-def _unit(part: Comparison, tasks: int) -> str:
-    mean = f"mean of {tasks} tasks" if tasks > 1 else ""
-    return ", ".join(filter(None, [part.scores.unit, mean]))
-
-
-def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
-    """Return a verdict with its reason, and a note on collapsed runs, not for papers."""
-    reason = str(row.reason)
-    if row.verdict == "worse" and row.margin and row.beyond_margin:
-        reason = "beyond the margin"
-    if is_lower_within_margin(row):
-        reason = "below 0, within the margin"
-    return Cell(
-        str(row.verdict),
-        significant=row.verdict in FAVORABLE,
-        notes=[*([reason] if reason else []), *collapsed],
-        paper_note=reason,
-    )
-
-
-def _difference(row: Any, part: Comparison, task: str) -> Cell:
-    digits = part.scores.digits(task) + 1
-    ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
-    return Cell(signed(row.difference, digits), notes=[ends], paper_note=ends)
-
-
-def _verdicts_by_task(part: Comparison) -> list[Block]:
-    verdicts, scores = part.verdicts, part.scores
-    if verdicts is None or len(verdicts.tasks) < 2:
-        return []
-    columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
-    rows = []
-    for task, table in verdicts.tasks.items():
-        judged = by_method(table)
-        cells = [
-            _with_difference(judged[name], part, task, verdicts.reference) if name in judged else ""
-            for name in verdicts.methods
-        ]
-        rows.append(Row([scores.with_arrow(task), *cells], task=task))
-    caption = render(
-        "verdict-caption.jinja", scores=scores, differences=False, costs=False, dagger=False,
-        generated="", by_task=True, **definitions(part, verdicts),
-    )  # fmt: skip
-    # With a mean over tasks, a paper shows the verdicts on the mean.
-    paper = Paper("verdicts-by-task", caption) if verdicts.mean is None else None
-    shown = Table("Table: verdicts by task", columns, rows, "verdicts", paper)
-    return blocks(
-        "verdicts-by-task.jinja", family=part.family, table=shown, scores=scores, verdicts=verdicts
-    )
-
-
-def _with_difference(row: Any, part: Comparison, task: str, reference: str) -> Cell:
-    collapsed = rarely_seen(part.collapsed, part.scores, str(row.Index), reference, task)
-    shown, difference = _verdict(row, collapsed), _difference(row, part, task)
-    notes = [f"{difference.text}, {difference.paper_note}", *shown.notes]
-    return replace(shown, notes=notes, paper_note="; ".join(notes))
-
-
-def _additional(part: Comparison) -> bool:
-    """Return True if the memory is that above the process before its first run."""
-    costs = part.costs
-    return bool(not costs.empty and costs["above_base"].all() and not part.scores.timed)
-
-
-def _standing_table(part: Comparison) -> Table | None:
-    table, scores = part.standings, part.scores
-    if len(table) < 2:
-        return None
-    tasks = len(table.attrs["tasks"])
-    columns = [Column("Method", "method")]
-    means = bool(table["mean"].notna().all())
-    if means:
-        columns.append(Column("Mean", "number", note=_unit(part, tasks)))
-    columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
-    costs = _cost_columns(part)
-    digits = scores.digits(scores.main_tasks[0])
-    rows = []
-    for name, row in by_method(table).items():
-        lost, _ = collapsed_note(part.report.collapsed_networks.get(name, 0))
-        mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
-        rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
-        rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())], [name]))
-    return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
-
-
-def _cost_columns(
-    part: Comparison, reference: str | None = None
-) -> dict[Column, Callable[[str], str]]:
-    """Return the columns of costs, as ratios to a reference if it is known."""
-    costs = part.costs
-    if costs.empty or (reference is not None and reference not in costs.index):
-        return {}
-    each = "pass" if part.scores.timed else "epoch"
-    of = "of the process" if costs["of_process"].any() else "peak"
-    of = "additional peak" if costs["above_base"].all() else of
-
-    def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
-        values = {str(name): float(cost) for name, cost in costs[column].items()}
-        base = 1.0 if reference is None else values[reference]
-        return lambda name: number(values[name] / base, digits) if name in values else ""
-
-    if reference is None:
-        time = Column(f"s per {each}", "number")
-        memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of)
-    else:
-        time = Column("Time", "number", note=f"per {each}, {reference} = 1")
-        memory = Column("Memory", "number", note=f"{of}, {reference} = 1")
-    columns = {
-        time: show("seconds_epoch", 2, reference),
-        memory: show("memory_mib", 0 if reference is None else 2, reference),
-        Column("Parameters", "number", note="without embedding"): show("without_embedding", 0),
-    }
-    if part.scores.timed:  # later runs of a process reuse the memory of earlier ones
-        del columns[memory]
-    if not costs["alone"].all():
-        del columns[time]
-    return columns

@@ -1,31 +1,196 @@
-"""Section on diagnostic tasks: what each method can and cannot do."""
+"""Capabilities of methods: scores on diagnostic tasks between a simple rule and a perfect score."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks
-from relation_tf.report.capabilities import LEVELS, Capabilities, capabilities
-from relation_tf.report.comparison import Comparison
-from relation_tf.report.comparisons import rows_of
-from relation_tf.report.learned import NEEDED, known_diagnostic, perfect_score
-from relation_tf.report.pictures.capabilities import (
-    MARKS,
-    depth_picture,
-    longer_picture,
-    profile_picture,
-    state_panel,
+from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks, by_method, rows_of
+from relation_tf.report.diagnostics import (
+    NEEDED,
+    chance_of,
+    diagnostic_of,
+    known_diagnostic,
+    perfect_score,
+    rule_of,
+    share_of,
 )
-from relation_tf.report.pictures.drawing import Panel, Picture
-from relation_tf.report.pictures.trade_offs import Point, score_picture
-from relation_tf.report.trade_offs import collapsed_networks, mean_of
-from relation_tf.report.verdicts import NOT_VARYING
+from relation_tf.report.drawing import HeatMap, Panel, Picture, Style, curves_panel, heat_maps
+from relation_tf.report.scores import Scores
+from relation_tf.report.sections.costs import (
+    RANGE,
+    MeanScore,
+    Point,
+    collapsed_networks,
+    mean_of,
+    score_panel,
+    score_picture,
+)
+from relation_tf.report.sections.verdicts import FAVORABLE, NOT_VARYING, Verdicts
+from relation_tf.report.text import Statement, state
 
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison
+
+MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
+"""Mark of each verdict in a cell."""
 _MOST_DESCRIBED = 6  # methods with a paragraph
+_CELL = 0.42  # side in inches
+_LIMITS = (0.0, 100.0)  # of the scores, in points
+SOLVED, AT_RULE = 0.95, 0.10
+"""Share of the distance from a simple rule to a perfect score: at least, and at most."""
+LEVELS = (
+    "Share of the distance from the best simple rule (the most frequent label; an answer from the "
+    "position, from the last four tokens or with a value in the text) to a perfect score: "
+    f"solved, at least {SOLVED:.0%}; no better than the rule, at most {AT_RULE:.0%}; succeeds, at "
+    f"least {NEEDED:.0%}."
+).replace("%", " %")
+"""Meaning of the levels."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Scores of methods on diagnostic tasks.
+
+    Attributes:
+        table: A row per task and method, with the columns `task`, `method`, `score` (mean over
+            seeds, in points), `chance` and `rule` (scores of the most frequent label and of the
+            best simple rule, in points), `share` (0 for that rule, 1 for a perfect score), `level`
+            ("solved", "partly" or "rule"), `verdict` against the reference and its `reason`, which
+            are empty without one, `same` (True if all seeds of both have one score), and
+            `state_kib`, the size of the state (NaN if unknown).
+        further: The same for additional test sets, with `of` (the task) and `suffix` (such as
+            "2x").
+        reference: The method that the others are judged against, or None.
+        not_learned: Tasks that the reference does not learn; they have no verdicts.
+    """
+
+    table: pd.DataFrame
+    further: pd.DataFrame
+    reference: str | None
+    not_learned: Sequence[str] = ()
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks, in order."""
+        return [*dict.fromkeys(self.table["task"])]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in order."""
+        return [*dict.fromkeys(self.table["method"])]
+
+    def of(self, method: str) -> pd.DataFrame:
+        """Return the rows of a method."""
+        return self.table[self.table["method"] == method]
+
+    def describe(self, method: str) -> Statement:
+        """Return a statement on what a method can do."""
+        own = self.of(method)
+        levels = {x: [*own.loc[own["level"] == x, "task"]] for x in ("solved", "partly", "rule")}
+        judged = own[~own["task"].isin(self.not_learned)]
+        constant = judged["reason"] == NOT_VARYING
+        kinds = {
+            "good": judged["verdict"].isin(FAVORABLE),
+            "worse": judged["verdict"] == "worse",
+            "inconclusive": judged["verdict"].eq("inconclusive") & ~constant,
+            "constant": judged["verdict"].eq("inconclusive") & constant,
+        }
+        compared = self.reference is not None and method != self.reference
+        return state(
+            "capability",
+            method=method,
+            levels={level: tasks for level, tasks in levels.items() if tasks},
+            reference=self.reference,
+            not_learned=[task for task in self.not_learned if task in {*own["task"]}],
+            same=[*judged.loc[judged["same"], "task"]] if compared else [],
+            verdicts={
+                kind: [*judged.loc[chosen & ~judged["same"], "task"]]
+                for kind, chosen in kinds.items()
+                if compared
+            },
+            limits=self._limits(own),
+        )
+
+    def _limits(self, own: pd.DataFrame) -> list[tuple[str, str, list[int], list[int]]]:
+        """Return ability, noun, and the sizes that succeed and fail, for tasks of several sizes."""
+        series: dict[tuple[str, str], dict[int, float]] = {}
+        for row in rows_of(own):
+            diagnostic = known_diagnostic(row.task)
+            if diagnostic.amount is not None:
+                noun, number = diagnostic.amount
+                smallest = series.setdefault((diagnostic.isolates.partition(":")[0], noun), {})
+                smallest[number] = min(row.share, smallest.get(number, math.inf))
+        return [
+            (
+                ability,
+                noun,
+                sorted(number for number, share in values.items() if share >= NEEDED),
+                sorted(number for number, share in values.items() if share < NEEDED),
+            )
+            for (ability, noun), values in series.items()
+            if len(values) > 1
+        ]
+
+
+def capabilities(
+    scores: Scores, verdicts: Verdicts | None, runs: pd.DataFrame | None = None
+) -> Capabilities | None:
+    """Return the capabilities of all methods; None without diagnostic tasks.
+
+    Args:
+        scores: The scores.
+        verdicts: Verdicts against a reference, if there is one.
+        runs: Result of `all_runs`, for the size of the state.
+    """
+    states: dict[Any, float] = {}
+    if runs is not None and "state_mib" in runs:
+        by_run = runs.groupby(["task", "method"], observed=True)["state_mib"]
+        states = (1024 * by_run.max()).to_dict()
+    reference = None if verdicts is None else verdicts.reference
+    perfect = perfect_score(scores)
+    rows, further = [], []
+    for name in scores.own_tasks:
+        task, samples = diagnostic_of(name), scores.samples(name)
+        if task is None or name in scores.lower_is_better:  # a user's table of the same name
+            continue
+        judged = {} if verdicts is None else by_method(verdicts.tasks.get(name, pd.DataFrame()))
+        for method, own in samples.items():
+            score = float(np.mean(own)) / perfect
+            share = share_of(score, name)
+            row = {
+                "task": name, "method": method, "score": 100 * score,
+                "chance": 100 * chance_of(name), "rule": 100 * rule_of(name), "share": share,
+                "level": "solved" if share >= SOLVED
+                else "rule" if share <= AT_RULE else "partly",
+                "verdict": str(judged[method].verdict) if method in judged else "",
+                "reason": str(judged[method].reason) if method in judged else "",
+                "same": method != reference
+                and len({*own, *samples.get(reference or "", (None,))}) == 1,
+                "state_kib": states.get((task, method), math.nan),
+            }  # fmt: skip
+            if name == task:
+                rows.append(row)
+            else:
+                further.append({"of": task, "suffix": name.removeprefix(f"{task}-"), **row})
+    if not rows:
+        return None
+    tasks = {row["task"] for row in rows}
+    unlearned = [] if verdicts is None else [x for x in verdicts.not_learned if x in tasks]
+    return Capabilities(pd.DataFrame(rows), pd.DataFrame(further), reference, unlearned)
+
+
+def describe(scores: Scores, verdicts: Verdicts | None, method: str) -> str:
+    """Return sentences on what a method can do on the diagnostic tasks; empty without any."""
+    found = capabilities(scores, verdicts)
+    return "" if found is None else str(found.describe(method)).removeprefix(f"{method}: ")
 
 
 @register_section("capabilities")
@@ -43,7 +208,8 @@ class CapabilityProfile(Section):
             return []
         others = [name for name in found.methods if name != found.reference]
         stateless = [name for name in found.methods if found.of(name)["state_kib"].isna().all()]
-        states, dotted = _states(found, part, stateless)
+        styles = {x: own for x, own in part.report.styles.items() if x in found.methods}
+        points = _states(found, part)
         return blocks(
             "capabilities.jinja",
             found=found,
@@ -56,10 +222,10 @@ class CapabilityProfile(Section):
             constant=bool(found.table["reason"].eq(NOT_VARYING).any()),
             needed=f"{100 * NEEDED:.0f}",
             tasks=_tasks(found),
-            depths=depth_picture(_depths(found)),
-            longer=longer_picture(_longer(found), part.report.styles),
-            states=states,
-            dotted=dotted,
+            depths=depth_picture(found.further),
+            longer=longer_picture(found, styles),
+            states=_state_picture(points, {x: styles[x] for x in styles if x not in stateless}),
+            dotted=any(each.score.kind == RANGE for own in points.values() for each in own),
             stateless=stateless,
         )
 
@@ -70,8 +236,7 @@ class CapabilityProfile(Section):
 
 
 def _found(part: Comparison) -> Capabilities | None:
-    runs = None if part.results is None else part.runs
-    return capabilities(part.scores, part.verdicts, runs)
+    return capabilities(part.scores, part.verdicts, part.runs if part.results else None)
 
 
 def _tasks(found: Capabilities) -> Table:
@@ -81,84 +246,170 @@ def _tasks(found: Capabilities) -> Table:
     reference: dict[str, str] = {}
     if found.reference is not None:
         columns.append(Column(found.reference, "number"))
-        own = found.of(found.reference)
-        scores = own["score"].map("{:.1f}".format)
-        reference = dict(zip(own["task"], scores, strict=True))
-    simple = found.table.drop_duplicates("task").set_index("task")[["chance", "rule"]]
+        reference = {row.task: f"{row.score:.1f}" for row in rows_of(found.of(found.reference))}
     rows = []
-    for task in found.tasks:
-        cells = [task, known_diagnostic(task).isolates, *simple.loc[task].map("{:.1f}".format)]
-        shown = [reference.get(task, "")] if found.reference is not None else []
-        rows.append(Row([*cells, *shown], task=task))
+    for row in rows_of(found.table.drop_duplicates("task")):
+        cells = [row.task, known_diagnostic(row.task).isolates]
+        cells += [f"{row.chance:.1f}", f"{row.rule:.1f}", reference.get(row.task, "")]
+        rows.append(Row(cells[: len(columns)], task=row.task))
     return Table("Table: diagnostic tasks", columns, rows)
 
 
-def _depths(found: Capabilities) -> pd.DataFrame:
-    """Return the scores by length and depth, see `depth_picture`."""
-    return pd.DataFrame(
-        [
-            {**row, "length": known_diagnostic(row["of"]).length, "depth": int(match[1])}
-            for row in found.further.to_dict("records")
-            if (match := re.fullmatch(r"depth(\d+)", row["suffix"]))
-        ]
+def profile_picture(table: pd.DataFrame) -> Picture:
+    """Return a heat map of methods and tasks with the score of each cell, and its verdict.
+
+    Args:
+        table: `Capabilities.table`. The shade is the share of the way from a simple rule to a
+            perfect score; a missing cell stays empty. The largest state of a method stands next to
+            its name. The last rows show what needs no learning.
+
+    Example:
+        >>> row = {"task": "count", "method": "relation", "score": 97.5, "rule": 15.0,
+        ...        "chance": 14.0, "share": 0.97, "verdict": "no worse", "state_kib": 0.13}
+        >>> alt = profile_picture(pd.DataFrame([row])).panels[0].alt
+        >>> for part in alt.split("; "):
+        ...     print(part)
+        Scores by method and task: relation, 0.13 KiB: count 98 (no worse)
+        best simple rule: count 15
+        most frequent label: count 14.
+    """
+    tasks = table.drop_duplicates("task")
+    untrained = [
+        tasks.assign(method=name, score=tasks[column], share=0.0, verdict="", state_kib=math.nan)
+        for column, name in (("rule", "best simple rule"), ("chance", "most frequent label"))
+    ]
+    table = pd.concat([table, *untrained])
+    columns = [*tasks["task"]]
+    states, words = {}, {}
+    said: dict[str, list[str]] = {}
+    for method, own in table.groupby("method", sort=False):
+        kib = own["state_kib"].max()
+        states[method] = f"{method}" if math.isnan(kib) else f"{method}, {kib:.2g} KiB"
+        for row in rows_of(own):
+            mark = MARKS.get(row.verdict, "")
+            place = len(states) - 1, columns.index(row.task)
+            words[place] = f"{row.score:.0f}" + (mark and f"\n{mark}")
+            verdict = row.verdict and f" ({row.verdict})"
+            said.setdefault(states[method], []).append(f"{row.task} {row.score:.0f}{verdict}")
+    shares = table.pivot(index="method", columns="task", values="share")
+    shares = shares.reindex(index=[*states], columns=columns)
+    alt = "; ".join(f"{name}: {', '.join(own)}" for name, own in said.items())
+    return heat_maps(
+        "capabilities",
+        "Scores of methods on diagnostic tasks, shaded from a simple rule to a perfect score.",
+        [HeatMap("", f"Scores by method and task: {alt}.", shares.to_numpy(), words)],
+        [*states.values()],
+        columns,
+        _CELL,
     )
 
 
-def _longer(found: Capabilities) -> pd.DataFrame:
-    """Return the scores by relative length, see `longer_picture`."""
+def depth_picture(further: pd.DataFrame) -> Picture | None:
+    """Return a heat map for each method: length of the text and depth of the only symbol in it.
+
+    Args:
+        further: `Capabilities.further`.
+
+    Returns:
+        The picture, or None without test sets of a depth.
+    """
+    found = [
+        {**row, "length": known_diagnostic(row["of"]).length, "depth": int(match[1])}
+        for row in further.to_dict("records")
+        if (match := re.fullmatch(r"depth(\d+)", row["suffix"]))
+    ]
+    if not found:
+        return None
+    table = pd.DataFrame(found)
+    lengths, depths = (sorted({*table[column]}) for column in ("length", "depth"))
+    maps = []
+    for method, own in table.groupby("method", sort=False):
+        shares = own.pivot(index="length", columns="depth", values="share")
+        words, said = {}, []
+        for row in rows_of(own):
+            words[lengths.index(row.length), depths.index(row.depth)] = f"{row.score:.0f}"
+            said.append(f"{row.score:.0f} with {row.length:,} tokens at {row.depth} %")
+        shares = shares.reindex(index=lengths, columns=depths)
+        maps.append(HeatMap(str(method), f"{method}: {', '.join(said)}.", shares.to_numpy(), words))
+    return heat_maps(
+        "depths",
+        "Scores on a single symbol among others, by length of the text and depth of the symbol.",
+        maps,
+        [f"{length:,} tokens" for length in lengths],
+        [f"{depth} %" for depth in depths],
+        _CELL,
+        axes=("place in the text", ""),
+    )
+
+
+def longer_picture(found: Capabilities, look: Mapping[str, Style]) -> Picture | None:
+    """Return a panel per task with the score against the length relative to training.
+
+    Args:
+        found: The capabilities.
+        look: Style of each method.
+
+    Returns:
+        The picture, or None without test sets of longer texts.
+    """
     rows = [
         {**row, "task": row["of"], "times": int(match[1])}
         for row in found.further.to_dict("records")
         if (match := re.fullmatch(r"(\d+)x", row["suffix"]))
     ]
-    there = {row["task"] for row in rows}
-    own = found.table[found.table["task"].isin(there)].assign(times=1)
-    return pd.concat([own, pd.DataFrame(rows)], ignore_index=True)
+    panels = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        own = found.table[found.table["task"] == task].assign(times=1)
+        longer = pd.DataFrame([row for row in rows if row["task"] == task])
+        table = pd.concat([own, longer]).sort_values("times", kind="stable")
+        curves = {
+            str(method): ([*x["times"]], [*x["score"]])
+            for method, x in table.groupby("method", sort=False)
+        }
+        said = "; ".join(
+            f"{name} " + ", ".join(f"{y:.0f} at {x}x" for x, y in zip(*curve, strict=True))
+            for name, curve in curves.items()
+        )
+        rules = table.drop_duplicates("times")
+        panels.append(
+            curves_panel(
+                task, f"{task}, score by length: {said}.", curves, look,
+                ("length relative to training", "points"), tick="{}x", limits=_LIMITS,
+                baseline=([*rules["times"]], [*rules["rule"]]),
+            )
+        )  # fmt: skip
+    title = "Scores on longer texts than in training, by task and method."
+    size = (2.8, 1.9)
+    return Picture("longer", title, panels, size, 0.55, 0.5, legend=look) if panels else None
 
 
-def _states(
-    found: Capabilities, part: Comparison, stateless: Sequence[str]
-) -> tuple[Picture | None, bool]:
-    """Return the scores on tasks of several sizes against the size of the state.
-
-    And whether some of them have a range over seeds instead of an interval.
-    """
-    panels: list[Panel] = []
-    dotted = False
-    for task in found.tasks:
-        amount = known_diagnostic(task).amount
-        own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
-        if amount is None or len(own) < 2:
-            continue
-        intervals = _intervals(part, task)
-        points = [
-            Point(row.method, [row.state_kib], row.score, *intervals[row.method])
-            for row in rows_of(own)
-        ]
-        dotted |= any(point.seeds is not None for point in points)
-        noun, number = amount
-        panels.append(state_panel(f"{task}: {number:,} {noun}", points, part.report.styles, task))
-    look = {
-        name: style
-        for name, style in part.report.styles.items()
-        if name in found.methods and name not in stateless
-    }
-    title = "Scores against the size of the state, by task and method."
-    return score_picture("score-state", title, panels, look), dotted
-
-
-def _intervals(
-    part: Comparison, task: str
-) -> Mapping[str, tuple[float, tuple[float, float] | None]]:
-    """Return half of the 95 % interval of each method's mean, or its range, in points."""
+def _states(found: Capabilities, part: Comparison) -> dict[str, list[Point]]:
+    """Return the scores on tasks of several sizes, with the size of the state, in points."""
     scores = part.scores
+    points: dict[str, list[Point]] = {}
     lost = collapsed_networks(scores, part.collapsed)
-    points = 100 / (scores.factor(task) * perfect_score(scores))
-    means = {
-        name: mean_of([own], collapsed=(task, name) in lost)
-        for name, own in scores.by_network[task].items()
-    }
-    return {
-        name: (points * own.half, own.seeds and (points * own.low, points * own.high))
-        for name, own in means.items()
-    }
+    for task in found.tasks:
+        own = found.table[(found.table["task"] == task) & found.table["state_kib"].notna()]
+        if known_diagnostic(task).amount is not None and len(own) > 1:
+            factor = 100 / (scores.factor(task) * perfect_score(scores))
+            for row in rows_of(own):
+                samples = [scores.by_network[task][row.method]]
+                mean = mean_of(samples, collapsed=(task, row.method) in lost)
+                value, low, high = (factor * each for each in mean[:3])
+                score = MeanScore(value, low, high, mean.kind)
+                points.setdefault(task, []).append(Point(row.method, [row.state_kib], score))
+    return points
+
+
+def _state_picture(
+    points: Mapping[str, Sequence[Point]], look: Mapping[str, Style]
+) -> Picture | None:
+    panels: list[Panel] = []
+    for task, own in points.items():
+        noun, size = known_diagnostic(task).amount or ("", 0)
+        title = f"{task}: {size:,} {noun}"
+        panels.append(
+            score_panel(title, own, "state size, KiB", "points", look, limits=_LIMITS, task=task)
+        )
+    title = "Scores against the size of the state, by task and method."
+    return score_picture("score-state", title, panels, look) if panels else None

@@ -1,42 +1,256 @@
-"""Section with the predictions on scored rows, compared with the labels."""
+"""Predictions of finished runs on scored rows, and what they say about seeds and rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
-from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Section, blocks
-from relation_tf.report.data import ReportData
-from relation_tf.report.pictures.calibration import calibration, calibration_table
-from relation_tf.report.pictures.drawing import Picture
-from relation_tf.report.pictures.predictions import (
-    MOST_CLASSES,
-    Answers,
-    auc_table,
-    confusion_matrices,
-    confusion_table,
-    roc_curves,
-)
+from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS, register_section
+from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks
+from relation_tf.report.drawing import GRID, INK, HeatMap, Panel, Picture, Style, heat_maps, short
+from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats.pair_tests import holm
+from relation_tf.tasks.metrics import counted
 from relation_tf.words import listed
 
-_MOST_MATRICES = 6  # methods; more matrices would fill the page
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
+    from relation_tf.report.data import Comparison, ReportData
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Run: TypeAlias = tuple[NDArray[Any], FloatArray]
+"""True labels and outputs of a run."""
+Runs: TypeAlias = Mapping[str, Mapping[int, Run]]
+"""Method -> seed -> run."""
+DRAWS = 400  # the Monte Carlo error of a standard error is 4 %
+_ERRORS = ["task", "method", "score", "rows", "seeds", "sd_seeds", "se_seeds", "se_rows", "se_both"]
+_PAIRS = ["task", "a", "b", "difference", "pvalue", "discordant", "rows"]
+MOST_PREDICTIONS = 500_000  # of a task; reading and drawing this many takes a few seconds
 
 
-class Predicted(NamedTuple):
-    """Evaluation of the predictions of a suite's runs.
+@dataclass(frozen=True)
+class PredictedRows:
+    """Labels and predictions of all runs on a scored set.
 
     Attributes:
-        tables: `auc`, `calibration` and `confusion`, each with a column `task`.
-        pictures: ROC curves, calibration and confusion matrices of each task.
-        notes: Figures that are left out, with the reason.
+        name: Name of the scored set.
+        classes: Names of the classes; empty for a regression.
+        runs: Method -> seed -> true labels (rows,) and outputs. Of classes: class numbers, and
+            probabilities (rows, classes). Of a regression: numbers, and predicted numbers (rows,).
+        metrics: The metrics in the score.
+
+    Example:
+        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
+        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> auc_table(own)[["macro", "micro"]].to_numpy().tolist()
+        [[0.75, 0.8125]]
+        >>> confusion_table(own)["share"].tolist()
+        [1.0, 0.0, 0.5, 0.5]
     """
 
-    tables: dict[str, pd.DataFrame]
-    pictures: list[Picture]
-    notes: list[str]
+    name: str
+    classes: Sequence[str]
+    runs: Runs
+    metrics: Sequence[str] = ()
+
+    def only(self, methods: Collection[str]) -> PredictedRows:
+        """Return the predictions of some methods."""
+        return replace(self, runs={name: own for name, own in self.runs.items() if name in methods})
+
+    def words(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return labels as words, or the numbers of a regression."""
+        return np.array(self.classes)[numbers] if self.classes else numbers
+
+    def predictions(self, outputs: FloatArray) -> NDArray[Any]:
+        """Return the predicted words, or the numbers of a regression."""
+        return self.words(outputs.argmax(axis=1)) if self.classes else outputs
+
+    def without_rows(self, labels: NDArray[Any]) -> list[str]:
+        """Return the classes without rows."""
+        there = {*labels.tolist()}
+        return [name for place, name in enumerate(self.classes) if place not in there]
+
+    @property
+    def remarks(self) -> str:
+        """Remark for alternative texts: classes without rows in any run."""
+        labels = [labels for runs in self.runs.values() for labels, _ in runs.values()]
+        absent = self.without_rows(np.concatenate(labels))
+        return f"; no rows of {', '.join(absent)}" if absent else ""
+
+    def by_seed(self) -> list[tuple[str, int, Run]]:
+        """Return method, seed, and labels and outputs of each run."""
+        return [(name, seed, run) for name, own in self.runs.items() for seed, run in own.items()]
+
+
+class ReadRows(NamedTuple):
+    """Predictions of a suite's runs.
+
+    Attributes:
+        sets: The predictions on each scored set with labels.
+        too_many: Numbers of predictions of the sets that are not read because they have more than
+            500,000.
+        unread: Methods with finished runs whose predictions have no labels, by set.
+    """
+
+    sets: Sequence[PredictedRows]
+    too_many: Mapping[str, int]
+    unread: Mapping[str, Sequence[str]] = {}
+
+    @property
+    def classified(self) -> list[PredictedRows]:
+        """The sets with classes."""
+        return [own for own in self.sets if own.classes]
+
+
+def read_rows(results: Results) -> ReadRows:
+    """Read the predictions of the finished runs, with true labels.
+
+    Runs of earlier versions have no labels, or none for a regression.
+
+    Raises:
+        SuiteError: If a file of predictions is invalid.
+    """
+    from relation_tf.bench.run_folder import prediction_file
+
+    found: list[PredictedRows] = []
+    too_many: dict[str, int] = {}
+    unread: dict[str, list[str]] = {}
+    for task in results.suite.tasks:
+        group = results.suite.find_task(task)
+        for name, split in results.scored(group).items():
+            own = group.of(name)
+            count = _count(results, task, split)
+            if own.generated or not own.label:  # unknown: its plugin is not imported
+                continue
+            if count > MOST_PREDICTIONS:
+                too_many[name] = count
+                continue
+            classes = [str(label) for label in own.labels or ()]
+            runs = _read(results, task, prediction_file(name, split), classes)
+            if runs:
+                metrics = counted(own.metrics_of(name))
+                found.append(PredictedRows(name, classes, runs, metrics))
+                done = {run["method"]: None for run in results.runs if run["task"] == task}
+                unread[name] = [method for method in done if method not in runs]
+    return ReadRows(found, too_many, unread)
+
+
+def _count(results: Results, task: str, split: str) -> int:
+    """Return the number of predictions of all runs of a task on a split."""
+    own = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
+    return sum(int(rows.get(split, 0)) for rows in own)
+
+
+def _read(results: Results, task: str, file: str, classes: list[str]) -> Runs:
+    answers: dict[str, dict[int, Run]] = {str(own.name): {} for own in results.suite.methods()}
+    for run in results.runs:
+        path = Path(run["folder"]) / "predictions" / file
+        if run["task"] == task and path.is_file():
+            read = _read_run(path, classes)
+            if read is not None:
+                answers[run["method"]][run["seed"]] = read
+    return {name: runs for name, runs in answers.items() if runs}
+
+
+def _read_run(path: Path, classes: list[str]) -> Run | None:
+    """Return labels and outputs; None if the file has no labels."""
+    columns = [f"probability_{name}" for name in classes] or ["prediction"]
+    try:
+        table = pd.read_csv(
+            path,
+            sep="\t",
+            dtype={"label": str if classes else float} | dict.fromkeys(columns, float),
+            usecols=lambda name: name == "label" or name in columns,
+            keep_default_na=False,
+            na_values={name: ["nan"] for name in columns},
+            quoting=3,
+        )
+    except (OSError, ValueError) as error:
+        raise SuiteError(
+            f"{path}: must have one row per prediction: {str(error).splitlines()[0]:.100}"
+        ) from error
+    if "label" not in table:
+        return None
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise SuiteError(f"{path}: must have a column {missing[0]!r:.160}")
+    outputs = table[columns].to_numpy(dtype=float)
+    if not classes:
+        return table["label"].to_numpy(), outputs[:, 0]
+    labels = pd.Index(classes).get_indexer(pd.Index(table["label"]))
+    if (labels < 0).any():
+        raise SuiteError(f"{path}: must have labels {', '.join(classes):.160}")
+    return labels.astype(np.intp), outputs
+
+
+def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
+    """Return the table of standard errors and the table of tests by rows, without empty ones.
+
+    Holm's method adjusts the p of the tests over all pairs and tasks together.
+    """
+    tables = {
+        "variance": pd.DataFrame([row for own in sets for row in _errors(own)], columns=_ERRORS),
+        "rows-pvalues": pd.DataFrame([row for own in sets for row in _pairs(own)], columns=_PAIRS),
+    }
+    tests = tables["rows-pvalues"]
+    tests["pvalue"] = holm(tests["pvalue"].to_numpy(dtype=float))
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
+    """Yield the standard errors of each method."""
+    metrics = [name for name in own.metrics if METRICS[name].function is not None]
+    for method, (labels, predictions) in _by_method(own).items():
+        if metrics:
+            found = score_errors(predictions, labels, metrics, draws=DRAWS)
+            yield (
+                *(own.name, method, found.score, found.num_rows, found.num_seeds),
+                *(found.seeds_sd, found.seeds, found.rows, found.both),
+            )
+
+
+def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
+    """Return the tests of all pairs of methods of a task with classes, with unadjusted p."""
+    methods = _by_method(own) if own.classes else {}
+    pairs = [
+        (a, b, mcnemar(methods[a][1], methods[b][1], methods[a][0]))
+        for a, b in itertools.combinations(methods, 2)
+        if np.array_equal(methods[a][0], methods[b][0])
+    ]
+    return [
+        (own.name, a, b, test.difference, test.pvalue, test.discordant, test.num_rows)
+        for a, b, test in pairs
+    ]
+
+
+def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return labels (rows,) and predictions (seeds, rows) of each method.
+
+    A method whose runs have different evaluation rows is left out.
+    """
+    found = {}
+    for method, runs in own.runs.items():
+        labels = next(iter(runs.values()))[0]
+        same = all(np.array_equal(given, labels) for given, _ in runs.values())
+        if same and len(labels) > 1:
+            predictions = np.array([own.predictions(outputs) for _, outputs in runs.values()])
+            found[method] = own.words(labels), predictions
+    return found
+
+
+_MOST_MATRICES = 6  # methods; more matrices would fill the page
 
 
 @register_section("predictions")
@@ -47,49 +261,406 @@ class PredictionPictures(Section):
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the figures of each task."""
-        found = predicted(data)
-        if not found.tables:
-            return []
+        read, look = data.predictions, data.styles
         pictures: dict[str, list[Picture]] = {}
-        for picture in found.pictures:
-            pictures.setdefault(picture.name.partition("-")[2], []).append(picture)
-        return blocks(
-            "predictions.jinja", pictures=pictures, notes=found.notes, files=[*found.tables]
-        )
+        notes = [
+            f"{name}: no figures, because it has {count:,} predictions."
+            for name, count in read.too_many.items()
+        ]
+        for own in read.classified:
+            pictures[own.name] = [roc_curves(own, look), calibration(own, look)]
+            if lacking := read.unread.get(own.name):
+                notes.append(f"{own.name}: no predictions of {listed(lacking)}.")
+            if len(own.classes) <= MOST_CLASSES and len(own.runs) <= _MOST_MATRICES:
+                pictures[own.name].append(confusion_matrices(own))
+            else:
+                notes.append(f"{own.name}: no confusion matrices, see confusion.csv.")
+        if not pictures:
+            return []
+        return blocks("predictions.jinja", pictures=pictures, notes=notes, files=[*_TABLES])
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the data of the figures."""
-        return predicted(data).tables
+        found: dict[str, list[pd.DataFrame]] = {}
+        for own in data.predictions.classified:
+            for kind, table_of in _TABLES.items():
+                table = table_of(own)
+                table.insert(0, "task", own.name)
+                found.setdefault(kind, []).append(table)
+        return {kind: pd.concat(parts, ignore_index=True) for kind, parts in found.items()}
 
 
-def predicted(data: ReportData) -> Predicted:
-    """Return tables and figures of the tasks with classes."""
-    rows, look = data.predictions, data.styles
-    tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
-    pictures: list[Picture | None] = []
-    notes = [
-        f"{name}: no figures, because it has {count:,} predictions."
-        for name, count in rows.too_many.items()
+@register_section("variance")
+class Variance(Section):
+    """Standard errors of the scores from seeds and from evaluation rows."""
+
+    heading = "Seeds and evaluation rows"
+    by_family = True
+
+    def blocks(self, part: Comparison) -> Sequence[Block]:
+        """Return a table of the standard errors of each task, and the tasks that it leaves out."""
+        found, left_out = part.rows, part.report.predictions.too_many
+        tests = found.get("rows-pvalues", pd.DataFrame({"pvalue": []}))
+        return blocks(
+            "variance.jinja",
+            part=part,
+            table=_table(part, found["variance"]) if "variance" in found else None,
+            draws=DRAWS,
+            tests=len(tests),
+            significant=int((tests["pvalue"] < part.scores.alpha).sum()),
+            files=[*found],
+            left_out=[f"{name} ({number:,})" for name, number in left_out.items()],
+            most=MOST_PREDICTIONS,
+        )
+
+    def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:
+        """Return the standard errors of each method, and tests of pairs of methods by rows."""
+        return part.rows
+
+
+def _table(part: Comparison, errors: pd.DataFrame) -> Table:
+    columns = [Column("Task", "head"), Column("Evaluation rows", "number")]
+    columns += [Column("SD over seeds", "number")]
+    columns += [
+        Column(name, "number", "Standard error of a mean")
+        for name in ("other seeds", "other rows", "both")
     ]
-    classified = [own for own in rows.sets if own.classes]
-    for own in classified:
-        answers = Answers(own.name, own.classes, own.runs)
-        if lacking := rows.unread.get(own.name):
-            notes.append(f"{own.name}: no predictions of {listed(lacking)}.")
-        for kind, table in (
-            ("auc", auc_table(answers)),
-            ("calibration", calibration_table(answers)),
-            ("confusion", confusion_table(answers)),
-        ):
-            tables[kind].append(table.assign(task=own.name)[["task", *table.columns]])
-        pictures.append(roc_curves(answers, look))
-        pictures.append(calibration(answers, look))
-        if len(own.classes) <= MOST_CLASSES and len(own.runs) <= _MOST_MATRICES:
-            pictures.append(confusion_matrices(answers))
-        else:
-            notes.append(f"{own.name}: no confusion matrices, see confusion.csv.")
-    return Predicted(
-        {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
-        [picture for picture in pictures if picture is not None],
-        notes,
+    columns.append(Column("Larger source"))
+    rows = [
+        Row(_cells(str(task), own, part), task=str(task))
+        for task, own in errors.groupby("task", sort=False)
+    ]
+    return Table("Table: seeds and evaluation rows", columns, rows)
+
+
+def _cells(task: str, own: pd.DataFrame, part: Comparison) -> list[str]:
+    """Return the cells of a task: root mean squares over methods."""
+    scores = part.scores
+    digits = scores.digits(task) + 1 if scores.factor(task) == 100 else scores.digits(task)
+    names = ["sd_seeds", "se_seeds", "se_rows", "se_both"]
+    sizes = (own[names] ** 2).mean() ** 0.5  # NaN for a single seed
+    shown = [
+        f"{scores.factor(task) * size:.{digits}f}" if np.isfinite(size) else "–" for size in sizes
+    ]
+    larger = "–"  # for a single seed, or if both are zero
+    if sizes["se_seeds"] > sizes["se_rows"]:
+        larger = "seeds"
+    elif sizes["se_rows"] > sizes["se_seeds"]:
+        larger = "rows"
+    return [task, f"{own['rows'].max():,}", *shown, larger]
+
+
+CURVE_SIZE = (3.5, 3.55)  # of a panel of curves, in inches
+# False-positive rates where curves are averaged, denser where curves are steep.
+_RATES: FloatArray = np.linspace(0, 1, 61) ** 2
+MOST_CLASSES = 50  # a confusion matrix with more classes is not drawn
+_NUMBERED, _NAMED = 8, 12  # most classes for numbers in cells, and for names of classes
+_CELLS = ((4, 0.45), (8, 0.36), (12, 0.24))  # most classes, and side of a cell in inches
+_OPACITY = 0.2, 0.75  # of the smallest and largest share: black and white text stays readable
+
+
+class _Roc(NamedTuple):
+    curve: FloatArray  # true-positive rates at `_RATES`
+    area: float
+
+
+def auc_table(own: PredictedRows) -> pd.DataFrame:
+    """Return the area under the ROC curve of each run.
+
+    Returns:
+        A table with columns `method`, `seed`, `macro` (mean over the classes with rows, each
+        against the rest; for two classes the area of the second), `micro` (all pairs of row and
+        class pooled) and `without_rows` (classes without rows).
+    """
+    rows = [
+        (name, seed, _macro(run).area, _micro(run).area, "; ".join(own.without_rows(run[0])))
+        for name, seed, run in own.by_seed()
+    ]
+    return pd.DataFrame(rows, columns=["method", "seed", "macro", "micro", "without_rows"])
+
+
+def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
+    """Return a figure of ROC curves by method, as mean over seeds; the legend has the areas.
+
+    For two classes there is one panel, for the second class. For more classes there are two, with
+    macro and micro averages as in `auc_table`. True-positive rates of seeds are averaged at fixed
+    false-positive rates.
+
+    Args:
+        own: The predictions, with classes.
+        look: Style of each method.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
+        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> roc_curves(own, styles(["mlp"])).panels[0].alt
+        'CoLA, class yes, ROC curve as the mean over seeds; area under it: mlp 0.750.'
+
+    References:
+        T. Fawcett (2006), An introduction to ROC analysis, Pattern Recognition Letters 27, 861-874.
+    """
+    averages = {"macro average": _macro, "micro average": _micro}
+    if len(own.classes) == 2:
+        averages = {f"class {own.classes[1]}": _macro}
+    panels = []
+    legend = {name: f"{name}, AUC" for name in own.runs}
+    for average, roc in averages.items():
+        found = {name: [*map(roc, runs.values())] for name, runs in own.runs.items()}
+        curves = {
+            name: np.mean([one.curve for one in all_], axis=0) for name, all_ in found.items()
+        }
+        areas = {name: mean_of([one.area for one in all_]) for name, all_ in found.items()}
+        values = ", ".join(f"{name} {area}" for name, area in areas.items())
+        title = f"{own.name}, {average}"
+        alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
+        panels.append(Panel(title, alt, partial(_draw_roc, curves, look), task=own.name))
+        which = f" {average.split()[0]}" if len(averages) > 1 else ""
+        legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
+    return Picture(
+        f"roc-{own.name}",
+        f"{own.name}, ROC curves by method.",
+        panels,
+        size=CURVE_SIZE,
+        legend={words.rstrip(","): look[name] for name, words in legend.items()},
     )
+
+
+def _macro(run: Run) -> _Roc:
+    labels, probabilities = run
+    number = probabilities.shape[1]
+    # For two classes, both have the same area: the curves mirror each other.
+    truths = {place: labels == place for place in (range(number) if number > 2 else [1])}
+    found = [
+        _roc(truth, probabilities[:, place])
+        for place, truth in truths.items()
+        if truth.any() and not truth.all()
+    ]
+    if not found:
+        return _UNDEFINED
+    curves, areas = zip(*found, strict=True)
+    return _Roc(np.mean(curves, axis=0), float(np.mean(areas)))
+
+
+def _micro(run: Run) -> _Roc:
+    labels, probabilities = run
+    truth = labels[:, None] == np.arange(probabilities.shape[1])
+    return _roc(truth.ravel(), probabilities.ravel())
+
+
+def _roc(truth: NDArray[np.bool_], scores: FloatArray) -> _Roc:
+    from sklearn.metrics import auc, roc_curve
+
+    false, true, _ = roc_curve(truth, scores)
+    return _Roc(np.interp(_RATES, false, true), float(auc(false, true)))
+
+
+_UNDEFINED = _Roc(np.full_like(_RATES, math.nan), math.nan)
+
+
+def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], color=GRID)
+    for i, (name, curve) in enumerate(curves.items()):
+        style = look[name]
+        # Shift the markers so that methods do not cover each other.
+        ax.plot([0, *_RATES], [0, *curve], **style.line, marker=style.marker,
+                markevery=(5 + 2 * i % 15, 15), markersize=4.5, clip_on=False)  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="true-positive rate")
+    ax.grid()
+
+
+def confusion_table(own: PredictedRows) -> pd.DataFrame:
+    """Return the confusion matrix of each method, as shares of the rows of a class.
+
+    Returns:
+        A table with columns `method`, `true`, `predicted` and `share` (mean over runs with finite
+        probabilities; NaN for a class without rows).
+    """
+    rows = [
+        (name, true, predicted, share)
+        for name, runs in own.runs.items()
+        for true, shares in zip(own.classes, _confusion(runs.values()), strict=True)
+        for predicted, share in zip(own.classes, shares, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["method", "true", "predicted", "share"])
+
+
+def confusion_matrices(own: PredictedRows) -> Picture:
+    """Return a figure with the confusion matrix of each method.
+
+    Rows are true classes and columns predicted classes, in the order of `classes`. Cells are
+    shaded by the share of their row, in steps of 10 percent. With up to 8 classes, cells show
+    percentages; with up to 12, classes are named.
+
+    Example:
+        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
+        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> print(confusion_matrices(own).panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        CoLA, mlp, recall in percent: no 100, yes 50; most frequent errors: yes as no 50.
+    """
+    task, classes = own.name, own.classes
+    named = [short(name) for name in classes] if len(classes) <= _NAMED else []
+    cell = next((inches for most, inches in _CELLS if len(classes) <= most), 2.6 / len(classes))
+    maps = []
+    for name, runs in own.runs.items():
+        shares = _confusion(runs.values())
+        alt = f"{task}, {name}, {_confusion_words(shares, classes)}{own.remarks}."
+        numbers = {
+            place: f"{100 * share:.0f}"
+            for place, share in np.ndenumerate(shares)
+            if len(classes) <= _NUMBERED and np.isfinite(share)
+        }
+        maps.append(HeatMap(name, alt, shares, numbers, task))
+    return heat_maps(
+        f"confusion-{task}",
+        f"{task}, confusion matrices by method.",
+        maps,
+        named,
+        named,
+        cell,
+        axes=("predicted", "true"),
+        opacity=_OPACITY,
+    )
+
+
+def _confusion(runs: Collection[Run]) -> FloatArray:
+    """Return the shares of predicted classes for each true class (row), as mean over seeds."""
+    from sklearn.metrics import confusion_matrix
+
+    found = []
+    for labels, probabilities in runs:
+        classes = np.arange(probabilities.shape[1])
+        counts = confusion_matrix(labels, probabilities.argmax(axis=1), labels=classes)
+        with np.errstate(invalid="ignore"):
+            found.append(counts / counts.sum(axis=1, keepdims=True))
+    mean: FloatArray = np.ma.masked_invalid(found).mean(axis=0).filled(np.nan)
+    return mean
+
+
+def _confusion_words(shares: FloatArray, classes: Sequence[str]) -> str:
+    found = np.diag(shares)
+    places = np.flatnonzero(np.isfinite(found)).tolist()
+    which = ""
+    if len(classes) > _NAMED:
+        ordered = sorted(places, key=lambda place: found[place])
+        places = [ordered[0], ordered[-1]]
+        which = ", worst and best class"
+    values = ", ".join(f"{classes[place]} {100 * found[place]:.0f}" for place in places)
+    wrong = np.where(np.eye(len(classes), dtype=bool), 0, np.nan_to_num(shares))
+    most = np.argsort(-wrong, axis=None, kind="stable")[:3]
+    mistaken = ", ".join(
+        f"{classes[true]} as {classes[taken]} {100 * wrong[true, taken]:.0f}"
+        for true, taken in np.column_stack(np.unravel_index(most, wrong.shape)).tolist()
+        if wrong[true, taken] > 0
+    )
+    return f"recall in percent{which}: {values}; most frequent errors: {mistaken or 'none'}"
+
+
+def mean_of(values: Sequence[float]) -> str:
+    """Format mean and standard deviation of values."""
+    if not np.isfinite(values).all():
+        return "undefined"
+    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{spread}"
+
+
+_BINS = 10  # of confidence
+_FEW = 10  # rows per seed in a bin; with fewer, accuracy is unreliable
+
+
+def calibration_table(own: PredictedRows) -> pd.DataFrame:
+    """Return the expected calibration error (ECE) of each run.
+
+    The confidence of a prediction is its highest probability. ECE is the mean of |confidence -
+    accuracy| over ten bins of equal width, weighted by their number of rows.
+
+    Returns:
+        A table with columns `method`, `seed` and `ece`.
+
+    References:
+        C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
+        networks, ICML.
+    """
+    rows = [(name, seed, _error(run)) for name, seed, run in own.by_seed()]
+    return pd.DataFrame(rows, columns=["method", "seed", "ece"])
+
+
+def calibration(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
+    """Return a figure of accuracy against confidence by method, as mean over seeds.
+
+    The diagonal is perfect calibration; below it a method is overconfident. The legend has the
+    calibration errors. Bins with fewer than ten rows per seed have a small mark and no line.
+
+    Args:
+        own: The predictions, with classes.
+        look: Style of each method.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
+        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
+        >>> picture = calibration(own, styles(["mlp"]))
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
+        mlp 0.350.
+    """
+    task = own.name
+    errors = {name: mean_of([*map(_error, runs.values())]) for name, runs in own.runs.items()}
+    values = ", ".join(f"{name} {error}" for name, error in errors.items())
+    alt = (
+        f"{task}, accuracy against confidence in ten bins, mean over seeds; "
+        f"expected calibration error: {values}{own.remarks}."
+    )
+    curves = {}
+    for name, runs in own.runs.items():
+        bins = pd.concat([*map(_bins, runs.values())]).groupby("above")
+        curves[name] = bins[["confidence", "accuracy"]].mean()
+        curves[name]["enough"] = bins["rows"].sum() >= _FEW * len(runs)
+    lowest = math.floor(_BINS / len(own.classes)) / _BINS
+    return Picture(
+        f"calibration-{task}",
+        f"{task}, accuracy against confidence, by method.",
+        [Panel(task, alt, partial(_draw_calibration, curves, lowest, look), task=task)],
+        size=CURVE_SIZE,
+        legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
+    )
+
+
+def _bins(run: Run) -> pd.DataFrame:
+    labels, probabilities = run
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == labels
+    place = np.clip(np.ceil(_BINS * confidence) - 1, 0, _BINS - 1)
+    rows = pd.DataFrame({"place": place, "confidence": confidence, "accuracy": right})
+    bins = rows.groupby("place").mean()
+    bins["rows"] = rows.groupby("place").size()
+    bins["above"] = bins.index / _BINS
+    return bins
+
+
+def _error(run: Run) -> float:
+    bins = _bins(run)
+    return float(np.average((bins["confidence"] - bins["accuracy"]).abs(), weights=bins["rows"]))
+
+
+def _draw_calibration(
+    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style], ax: Axes
+) -> None:
+    ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
+    for name, bins in curves.items():
+        style = look[name]
+        for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
+            own = bins[bins["enough"] == enough]
+            ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
+                    marker=style.marker, markersize=size, clip_on=False)  # fmt: skip
+    least = min(bins["accuracy"].min() for bins in curves.values())
+    bottom = lowest if least >= lowest else 0
+    ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
+    ax.grid()
+
+
+_TABLES = {"auc": auc_table, "calibration": calibration_table, "confusion": confusion_table}
+"""Tables of the figures by the names of their files."""

@@ -1,11 +1,18 @@
-"""Sections with methods, costs, settings, warnings, environment and data."""
+"""Tables of the status, results and costs of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from relation_tf.registry import register_section
+import numpy as np
+import pandas as pd
+
+from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS, SOURCES, register_section
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -17,14 +24,498 @@ from relation_tf.report.blocks import (
     Show,
     Table,
     blocks,
+    rows_of,
     table_by_task,
 )
-from relation_tf.report.comparisons import rows_of
-from relation_tf.report.data import ReportData
-from relation_tf.report.provenance import data as tasks_data
-from relation_tf.report.runs import computed_tokens, reads_one_token, varied
-from relation_tf.tasks.task import Timed
-from relation_tf.words import number
+from relation_tf.report.text import Statement, state
+from relation_tf.tasks.metrics import no_score
+from relation_tf.words import count, number
+
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
+    from relation_tf.config.suite import Suite
+    from relation_tf.report.data import ReportData
+    from relation_tf.tasks.task import Timed
+
+_MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
+            "tokens_second", "seconds_batch", "seconds_compilation", "padding",
+            "mean_length")  # fmt: skip
+_LEAST_SHARE = 0.8  # of the time that a run without other load has the processor
+COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
+_UNKNOWN = {"batch": math.nan, "cpu": math.nan, "wall": math.nan}
+_MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
+
+
+def all_runs(results: Results) -> pd.DataFrame:
+    """Return one row per requested run, with its status (done, failed, not done) and results.
+
+    A failed run is `diverged` if a loss or an output was not finite.
+    """
+    from relation_tf.networks.mechanisms import mixes_tokens
+
+    done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
+    errors, diverged = dict(results.failures), {*results.diverged}
+    rows = []
+    for config in results.requested:
+        run, error = done.get(config.key), errors.get(str(config))
+        status = "done" if run else "not done" if error is None else "failed"
+        row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
+        row |= {
+            "diverged": str(config) in diverged,
+            "mixes_tokens": mixes_tokens(config.mechanism, config.options),
+        }
+        rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
+    columns = None if rows else ["task", "method", "seed", "status", "diverged", "error"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def read_runs(folder: Path) -> pd.DataFrame:
+    """Return the runs of a report's folder; empty if it has none, or a file without costs.
+
+    Args:
+        folder: The folder, with `runs.csv`.
+
+    Raises:
+        SuiteError: If the file cannot be read.
+    """
+    file = folder / "runs.csv"
+    if not file.exists():
+        return pd.DataFrame()
+    try:
+        others = {*pd.read_csv(file, nrows=0).columns} - {"task", "method"}
+        runs = pd.read_csv(  # A method may have a name such as "None".
+            file, dtype={"task": str, "method": str}, keep_default_na=False,
+            na_values={key: ["", "nan"] for key in others},
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    if not {"task", "method", "seed", "status", *COSTS} <= {*runs.columns}:
+        return pd.DataFrame()
+    for column in COSTS:
+        if runs[column].dtype.kind not in "if":
+            raise SuiteError(f"{file}: must have numbers in column {column!r}")
+    if {"diverged", "error"} <= {*runs}:  # earlier versions trained on and gave the run a score
+        lost = runs["diverged"].eq(True) & runs["status"].eq("done")
+        errors = runs["error"].astype(object).mask(lost, "diverged")
+        runs = runs.assign(status=runs["status"].mask(lost, "failed"), error=errors)
+    return runs
+
+
+def _training_rows(manifest: Mapping[str, Any]) -> int:
+    """Return the number of training rows of a task, or of all tasks of a group."""
+    rows = manifest["data"]["rows"].items()
+    return sum(count for name, count in rows if name.rpartition(":")[2] == "train")
+
+
+def how_run(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the costs of finished runs by task and method: medians, and the peak of memory."""
+    done = runs[runs["status"] == "done"] if len(runs) else runs
+    if done.empty:
+        return pd.DataFrame()
+    how: dict[str, Any] = {
+        "n": ("seed", "size"),
+        **{name: (name, "median") for name in _MEDIANS},
+        "state_mib": ("state_mib", "max"),
+        "pass_mib": ("pass_mib", "median"),
+        "memory_mib": ("memory_mib", "max"),
+        "above_base": ("base_memory_mib", lambda base: base.notna().all()),
+        "of_process": ("peak_memory_of", lambda of: of.eq("process").any()),
+        "stopped": ("stopped", _counted),
+    }
+    for column in ("seconds_batch", "memory_mib", "pass_mib"):
+        how |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
+    done = done.assign(memory_mib=memory_of(done))
+    return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
+
+
+def memory_of(runs: pd.DataFrame) -> pd.Series[float]:
+    """Return the peak memory of runs above that of their process before the first run, in MiB.
+
+    If it is unknown for a run (earlier versions), all have the whole peak.
+    """
+    base = runs.get("base_memory_mib", pd.Series(math.nan, runs.index))
+    own = runs["peak_memory_mib"].astype(float)
+    return (own - base).clip(lower=0) if base.notna().all() else own
+
+
+def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Return the costs of each method over the tasks that all methods with runs have.
+
+    Args:
+        runs: Result of `all_runs`, or the `runs.csv` of a report.
+        methods: The methods in display order.
+
+    Returns:
+        Columns `seconds_epoch` and `memory_mib` (geometric means over tasks of the median and of
+        the peak over seeds, see `memory_of`, so that a ratio is the mean ratio),
+        `without_embedding` (parameters, median), `of_process` (the memory includes earlier runs of
+        the process), `above_base` (it is that above the process before its first run) and `alone`
+        (the runs are known to have had the processor for themselves), by method; empty without a
+        common task.
+    """
+    done = runs[runs["status"] == "done"] if len(runs) else runs
+    if done.empty:
+        return pd.DataFrame()
+    above = "base_memory_mib" in done and bool(done["base_memory_mib"].notna().all())
+    done = done.assign(
+        of_process=done.get("peak_memory_of", "process") == "process", memory_mib=memory_of(done)
+    )
+    by_task = done.groupby(["method", "task"])
+    costs = by_task[["seconds_epoch", "without_embedding"]].median()
+    costs["memory_mib"] = by_task["memory_mib"].max()
+    costs["of_process"] = by_task["of_process"].any()
+    common = costs["seconds_epoch"].unstack("task").dropna(axis="columns").columns
+    costs = costs[costs.index.isin(common, level="task")]
+    # Memory is recorded in whole MiB; 0 has no logarithm.
+    positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=[1e-9, 1.0], axis=1)
+    own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
+    own["without_embedding"] = costs["without_embedding"].groupby("method").median()
+    own["of_process"] = costs["of_process"].groupby("method").any()
+    own["above_base"] = above
+    known = "seconds_cpu" in done and bool(done["seconds_cpu"].notna().all())
+    own["alone"] = known and not any(load_warnings(runs))
+    return own.reindex([name for name in methods if name in own.index])
+
+
+def load_warnings(runs: pd.DataFrame) -> Iterator[Statement]:
+    """Warn of runs on a processor that waited for it: other programs made them slower.
+
+    A run without other load uses at least one core all the time. Runs on a GPU, and runs of earlier
+    versions, which did not record their CPU time, are left out.
+
+    Args:
+        runs: As for `summarize_costs`.
+    """
+    if not len(runs) or "seconds_cpu" not in runs:
+        return
+    done = runs[runs["status"] == "done"]
+    if "peak_device_memory_mib" in done:
+        done = done[done["peak_device_memory_mib"].isna()]
+    share = (done["seconds_cpu"] / done["seconds_wall"]).dropna()
+    slow = share[share < _LEAST_SHARE]
+    if len(slow):
+        yield state("shared_processor", slow=len(slow), runs=len(share), least=_LEAST_SHARE,
+                    lowest=float(slow.min()))  # fmt: skip
+
+
+def reads_one_token(suite: Suite) -> bool:
+    """Return True if `compute` has an effect: networks use only the first token's output."""
+    from relation_tf.networks.mechanisms import find_mechanism
+
+    heads = {find_mechanism(method.mechanism).head for method in suite.method}
+    return "first" in heads and not all(task.generated for task in suite.learned())
+
+
+def computed_tokens(suite: Suite) -> str:
+    """Return the tokens that mechanisms compute, in words; empty if they have no such choice."""
+    if not reads_one_token(suite):
+        return "all tokens" if all(task.generated for task in suite.learned()) else ""
+    return {"readout": "only the output of the first token", "all": "all tokens"}[suite.compute]
+
+
+def varied(results: Results) -> Sequence[str]:
+    """Return what differs between the seeds, as in `vary`; nothing if it differs between runs."""
+    kinds = {tuple(run["config"]["vary"]) for run in results.runs}
+    return [] if results.suite.timed or len(kinds) != 1 else kinds.pop()
+
+
+def generated_data(suite: Suite) -> str:
+    """Return a sentence on tasks of generated text; empty if there are none."""
+    if not SOURCES[suite.source].artificial:
+        return ""
+    return f"The tasks are generated text ({suite.source}), not the data sets of these names."
+
+
+def scored_sets(results: Results) -> tuple[list[str], list[str]]:
+    """Return the tasks scored on the set that stops training, and those scored on another one."""
+    by_stopping: dict[bool, list[str]] = {True: [], False: []}
+    for name in results.begun.tasks:
+        own = results.suite.setting(name, "validation_split") is None
+        for task in results.suite.find_task(name).each():
+            stops = own and task.validation in task.scored.values()
+            by_stopping[stops].append(task.name)
+    dev, test = ([*dict.fromkeys(by_stopping[stops])] for stops in (True, False))
+    return dev, test
+
+
+def counted(values: Any) -> list[tuple[str, int]]:
+    """Return distinct values as text with their counts, the most frequent first."""
+    return Counter(map(str, values)).most_common()
+
+
+def _counted(values: pd.Series[str]) -> str:
+    reasons = counted(values)
+    if len(reasons) == 1:
+        return reasons[0][0]
+    return "; ".join(f"{reason} ({count})" for reason, count in reasons)
+
+
+def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
+    parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
+    tokens = run.get("tokens") or math.nan  # not counted for text and in earlier versions
+    history = results.history(run)
+    return {
+        "epochs": run["epochs"],
+        "kept_epoch": run["kept_epoch"],
+        "monitor": run["config"]["monitor"],
+        "metrics": ", ".join(_validated(history)),
+        "stopped": run["stopped"],
+        "still_improving": _still_improving(run, history),
+        "parameters": parameters["total"],
+        "without_embedding": parameters["total"] - parameters["embedding"],
+        "mechanism": parameters["mechanism"],
+        "padding": run["padding"],
+        "tokens": tokens,
+        "tokens_second": tokens / seconds["epoch"],
+        "mean_length": tokens / max(1, _training_rows(manifest)),
+        # Runs of earlier versions did not count their batches.
+        **{f"seconds_{name}": value for name, value in (_UNKNOWN | seconds).items()},
+        "state_mib": _or_nan(run.get("state_bytes")) / 2**20,
+        "pass_mib": _or_nan(run.get("pass_bytes")) / 2**20,
+        "peak_memory_mib": _or_nan(run["peak_memory_mib"]),
+        "base_memory_mib": run.get("base_memory_mib", math.nan),
+        "peak_memory_of": run.get("peak_memory_of", "process"),
+        "peak_device_memory_mib": run.get("peak_device_memory_mib"),
+        "compute": run["config"]["compute"],
+        "precision": run["config"]["precision"],
+        "result_sha256": run.get("sha256"),
+        **{name: manifest[name] for name in _MADE_WITH},
+    }
+
+
+def _validated(history: pd.DataFrame) -> list[str]:
+    """Return the metrics that were computed on the validation rows after each epoch."""
+    columns = [str(name) for name in history if str(name).startswith("val_")]
+    return [name.removeprefix("val_") for name in columns if name != "val_loss"]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _still_improving(run: Mapping[str, Any], history: pd.DataFrame) -> bool:
+    """Return True if the best monitored value is in the last tenth of the allowed epochs."""
+    column, epochs = run["config"]["monitor"], run["epochs"]
+    if run["stopped"] != f"reached {epochs} epochs" or column not in history:
+        return False
+    metric = METRICS.get(column.removeprefix("val_"))
+    values = history[column].to_numpy(dtype=float)
+    if not np.isfinite(values).all():
+        return False
+    best = values.argmax() if metric is not None and metric.higher_is_better else values.argmin()
+    return bool(best >= epochs - max(1, epochs // 10))
+
+
+_MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
+            "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
+# For runs of versions that did not record it.
+_BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
+# Data differs between tasks, and pre-training between seeds; data is compared within a task.
+_OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
+             "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
+             "sharing", "feature_projection", "encoder_weights", "pretrained_digest",
+             "glove_digest")  # fmt: skip
+
+
+def made_with(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return dates, commands, versions and hardware of runs, the most frequent value first."""
+    if not manifests:
+        return {}
+    facts = {
+        "dates": [_dates(manifests)],
+        "commands": _distinct(manifest["command"] for manifest in manifests),
+        "versions": _distinct(map(_versions, manifests)),
+    }
+    for key in _MACHINE:
+        values = (manifest.get(key, _BEFORE.get(key)) for manifest in manifests)
+        facts[key] = _distinct(map(_shown, values))
+    return facts
+
+
+def tasks_data(results: Results) -> pd.DataFrame:
+    """Return one row per task: source, digests and sizes of its data, and skipped lines."""
+    rows = []
+    for task in results.suite.tasks:
+        own = [run for run in results.runs if run["task"] == task]
+        manifests = [run["manifest"] for run in own]
+        if not manifests:
+            continue
+        sets = [manifest["data"] for manifest in manifests]
+        skipped = dict.fromkeys(line for each in sets for line in each["skipped_lines"])
+        rows.append(
+            {
+                "task": _with_members(results, task),
+                "source": " or ".join(_distinct(each["source"] for each in sets)),
+                "digests": _distinct(each["digest"] for each in sets),
+                "rows": _rows(sets[0]["rows"]),
+                "vocabulary": _vocabularies(own),
+                "start": _distinct(map(_start, manifests)),
+                "skipped": list(skipped),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _vocabularies(runs: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the size of the vocabulary of each setting of the tokens."""
+    sizes: dict[tuple[Any, ...], int | None] = {}
+    for run in runs:
+        key = run["config"].get("tokens"), run["config"].get("vocabulary_size")
+        sizes.setdefault(key, run["manifest"]["data"]["vocabulary"])
+    return [size for size in sizes.values() if size is not None]
+
+
+def _with_members(results: Results, task: str) -> str:
+    members = results.suite.find_task(task).members
+    return f"{task} ({', '.join(member.name for member in members)})" if members else task
+
+
+def _rows(rows: dict[str, int]) -> str:
+    """Return the number of rows of each split, summed over the tasks of a group."""
+    tasks = {name.rpartition(":")[0] for name in rows}
+    counts: Counter[str] = Counter()
+    for name, size in rows.items():
+        counts[name.rpartition(":")[2]] += size
+    of = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) + of
+
+
+def warnings_of_runs(results: Results) -> list[str]:
+    """Return warnings on differences between runs and on shared pre-training."""
+    return [*_unlike(results), *_shared_start(results), *_unscored(results)]
+
+
+def _unscored(results: Results) -> Iterator[str]:
+    """Warn of runs without the score of a diagnostic set that other runs have."""
+    for task in results.suite.tasks:
+        own = [run for run in results.runs if run["task"] == task]
+        yield from _unpredicted(own)
+        for name in results.suite.find_task(task).diagnostics:
+            runs = [run["metrics"] for run in own if name not in run.get("unscored", {})]
+            if 0 < (scored := sum(name in own for own in runs)) < len(runs):
+                yield (
+                    f"{name} is scored in {scored} of {len(runs)} runs: the others had no labels "
+                    "of it. `relation-tf predict` scores runs that have their weights "
+                    "(--set save_models=true)."
+                )
+
+
+def _unpredicted(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Name the methods of a task that cannot predict further test sets, and the first reason."""
+    for method in dict.fromkeys(run["method"] for run in runs if run.get("unscored")):
+        own = [run["unscored"] for run in runs if run["method"] == method and run.get("unscored")]
+        reasons = {name: why for each in own for name, why in each.items()}
+        yield f"In {count(len(own), 'run')}, {method} has {no_score(reasons)}."
+
+
+def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield differences between runs in versions and hardware."""
+    flat = [
+        {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
+        for manifest in manifests
+    ]
+    for key in dict.fromkeys(key for each in flat for key in each):
+        yield from _differing(key, [each.get(key) for each in flat])
+
+
+def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield differences between the settings of pre-training folders."""
+    for key in dict.fromkeys(key for each in asked for key in each):
+        values = dict.fromkeys(_shown(each.get(key, _BEFORE.get(key))) for each in asked)
+        if len(values) > 1:
+            yield f"The pre-training folders differ in {key}: {'; '.join(values)}."
+
+
+def _unlike(results: Results) -> Iterator[str]:
+    from relation_tf.config.training import Override
+
+    yield from unlike_machines([run["manifest"] for run in results.runs])
+    own = {str(method.name): method.overrides for method in results.suite.methods()}
+    tuned = {key for each in results.suite.tuned for key in each.settings}
+    for key in dict.fromkeys(key for run in results.runs for key in run["config"]):
+        if key in _OF_A_RUN:
+            continue
+        compared: dict[str, list[Any]] = {}
+        for run in results.runs:
+            # Settings of single methods and tasks are compared only within them.
+            by_method = key in tuned or key in own.get(run["method"], {})
+            parts = [run["method"]] if by_method else []
+            parts += [run["task"]] if key in tuned or key in Override.model_fields else []
+            where = f"{key} of {', '.join(parts)}" if parts else key
+            compared.setdefault(where, []).append(run["config"].get(key))
+        for where, values in compared.items():
+            yield from _differing(where, values)
+    for task in results.suite.tasks:
+        yield from (f"{task}: {note}." for note in notes(results, task))
+        made = [run["manifest"] for run in results.runs if run["task"] == task]
+        yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
+        files = [each["glove"].get("digest") for each in made if each["glove"]]
+        yield from _differing(f"word vectors of {task}", files)
+
+
+def _shared_start(results: Results) -> Iterator[str]:
+    """Yield methods with several seeds but one pre-trained encoder."""
+    starts: dict[str, dict[int, str]] = {}
+    for config in (run["config"] for run in results.runs):
+        if config.get("encoder_weights", "random") != "random":
+            own = starts.setdefault(config["method"], {})
+            own[config["seed"]] = config["pretrained_digest"]
+    for method, digests in starts.items():
+        if len(digests) > 1 and len(set(digests.values())) == 1:
+            yield (
+                f"All {len(digests)} seeds of {method} start from the same pre-trained encoder: "
+                "their spread does not include the variation of pre-training."
+            )
+
+
+def notes(results: Results, task: str) -> list[str]:
+    """Return differences between the data of a task and the published data."""
+    own = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
+    return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
+
+
+def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
+    found = counted(map(_shown, values))
+    if len(found) > 1:
+        counts = "; ".join(f"{value} ({count(times, 'run')})" for value, times in found)
+        yield f"The runs differ in {key}: {counts}."
+
+
+def in_a_line(settings: Mapping[str, Any]) -> str:
+    """Return settings and their values on one line."""
+    return "; ".join(f"{key} {_shown(value)}" for key, value in settings.items())
+
+
+def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:
+    first = min(str(manifest["started"]) for manifest in manifests)
+    last = max(str(manifest["finished"]) for manifest in manifests)
+    return f"{first} to {last}"
+
+
+def _versions(manifest: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+
+
+def _start(manifest: Mapping[str, Any]) -> str:
+    if manifest.get("pretrained"):
+        return f"pre-trained, {manifest['pretrained']['folder']}"
+    return "GloVe: " + manifest["glove"]["found"] if manifest["glove"] else "random"
+
+
+def _distinct(values: Any) -> list[str]:
+    return [value for value, _ in counted(values)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        parts = ((key, _shown(part)) for key, part in value.items() if part is not None)
+        return "; ".join(f"{key} {part}" for key, part in parts)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
 
 _MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12

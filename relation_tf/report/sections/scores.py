@@ -1,20 +1,182 @@
-"""Sections with the table of scores and the figure of all seeds."""
+"""Means of methods on each task, and the scores of all seeds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import fmean
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Column, Paper, Row, Section, Table, blocks
-from relation_tf.report.data import ReportData
-from relation_tf.report.pictures.runs import score_dots
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Paper,
+    Row,
+    Section,
+    Table,
+    blocks,
+    rows_of,
+)
+from relation_tf.report.drawing import Panel, Picture, Style, draw_names, label_width
+from relation_tf.report.lost_runs import collapsed_note, lost_in_words
+from relation_tf.report.scores import KEY, SCORE, Scores
 from relation_tf.report.text import render
+from relation_tf.stats import PairwiseResult, mean_interval
 from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.words import number
+
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
+    from relation_tf.report.data import ReportData
+
+_ROW = 0.42  # height in inches
+_OPEN: Mapping[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.0}  # collapsed runs
+
+
+# ---- Data ----
+
+
+def all_metrics(scores: Scores, results: Results | None) -> pd.DataFrame:
+    """Return the metrics and averages of all seeds.
+
+    Args:
+        scores: The scores; the metric of those without a known one is "score".
+        results: The runs that gave the scores, if known.
+
+    Returns:
+        Columns `task`, `method`, `seed`, `metric` and `value`.
+    """
+    own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+    own = own[[*KEY, "metric", "value"]]
+    if results is None:
+        return own
+    metrics = results.metrics
+    known = pd.MultiIndex.from_frame(metrics[KEY])
+    others = own[~pd.MultiIndex.from_frame(own[KEY]).isin(known)]  # averages, scores of tables
+    named = metrics.groupby("task", observed=True)["metric"].unique()
+    only = {t: name for t in named.index if [name := scores.only_metric(t)] == [*named[t]]}
+    others = others.assign(metric=[only.get(task, SCORE) for task in others["task"]])
+    tables = [table for table in (metrics, others) if len(table)]
+    return pd.concat(tables, ignore_index=True) if tables else metrics
+
+
+def with_splits(table: pd.DataFrame, scores: Scores, results: Results | None) -> pd.DataFrame:
+    """Return a table of `all_metrics` with the column `split` and the rows of other splits.
+
+    Args:
+        table: The table; returned as it is if no split is known.
+        scores: The scores.
+        results: The runs, which can have scores on test sets.
+    """
+    if not scores.splits:
+        return table
+    own = table.assign(split=table["task"].map(scores.splits).fillna(""))
+    if results is None or results.test_metrics.empty:
+        return own
+    return pd.concat([own, results.test_metrics.assign(split="test")], ignore_index=True)
+
+
+def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str] | None:
+    """Return the letters of each method.
+
+    Args:
+        results: Tests of one task, one for each family.
+
+    Returns:
+        The letters; empty without a significant pair or with a control. None if there are more
+        groups than letters.
+    """
+    tests = [result for result in results if result.control is None]
+    if not any(result.significant.to_numpy().any() for result in tests):
+        return {}
+    try:
+        return {str(name): own for result in tests for name, own in result.letters().items()}
+    except ValueError:
+        return None
+
+
+def summarize(
+    scores: Scores, letters: Mapping[str, Mapping[str, str]], metrics: pd.DataFrame
+) -> pd.DataFrame:
+    """Return mean and SD (with n - 1) over seeds of each task, method and metric.
+
+    Args:
+        scores: The scores that are ranked and tested; their metric is "score".
+        letters: Letters of the methods by task; equal letters mean no significant difference.
+        metrics: Metrics of the scores: columns `task`, `method`, `seed`, `metric` and `value`.
+
+    Returns:
+        Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, `letters`.
+    """
+    own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+    others = metrics[metrics["metric"] != SCORE]
+    long = pd.concat([others, own]) if len(others) else own
+    groups = long.groupby(["task", "method", "metric"], sort=False, observed=True)["value"]
+    table = groups.agg(n="size", mean="mean", sd="std").reset_index()
+    names = zip(table["task"], table["method"], strict=True)
+    table["letters"] = [letters.get(task, {}).get(method, "") for task, method in names]
+    tasks, methods = (
+        {name: place for place, name in enumerate(names)}
+        for names in (scores.tasks, scores.methods)
+    )
+    order = np.lexsort((table["method"].map(methods), table["task"].map(tasks)))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
+    """Return means by method and column, without methods that have no finished or failed run."""
+    scores, summary = data.scores, data.summary
+    by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
+    highest, lowest = by_score.max().to_dict(), by_score.min().to_dict()
+    collapsed = data.collapsed.groupby(["method", "task"]).size().to_dict()
+    by_cell: dict[tuple[str, str], list[Any]] = {}
+    for row in rows_of(summary):
+        by_cell.setdefault((row.method, row.task), []).append(row)
+    failed = lost_in_words(data.failed)
+    cells = {
+        cell: Cell("–", notes=[f"0 of {max(scores.seeds, number)} runs, {said}"])
+        for cell, (number, said) in failed.items()
+    }
+    for (method, task), rows in by_cell.items():
+        own = next(row for row in rows if row.metric == SCORE)
+        best = lowest if task in scores.lower_is_better else highest
+        mean, sd = _shown(scores, task, [row for row in rows if row is not own] or rows)
+        lost, dagger = collapsed_note(collapsed.get((method, task), 0))
+        number, said = failed.get((method, task), (0, ""))
+        fewer = [f"n = {own.n}"] if own.n != scores.seeds else []
+        fewer = [f"{own.n} of {max(scores.seeds, own.n + number)} runs, {said}"] if said else fewer
+        cells[method, task] = Cell(
+            mean,
+            bold=lowest[task] < highest[task] and math.isclose(own.mean, best[task]),
+            letters=str(own.letters),
+            deviation=sd if own.n > 1 else "",
+            notes=[*fewer, *lost],
+            paper_note=", ".join([*fewer, *dagger]),
+        )
+    return cells
+
+
+def _shown(scores: Scores, task: str, rows: Sequence[Any]) -> tuple[str, str]:
+    """Return the means and the deviations of a task's metrics."""
+    means, deviations = [], []
+    for row in rows:
+        factor, digits = scores.factor(task), scores.digits(task)
+        points = factor if row.metric == SCORE else find_metric(row.metric).points
+        if points != factor:  # a metric that is not part of the score
+            factor, digits = points, 1 if points == 100 else 3
+        means.append(number(factor * row.mean, digits))
+        deviations.append(number(factor * row.sd, digits))
+    return " / ".join(means), " / ".join(deviations)
+
+
+# ---- Table ----
 
 
 @register_section("scores")
@@ -32,14 +194,8 @@ class ScoresTable(Section):
         scores = data.scores
         columns = [Column("Method", "method")]
         columns += [
-            Column(
-                scores.with_arrow(name),
-                "number",
-                note=note,
-                task=name,
-                average=name in scores.averages,
-            )
-            for name, note in data.columns.items()
+            Column(scores.with_arrow(x), "number", note=note, task=x, average=x in scores.averages)
+            for x, note in data.columns.items()
         ]
         rows = [
             Row([name, *(data.cells.get((name, task)) for task in scores.tasks)], [name])
@@ -77,6 +233,9 @@ def _marks(data: ReportData) -> dict[str, Any]:
     }
 
 
+# ---- Figure ----
+
+
 @register_section("seeds")
 class ScoreDots(Section):
     """Figure with the score of each seed."""
@@ -86,35 +245,77 @@ class ScoreDots(Section):
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the figure."""
-        limits = _limits(data)
-        picture = score_dots(data.scores, data.drawn, data.collapsed, limits)
-        if picture is None or not picture.panels:
+        picture = score_dots(data.scores, data.drawn, data.collapsed)
+        if not picture.panels:
             return []
-        return blocks(
-            "seeds.jinja",
-            data=data,
-            scores=data.scores,
-            picture=picture,
-            cut=np.isfinite([*limits.values()]).any(),
-        )
+        cut = bool(data.scores.fractions)
+        return blocks("seeds.jinja", data=data, scores=data.scores, picture=picture, cut=cut)
 
 
-def _limits(data: ReportData) -> dict[str, tuple[float, float]]:
-    """Return the lowest and the highest possible score of each task, infinite if unknown."""
-    scores = data.scores
-    if not scores.in_points:
-        return {}
-    found = dict.fromkeys(scores.tasks, (-1.0, 1.0))  # the metrics of other reports are unknown
-    for task in () if data.results is None else data.results.suite.learned():
-        metrics = [find_metric(name) for name in counted(task.metrics)]
-        low, high = (
-            fmean(infinite if end is None else end for end in ends)
-            for infinite, ends in (
-                (-math.inf, [metric.low for metric in metrics]),
-                (math.inf, [metric.high for metric in metrics]),
-            )
+def score_dots(scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame) -> Picture:
+    """Return a figure of the scores of all seeds with mean and interval.
+
+    Args:
+        scores: The scores; intervals of fractions end at −1 and 1.
+        look: Style of each method.
+        collapsed: Runs that learned nothing, columns `task`, `method` and `seed`: open marks,
+            without an interval of their mean, also in averages over tasks.
+    """
+    lost: dict[tuple[str, str], set[int]] = {}
+    for own, method, seed in collapsed[KEY].to_numpy().tolist():
+        for task in (own, *(() if own in scores.diagnostics else scores.averages)):
+            lost.setdefault((task, method), set()).add(seed)
+    panels = []
+    for task, table in scores.table[scores.table["method"].isin(look)].groupby("task", sort=False):
+        name, factor = str(task), scores.factor(str(task))
+        shown = {
+            method: (factor * own["score"].to_numpy(dtype=float),
+                     own["seed"].isin(lost.get((name, method), ())).to_numpy())
+            for method in look
+            if len(own := table[table["method"] == method])
+        }  # fmt: skip
+        means = ", ".join(
+            f"{method} {own.mean():.{scores.digits(name)}f} ({len(own)}"
+            f"{f', {out.sum()} collapsed' if out.any() else ''})"
+            for method, (own, out) in shown.items()
         )
-        found |= dict.fromkeys(task.scored, (low, high))
-    own = [found[task] for task in scores.main_tasks]
-    average = fmean(low for low, _ in own), fmean(high for _, high in own)
-    return found | dict.fromkeys(scores.averages, average)
+        unit = " in points" if factor == 100 else ""
+        better = ", lower is better" if name in scores.lower_is_better else ""
+        alt = f"{name}{better}, scores of all seeds{unit}; means (and seeds): {means}."
+        limits = (-100.0, 100.0) if factor == 100 else (-np.inf, np.inf)
+        draw = partial(_draw_scores, shown, look, limits)
+        panels.append(Panel(scores.with_arrow(name), alt, draw, task=name))
+    names = label_width(look)
+    return Picture(
+        "scores",
+        "Scores of all seeds with mean and 95 % t interval, by task and method.",
+        sorted(panels, key=lambda panel: [*scores.tasks].index(panel.task)),
+        size=(2.4 + names, 0.6 + _ROW * len(look)),
+        left=names,
+        bottom=0.3,
+    )
+
+
+def _draw_scores(
+    samples: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    look: Mapping[str, Style],
+    limits: tuple[float, float],
+    ax: Axes,
+) -> None:
+    for y, (name, style) in enumerate(look.items()):
+        points, lost = samples.get(name, (np.array([]), np.array([], dtype=bool)))
+        # Seeds in order from top to bottom, so that equal scores do not cover each other.
+        heights = y + np.linspace(0.05, 0.4, len(points))
+        for chosen, look_of in ((~lost, {}), (lost, _OPEN)):
+            if chosen.any():
+                ax.plot(points[chosen], heights[chosen], **style.mark, **look_of, markersize=4,
+                        alpha=0.75)  # fmt: skip
+        if len(points) and np.isfinite(points).all():
+            ax.plot([points.mean()] * 2, [y - 0.4, y - 0.1], color=style.color, linewidth=2)
+            if len(points) > 1 and not lost.any():
+                interval = np.clip(mean_interval(points), *limits)
+                ax.plot(interval, [y - 0.25] * 2, color=style.color, linewidth=1.2)
+    draw_names(ax, dict(enumerate(look)))
+    ax.set_ylim(len(look) - 0.4, -0.6)
+    ax.grid(axis="x")
+    ax.xaxis.set_major_locator(MaxNLocator(5))

@@ -1,29 +1,948 @@
-"""Section with the details of the test of each task."""
+"""Tests of methods on each task and over tasks, as data, tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import inspect
+import itertools
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from relation_tf.registry import register_section
-from relation_tf.report.answer import design_sentence
+from relation_tf.errors import OptionError
+from relation_tf.registry import Procedure, register_section
 from relation_tf.report.blocks import (
+    MOST_ITEMS,
+    MOST_PANELS,
+    MOST_ROWS,
     Block,
     Cell,
     Column,
+    Paper,
     Row,
     Section,
     Table,
     blocks,
-    with_interval,
+    rows_of,
 )
-from relation_tf.report.comparison import Comparison
-from relation_tf.report.comparisons import rows_of
-from relation_tf.report.limits import MOST_ITEMS
+from relation_tf.report.drawing import (
+    INK,
+    Panel,
+    Picture,
+    Style,
+    draw_names,
+    draw_strokes,
+    label_width,
+)
+from relation_tf.report.scores import Scores
+from relation_tf.report.text import Statement, render, state
+from relation_tf.stats import (
+    FriedmanNemenyiResult,
+    PairwiseResult,
+    SignedRankResult,
+    StratifiedResult,
+    WelchResult,
+    default_procedure,
+    pairwise_result,
+    what_can_be_shown,
+    win_tie_loss,
+)
+from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
+from relation_tf.stats.design import samples_needed
+from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.words import pvalue_only, signed
+from relation_tf.stats.samples import control_first, rank_samples
+from relation_tf.stats.spread import unequal_spread
+from relation_tf.steps import advance
+from relation_tf.words import at_least, format_level, pvalue_only, signed
+
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison
+
+_PAIR_COLUMNS = [
+    *("a", "b", "n_a", "n_b", "statistic", "pvalue", "asymptotic_pvalue"),
+    *("difference", "difference_low", "difference_high"),
+    *("effect_size", "effect_low", "effect_high"),
+    *("significant", "better", "verdict", "ahead", "higher_is_better"),
+]
+_OVER_TASKS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
+               "significant", "better"]  # fmt: skip
+_MOST_NAMED = 6  # tasks in one warning
+
+
+# ---- Tests of tasks ----
+
+
+def compare_methods(scores: Scores) -> dict[str, PairwiseResult]:
+    """Return the test of each task where at least two methods have at least two seeds.
+
+    With a control, tasks without its scores are left out.
+
+    Raises:
+        OptionError: If the test returns a result at another level.
+    """
+    comparisons = {}
+    for number, task in enumerate(scores.tasks):
+        advance("tests of tasks", number, len(scores.tasks))
+        result = _test(scores, task)
+        if result is not None:
+            comparisons[task] = result
+    return comparisons
+
+
+def _test(scores: Scores, task: str) -> PairwiseResult | None:
+    """Test a task; None unless two methods have two scores and the control has any."""
+    samples: dict[Any, list[float]] = {**scores.samples(task)}
+    control, procedure = scores.control, scores.procedure
+    sizes = sorted(len(values) for values in samples.values())
+    if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
+        return None
+    options: dict[str, Any] = {
+        "alpha": scores.alpha,
+        "higher_is_better": task not in scores.lower_is_better,
+    }
+    options |= {} if control is None else {"control": control}
+    found = procedure.function(samples, **options)
+    _check_level("test", found, scores)
+    if isinstance(found, PairwiseResult):
+        return found
+    return _adapt(found, samples, procedure, **options)
+
+
+def _check_level(option: str, found: Any, scores: Scores) -> None:
+    """Check that a test has used the level of the report, if its result names one."""
+    level = getattr(found, "alpha", scores.alpha)
+    if level != scores.alpha:
+        fault = f"must return a result at the level alpha = {scores.alpha:g}. Received: alpha = "
+        raise OptionError(option, f"{fault}{level:g}")
+
+
+def _adapt(
+    found: Any,
+    samples: dict[Any, list[float]],
+    procedure: Procedure,
+    *,
+    alpha: float,
+    higher_is_better: bool,
+    control: str | None = None,
+) -> PairwiseResult:
+    """Convert another library's result with `pvalue` and, if present, `statistic`.
+
+    The statistic can have any sign, or none: it gets the sign of the difference.
+    """
+    ranked = rank_samples(control_first(samples, control), higher_is_better=higher_is_better)
+    count, fewest = len(samples), int(ranked.sizes.min())
+    pvalue = _values_of_pairs(found.pvalue, count)
+    bound = procedure.attainable_pvalue
+    unknown = np.full(pvalue.size, np.nan)
+    statistic = np.abs(_values_of_pairs(getattr(found, "statistic", unknown), count))
+    unsigned = pairwise_result(
+        procedure,
+        ranked,
+        unknown,
+        pvalue,
+        alpha=alpha,
+        higher_is_better=higher_is_better,
+        control=control,
+        attainable_pvalue=0.0 if bound is None else bound(count, fewest),
+        seeds_needed=0 if bound is None else samples_needed(partial(bound, count), alpha),
+    )
+    names, values = list(ranked.scores), unsigned.directions() * statistic
+    return replace(unsigned, statistic=table_of_pairs(values, names, control is not None))
+
+
+def _values_of_pairs(values: Any, num_methods: int) -> Any:
+    """Return another library's values, one per pair or a square table, with one per pair."""
+    numbers = np.array(values, dtype=float)
+    return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(num_methods, 1)]
+
+
+def procedure_label(procedure: Procedure, control: str | None) -> str:
+    """Return the name of a test, with its control."""
+    return procedure.title if control is None else f"{procedure.title} against {control}"
+
+
+def all_pvalues(
+    tests: Mapping[str, PairwiseResult], factor: Callable[[str], float] = lambda task: 1.0
+) -> pd.DataFrame:
+    """Return the pairs of methods on each task with all columns of a report.
+
+    In addition to `task` and `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b
+    minus a, as `PairwiseResult.estimand` says, with the simultaneous interval from `difference_low`
+    to `difference_high`; NaN for procedures without intervals), `effect_low` and `effect_high` (the
+    interval of the effect size), `ahead` (the method with better ranks, in a test of means with the
+    better mean, significant or not; empty if they are equal), and `higher_is_better` (if False, a
+    positive statistic, difference or effect size means that b is worse).
+
+    Args:
+        tests: The test of each task, from `compare_methods`.
+        factor: Function from a task to the factor of its differences, 100 for points.
+    """
+    # Lists rather than a table for each test: tables of thousands of tasks take long to join.
+    columns: dict[str, list[Any]] = {name: [] for name in ("task", *_PAIR_COLUMNS)}
+    for number, (task, test) in enumerate(tests.items()):
+        advance("intervals of tasks", number, len(tests))
+        own = _columns_of(test, factor(task))
+        columns["task"] += [task] * len(own["a"])
+        for name in _PAIR_COLUMNS:
+            columns[name] += [*own[name]]
+    table = pd.DataFrame(columns)
+    return table.assign(better=pd.Series(columns["better"], dtype=object))
+
+
+def _columns_of(test: PairwiseResult, factor: float) -> dict[str, Sequence[Any]]:
+    pairs, effects = test.columns(), test.effect_sizes()
+    unknown = np.full(len(effects), np.nan)
+    shifts = dict.fromkeys(("difference", "low", "high"), unknown)
+    if test.estimand is not None:
+        own = test.confidence_interval()
+        shifts = {name: factor * own[name].to_numpy(dtype=float) for name in shifts}
+    towards_b = test.directions() * (1 if test.higher_is_better else -1)
+    rows = zip(pairs["a"], pairs["b"], towards_b, strict=True)
+    return {
+        "asymptotic_pvalue": unknown,
+        **pairs,
+        "n_a": [len(test.samples[name]) for name in pairs["a"]],
+        "n_b": [len(test.samples[name]) for name in pairs["b"]],
+        "difference": shifts["difference"],
+        "difference_low": shifts["low"],
+        "difference_high": shifts["high"],
+        "effect_low": effects["low"],
+        "effect_high": effects["high"],
+        "ahead": [b if sign > 0 else a if sign < 0 else "" for a, b, sign in rows],
+        "higher_is_better": [test.higher_is_better] * len(effects),
+    }
+
+
+def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the better and the worse method of each significant pair.
+
+    Args:
+        pairs: Columns `a`, `b` and `better`, as in `PairwiseResult.pairs`.
+    """
+    won = rows_of(pairs[pairs["better"].notna()])
+    return [(row.better, row.a if row.better == row.b else row.b) for row in won]
+
+
+def wins(scores: Scores, tests: Mapping[str, PairwiseResult]) -> pd.DataFrame | None:
+    """Return the number of significant wins per pair of methods; None for a single task.
+
+    A network with several tasks counts once, with its first task.
+    """
+    counted: dict[str, PairwiseResult] = {}
+    for task in scores.main_tasks:
+        if task in tests:
+            counted.setdefault(scores.network(task), tests[task])
+    return win_tie_loss(counted) if len(counted) > 1 else None
+
+
+# ---- Tests over tasks ----
+
+
+@dataclass(frozen=True)
+class OverTasks:
+    """Test over tasks.
+
+    Attributes:
+        procedure: The test.
+        result: Its result.
+        pairs: A row per pair with `a`, `b`, `statistic`, `pvalue`, `effect_size` with its interval
+            from `effect_low` to `effect_high` (NaN if unknown), `significant`, and `better` (the
+            better method of a significant pair, else None).
+        tasks: The tasks; those scored from one network are one task.
+        left_out: Tasks without scores of all methods.
+        notes: Remarks on scores and p.
+    """
+
+    procedure: Procedure
+    result: Any
+    pairs: pd.DataFrame
+    tasks: list[str]
+    left_out: list[str]
+    notes: list[str]
+
+    @property
+    def generalizes(self) -> bool:
+        """If True, the result is also about similar tasks: the test uses one mean of each task."""
+        return isinstance(self.result, FriedmanNemenyiResult | SignedRankResult)
+
+    @property
+    def ranks(self) -> pd.DataFrame | None:
+        """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
+        return self.result.ranks if isinstance(self.result, FriedmanNemenyiResult) else None
+
+
+def over_tasks(scores: Scores) -> OverTasks | None:
+    """Test the tasks that all methods with scores have.
+
+    Tasks scored from one network count once, with their mean per seed. None for fewer than two such
+    tasks or too few methods for the test, or without scores of the control.
+    """
+    procedure, common = scores.procedure_over_tasks, scores.common
+    methods = [*next(iter(common.values()), ())]
+    without_control = procedure.against_control and scores.control not in methods
+    if len(common) < 2 or len(methods) < procedure.least_methods or without_control:
+        return None
+    samples: dict[Any, Any] = {
+        task: {
+            name: np.multiply(-1 if scores.lower_is_better_on(task) else 1, own[name])
+            for name in methods
+        }
+        for task, own in common.items()
+    }
+    options: dict[str, Any] = {"alpha": scores.alpha}
+    options |= {"control": scores.control} if procedure.needs_control else {}
+    if "higher_is_better" in inspect.signature(procedure.function).parameters:
+        options["higher_is_better"] = True  # the samples are turned
+    found = procedure.function(samples, **options)
+    _check_level("test_over_tasks", found, scores)
+    if hasattr(found, "pairs"):
+        pairs = found.pairs()
+    else:
+        pairs = _adapted_pairs(found, samples, scores.alpha, options.get("control"))
+    if "statistic" not in pairs:
+        pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
+    if hasattr(found, "effect_sizes") and not isinstance(found, SignedRankResult):
+        intervals = found.effect_sizes()
+        pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
+    notes = [*getattr(found, "notes", ())]
+    told = scores.alike or any("depend on the units" in note for note in notes)
+    if isinstance(found, SignedRankResult) and not told:
+        notes.append(
+            "The tasks have different units or directions, so the ranks of differences depend on "
+            "the units"
+        )
+    left_out = [task for task in scores.by_network if task not in common]
+    pairs = pairs.reindex(columns=_OVER_TASKS)
+    return OverTasks(procedure, found, pairs, [*common], left_out, notes)
+
+
+def _adapted_pairs(
+    found: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
+) -> pd.DataFrame:
+    """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
+
+    The better method of a significant pair is the one with the higher average rank of its means; it
+    gives the statistic its sign.
+    """
+    means = pd.DataFrame(
+        {task: {name: np.mean(x) for name, x in own.items()} for task, own in samples.items()}
+    )
+    ranks = means.rank().mean(axis=1)
+    names = [*control_first(dict.fromkeys(ranks.index), control)]
+    pairs = name_pairs(names, control is not None)
+    unknown = np.full(len(pairs), np.nan)
+    pairs["pvalue"] = _values_of_pairs(found.pvalue, len(names))
+    pairs["significant"] = pairs["pvalue"] < alpha
+    apart = pairs["b"].map(ranks) - pairs["a"].map(ranks)
+    statistic = _values_of_pairs(getattr(found, "statistic", unknown), len(names))
+    pairs["statistic"] = np.sign(apart) * np.abs(statistic)
+    higher = np.where(apart > 0, pairs["b"], pairs["a"])
+    pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
+    return pairs
+
+
+class Outcome(NamedTuple):
+    """Pairs of methods with one verdict each, as the opening sentence reports them.
+
+    Attributes:
+        pairs: Columns `a`, `b` and `better` (None without a significant difference).
+        how: Name and level of the test.
+        lacking: Unit of which there are too few for any p below the level; empty with enough.
+        procedure: The test.
+    """
+
+    pairs: pd.DataFrame
+    how: str
+    lacking: str
+    procedure: Procedure
+
+
+def outcome_of(
+    scores: Scores, several: OverTasks | None, tests: Mapping[str, PairwiseResult]
+) -> Outcome | None:
+    """Return the pairs over all tasks or on the only one; None if there are tests by task only.
+
+    Args:
+        scores: The scores of a family.
+        several: Test over tasks, if there is one.
+        tests: The test of each task.
+    """
+    level = format_level(scores.alpha)
+    if several is not None:
+        few = lacking(several.result, f"{several.procedure.unit}s", scores)
+        how = f"{several.procedure.title}, {level}"
+        return Outcome(several.pairs, how, few, several.procedure)
+    test = tests.get(scores.main_tasks[0]) if len(scores.main_tasks) == 1 else None
+    if test is None:
+        return None
+    how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
+    return Outcome(test.pairs(), how, lacking(test, "seeds", scores), scores.procedure)
+
+
+def lacking(result: Any, unit: str, scores: Scores) -> str:
+    """Return the unit if no p can be below the level; tests of plugins may not know it."""
+    return unit if getattr(result, "attainable_pvalue", 0.0) >= scores.alpha else ""
+
+
+# ---- What tests can show ----
+
+
+def cautions(part: Comparison) -> Iterator[Statement]:
+    """Yield remarks on what the tests of tasks can show."""
+    scores, tests, pvalues = part.scores, part.tests, part.pvalues
+    if not tests:
+        return
+    yield from _too_few_seeds(part)
+    own = pvalues[~pvalues["task"].isin(scores.averages)]
+    if own["task"].nunique() > 1 and own["significant"].any():
+        yield state("separate_tests", alpha=scores.alpha, counted_once=[*scores.shared.values()])
+    decided = {*pvalues["task"][pvalues["significant"]]}
+    tied = [
+        _place(task, scores)
+        for task, test in tests.items()
+        if test.tied and test.attainable_pvalue >= scores.alpha and task in decided
+    ]
+    if tied:
+        yield state("tied", tasks=tied)
+    # The method with better ranks has the worse mean.
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows_of(pvalues[pvalues["significant"] & (pvalues["ahead"] != "")]):
+        samples = scores.samples(row.task)
+        other = row.b if row.ahead == row.a else row.a
+        ahead, behind = (fmean(samples.get(name, [math.nan])) for name in (row.ahead, other))
+        if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
+            found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
+    if found:
+        yield state(
+            "better_ranks_worse_mean", pairs=[(*pair, tasks) for pair, tasks in found.items()]
+        )
+
+
+def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
+    """Say that no difference can be significant, and how many seeds can change it."""
+    scores, tests = part.scores, [*part.tests.values()]
+    # Ties can give a smaller p than untied seeds, for example with two constant methods.
+    least = min(test.attainable_pvalue for test in tests)
+    if part.pvalues["significant"].any() or least < scores.alpha:
+        return
+    methods, bound = max(len(test.samples) for test in tests), scores.procedure.attainable_pvalue
+    yield state(
+        "too_few_seeds",
+        tasks=[*part.tests],
+        methods=methods,
+        seeds=scores.seeds if _is_whole(part) else None,
+        pvalue=pvalue_only(tests[0].attainable_pvalue, scores.alpha),
+        seeds_needed=tests[0].seeds_needed,
+        fewer_methods_help=methods > 2
+        and bound is not None
+        and bound(2, scores.seeds) < scores.alpha,
+    )
+
+
+def _is_whole(part: Comparison) -> bool:
+    """Return True if each task compares all methods with all seeds."""
+    wanted = dict.fromkeys(part.scores.methods, part.scores.seeds)
+    sizes = ({name: len(own) for name, own in test.samples.items()} for test in part.tests.values())
+    return all(own == wanted for own in sizes)
+
+
+def average_title(name: str) -> str:
+    """Return the name of an average within a sentence."""
+    return name if name.startswith("GLUE") else "mean of the tasks"
+
+
+def _place(task: str, scores: Scores) -> str:
+    return f"the {average_title(task)}" if task in scores.averages else task
+
+
+def spread_warnings(
+    tests: Mapping[str, PairwiseResult], control: str | None
+) -> Iterator[Statement]:
+    """Yield a warning if the SDs of two methods differ by more than 3:1 and the test ignores it.
+
+    Args:
+        tests: The test of each task, from `compare_methods`.
+        control: The control, see `Scores.controls`.
+    """
+    found = {
+        task: str(spread)
+        for task, test in tests.items()
+        if test.procedure.equal_spread and (spread := unequal_spread(test.samples))
+    }
+    if found:
+        procedure = next(iter(tests.values())).procedure
+        yield state(
+            "unequal_spread",
+            tasks=dict([*found.items()][:_MOST_NAMED]),
+            more=max(0, len(found) - _MOST_NAMED),
+            test=procedure.title,
+            companion="welch-control" if procedure.against_control else "welch",
+            control="" if control is None else shlex.quote(control),
+        )
+
+
+# ---- Pairs of methods on each task ----
+
+
+@register_section("differences")
+class Differences(Section):
+    """Table of pairs of methods with their p."""
+
+    heading = "Pairwise tests"
+    by_family = True
+
+    def blocks(self, part: Comparison) -> Sequence[Block]:
+        """Return the table of p and the figure of the differences."""
+        if part.pvalues.empty:
+            return []
+        scores, tests = part.scores, part.tests
+        limits = part.pvalues[["difference_low", "difference_high"]]
+        values = {"part": part, "scores": scores}
+        table = pair_table(
+            "Table: pairs of methods",
+            scores.tasks,
+            part.pvalues,
+            scores.alpha,
+            scores.digits,
+            swatches=part.pairs_listed,
+            paper=Paper("pairs", render("differences-caption.jinja", **values)),
+            heading=scores.with_arrow,
+        )
+        by_task = {
+            str(task): own.rename(columns={"difference_low": "low", "difference_high": "high"})
+            for task, own in [*part.pvalues.groupby("task", sort=False)][:MOST_PANELS]
+        }
+        picture = differences(
+            by_task, part.report.styles, unit=scores.unit,
+            digits={task: scores.digits(task) for task in by_task},
+        )  # fmt: skip
+        return blocks(
+            "differences.jinja",
+            table=table,
+            picture=picture,
+            panels=len(by_task),
+            estimand=next(iter(tests.values())).estimand,
+            means=any(isinstance(test, WelchResult) for test in tests.values()),
+            infinite=bool(np.isinf(limits).all(axis=None)),
+            cautions=[*cautions(part)],
+            **values,
+        )
+
+
+def pair_table(
+    label: str,
+    tasks: Sequence[str],
+    pvalues: pd.DataFrame,
+    alpha: float,
+    digits: Callable[[str], int],
+    *,
+    ahead: str = "better",
+    swatches: bool = True,
+    paper: Paper | None = None,
+    heading: Callable[[str], str] = str,
+) -> Table:
+    """Return a table with one row per pair of methods and one column per task.
+
+    A cell has p, a mark (▲: the second method tends to have the higher value, ▼: the lower) and, as
+    a note, the difference, second minus first method, with its simultaneous interval. Of more pairs
+    than a page shows, those with the smallest p are first.
+
+    Args:
+        label: Description for screen readers.
+        tasks: The columns.
+        pvalues: Result of `all_pvalues`.
+        alpha: Level of the tests.
+        digits: Function from a task to the number of decimals of its differences.
+        ahead: Word for the better method, for screen readers.
+        swatches: If True, methods have their marker.
+        paper: Label and caption in LaTeX.
+        heading: Function from a task to the heading of its column.
+    """
+    kind: Literal["method", "head"] = "method" if swatches else "head"
+    columns = [Column("First", kind), Column("Second", kind)]
+    columns += [Column(heading(task), "number", task=task) for task in tasks]
+    pairs: dict[tuple[str, str], dict[str, Cell]] = {}
+    for row in rows_of(pvalues):
+        mark = "▲" if (row.ahead == row.b) == row.higher_is_better else "▼"
+        pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
+            pvalue_only(row.pvalue, alpha),
+            mark=mark if row.ahead else "",
+            meaning=f"{row.ahead} {ahead}",
+            significant=bool(row.significant),
+            notes=_difference_note(row, digits(row.task)),
+        )
+    if len(pairs) > MOST_ROWS:
+        own = pvalues.assign(size=-pvalues["statistic"].abs()).groupby(["a", "b"], sort=False)
+        first = own[["pvalue", "size"]].min().sort_values(["pvalue", "size"], kind="stable")
+        pairs = {pair: pairs[pair] for pair in first.index}
+    rows = [Row([*names, *map(own.get, tasks)], names) for names, own in pairs.items()]
+    return Table(label, columns, rows, "pairs", paper)
+
+
+def _difference_note(row: Any, digits: int) -> list[str]:
+    """Return the difference of a pair with its interval; nothing if both limits are infinite."""
+    limits = row.difference_low, row.difference_high
+    if not math.isfinite(row.difference) or all(map(math.isinf, limits)):
+        return []
+    low, high = (signed(limit, digits) for limit in limits)
+    return [f"{signed(row.difference, digits)} [{low}, {high}]"]
+
+
+_MANY = 15  # pairs; if more, the text names only those that differ
+_MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn
+_FEW_DRAWN = 40  # of more than that, those with the largest differences
+_ROW = 0.27  # height in inches
+
+
+def differences(
+    pairs: Mapping[str, pd.DataFrame],
+    look: Mapping[str, Style],
+    *,
+    name: str = "differences",
+    unit: str = "",
+    ends: tuple[str, str] = ("bold name higher", "row higher"),
+    positive: str = "second minus first",
+    margins: Mapping[str, float] = MappingProxyType({}),
+    digits: Mapping[str, int] = MappingProxyType({}),
+) -> Picture | None:
+    """Return a forest plot: the difference of each pair of methods with its interval, by task.
+
+    Pairs are listed below their first method, in bold. A mark to the right of zero means that the
+    method of the row is ahead. An infinite limit ends at the edge. If there are more than a hundred
+    pairs, only those with an interval that excludes 0 are drawn; if these are more than a hundred,
+    the 40 with the largest differences.
+
+    Args:
+        pairs: Task -> a table with one row per pair and columns `a`, `b`, `difference` (positive
+            where b is ahead), `low` and `high`; NaN for a pair without an interval.
+        look: Style of each method.
+        name: Name of the picture's file.
+        unit: Unit of the differences.
+        ends: Words at the negative and at the positive end of the axis.
+        positive: When a difference is positive, in the words of the alternative text.
+        margins: Largest loss that does not matter by task, drawn as a dashed line.
+        digits: Decimals in the alternative text by task, by default one.
+
+    Returns:
+        The picture, without tasks where all limits are infinite; None if no pair has a difference.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> row = {"a": "mlp", "b": "relation", "difference": 2.5, "low": 0.4, "high": 4.6}
+        >>> look = styles(["mlp", "relation"])
+        >>> picture = differences({"CoLA": pd.DataFrame([row])}, look, unit="points")
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        CoLA, difference of each pair in points, second minus first: mlp and relation +2.5 (+0.4
+        to +4.6).
+    """
+    there = {
+        task: table[np.isfinite(table["difference"].astype(float))] for task, table in pairs.items()
+    }
+    there = {
+        task: table
+        for task, table in there.items()
+        if len(table) and not np.isinf(table[["low", "high"]].to_numpy(dtype=float)).all()
+    }
+    if not there:
+        return None
+    drawn = {task: _most_different(table) for task, table in there.items()}
+    more = {task: len(table) - len(drawn[task]) for task, table in there.items()}
+    rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
+    bottom = 0.66 if any(more.values()) else 0.5  # with a line for the pairs left out
+    panels = []
+    for task, table in drawn.items():
+        others = f"{more[task]:,} other pairs" if more[task] else ""
+        draw = partial(_draw_pairs, table, others, rows, look, ends, margins.get(task, 0))
+        where = f" in {unit}" if unit else ""
+        words = _in_words(there[task], digits.get(task, 1))
+        alt = f"{task}, difference of each pair{where}, {positive}: {words}."
+        panels.append(Panel(task, alt, draw, task=task))
+    names = label_width(look)
+    return Picture(
+        name,
+        "Differences between methods with intervals, by task.",
+        panels,
+        size=(2.4 + names, 0.35 + bottom + _ROW * rows),
+        left=names,
+        bottom=bottom,
+    )
+
+
+def _differing(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs with an interval that excludes 0."""
+    return table[~((table["low"] <= 0) & (table["high"] >= 0))]
+
+
+def _most_different(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs to draw."""
+    table = _differing(table) if len(table) > _MOST_DRAWN else table
+    if len(table) <= _MOST_DRAWN:
+        return table
+    largest = table["difference"].abs().sort_values(ascending=False, kind="stable")
+    return table.loc[table.index.isin(largest.index[:_FEW_DRAWN])]
+
+
+def _in_words(table: pd.DataFrame, digits: int) -> str:
+    named = _most_different(_differing(table)) if len(table) > _MANY else table
+    words = [
+        f"{row.a} and {row.b} {signed(row.difference, digits)}"
+        + (f" ({signed(row.low, digits)} to {signed(row.high, digits)})" * (row.low == row.low))
+        for row in rows_of(named)
+    ]
+    others = len(table) - len(named)
+    return ", ".join([*words, *([f"{others:,} other pairs"] if others else [])])
+
+
+def _draw_pairs(
+    table: pd.DataFrame,
+    others: str,
+    rows: int,
+    look: Mapping[str, Style],
+    ends: tuple[str, str],
+    margin: float,
+    ax: Axes,
+) -> None:
+    order = {name: place for place, name in enumerate(look)}
+    table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
+    # Each first method has a row above its pairs.
+    first = ~table["a"].duplicated()
+    y = np.arange(len(table)) + first.cumsum().to_numpy()
+    table = table.assign(y=y)
+    heads = {int(row.y) - 1: row.a for row in rows_of(table[first])}
+    known = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    values = np.append(known[np.isfinite(known)], [0, -margin])
+    space = 0.06 * np.ptp(values) or 1.0
+    left, right = float(values.min()) - space, float(values.max()) + space
+    ax.axvline(0, color=INK, linewidth=0.8)
+    if margin:
+        ax.axvline(-margin, color=INK, linewidth=0.8, linestyle="--")
+    for name, own in table.groupby("b", sort=False):
+        style = look[str(name)]
+        limits = own["low"].clip(left), own["high"].clip(upper=right)
+        draw_strokes(ax, *limits, own["y"], color=style.color, linewidth=1.4)
+        ax.plot(own["difference"], own["y"], **style.mark, markersize=5.5, clip_on=False)
+    draw_names(ax, dict(zip(y.tolist(), table["b"], strict=True)) | heads, bold=heads)
+    ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.grid(axis="x")
+    below = ax.get_xaxis_transform()
+    for x, down, side, words in (
+        (left, 20, "left", f"← {ends[0]}"),
+        (right, 20, "right", f"{ends[1]} →"),
+        ((left + right) / 2, 33, "center", others),
+    ):
+        ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
+                    ha=side, va="top")  # fmt: skip
+
+
+# ---- All tasks together ----
+
+
+@register_section("several")
+class OverTasksSection(Section):
+    """Test of all tasks together, and the number of tasks each method wins."""
+
+    heading = "Tests over several tasks"
+    by_family = True
+
+    def blocks(self, part: Comparison) -> Sequence[Block]:
+        """Return the test with its pairs or average ranks, and the table of wins."""
+        several, scores = part.over_tasks, part.scores
+        methods, common = len(next(iter(scores.common.values()), ())), len(scores.common)
+        least = scores.procedure_over_tasks.least_methods
+        too_few = not scores.timed and common > 1 and 2 <= methods < least
+        if several is None and part.wins is None and not too_few:
+            return []
+        return blocks(
+            "over-tasks.jinja",
+            part=part,
+            scores=scores,
+            several=several,
+            wins=None if part.wins is None else _table_of_wins(part, part.wins),
+            too_few=too_few,
+            **({} if several is None else _values(several, part)),
+        )
+
+
+def _values(several: OverTasks, part: Comparison) -> dict[str, Any]:
+    """Return what the text states about a test."""
+    result, scores = several.result, part.scores
+    best = getattr(result, "attainable_pvalue", 0.0)  # plugins may not know it
+    own: dict[str, Any] = {
+        "result": result,
+        "counted": {
+            network: (tasks, scores.counted(network))
+            for network, tasks in scores.shared.items()
+            if network in several.tasks
+        },
+        "table": None,
+        "stratified": isinstance(result, StratifiedResult),
+        "signed_rank": isinstance(result, SignedRankResult),
+        "ranks": isinstance(result, FriedmanNemenyiResult),
+        "best": at_least(best, scores.alpha) if best else "",
+    }
+    if isinstance(result, StratifiedResult):
+        null = result.null
+        random = null is not None and null.method == "monte-carlo"
+        own["drawn"] = null.permutations if null is not None and random else None
+    if isinstance(result, FriedmanNemenyiResult):
+        # A network with two dev sets is one task.
+        title = f"{len(several.tasks)} {'tasks' if scores.shared else scores.noun}"
+        return own | {
+            "picture": critical_difference(
+                {str(name): float(rank) for name, rank in result.average_ranks.items()},
+                [[*map(str, clique)] for clique in result.cliques()],
+                result.critical_difference,
+                title,
+                part.report.styles,
+            ),
+            "few_tasks": len(result.ranks) < FEW_TASKS,
+            "better": winners(result.pairs()),
+        }
+    if part.pairs_listed:
+        own["table"] = _table_over_tasks(several, part)
+    return own
+
+
+def _table_over_tasks(several: OverTasks, part: Comparison) -> Table:
+    rows = []
+    for pair in rows_of(several.pairs):
+        verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
+        p = Cell(pvalue_only(pair.pvalue, part.scores.alpha), significant=pair.significant)
+        effect = _with_interval(pair.effect_size, pair.effect_low, pair.effect_high)
+        found = Cell(verdict, significant=pair.significant)
+        cells = [pair.a, pair.b, signed(pair.statistic), p, effect, found]
+        rows.append(Row(cells, [pair.a, pair.b]))
+    numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
+    columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
+    paper = Paper("over-tasks", render("over-tasks-caption.jinja", several=several, part=part))
+    return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
+
+
+def _table_of_wins(part: Comparison, wins: pd.DataFrame) -> Table:
+    head: Literal["method", "head"] = "method" if part.pairs_listed else "head"
+    names = ("First better", "Not significant", "First worse")
+    columns = [Column("First", head), Column("Second", head)]
+    rows = [
+        Row([row.a, row.b, str(row.wins), str(row.ties), str(row.losses)], [row.a, row.b])
+        for row in rows_of(wins)
+    ]
+    return Table("Wins and losses", [*columns, *(Column(x, "number") for x in names)], rows)
+
+
+_AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
+
+
+def critical_difference(
+    ranks: Mapping[str, float],
+    cliques: Sequence[Sequence[str]],
+    critical_difference: float,
+    title: str,
+    look: Mapping[str, Style],
+) -> Picture | None:
+    """Return a rank diagram: bars on the right join methods that do not differ significantly.
+
+    Args:
+        ranks: Method -> its average rank; 1 is the best.
+        cliques: Groups of methods that do not differ significantly.
+        critical_difference: Smallest significant difference between average ranks.
+        title: Title.
+        look: Style of each method.
+
+    Returns:
+        The picture, or None for fewer than two methods.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
+        >>> cliques = [["relation", "attention"]]
+        >>> picture = critical_difference(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
+        difference 1.05; no significant difference: relation and attention.
+
+    References:
+        J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
+        Machine Learning Research 7, 1-30.
+    """
+    if len(ranks) < 2:
+        return None
+    ordered = sorted(ranks, key=lambda name: ranks[name])
+    joined = [[name for name in ordered if name in own] for own in cliques if len(own) > 1]
+    values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
+    alt = (
+        f"{title}, average ranks, the best first: {values}; "
+        f"critical difference {critical_difference:.2f}; "
+        f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
+    )
+    bars = _bars((ordered.index(own[0]), ordered.index(own[-1])) for own in joined)
+    names, room = label_width(look), _BAR * (len(bars) + 1)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, look)
+    return Picture(
+        "ranks",
+        "Average ranks; bars join methods that do not differ significantly.",
+        [Panel(title, alt, draw)],
+        size=(0.1 + _AXIS + names + room, 0.75 + _ROW * (len(ranks) + 1)),
+        left=names,
+        bottom=0.45,
+        right=0.1 + room,
+    )
+
+
+def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Return bars from first to last row, on the fewest lines without overlap."""
+    lines: list[list[tuple[int, int]]] = []
+    for low, high in sorted(spans):
+        free = next((line for line in lines if line[-1][1] < low), None)
+        if free is None:
+            lines.append(free := [])
+        free.append((low, high))
+    return lines
+
+
+def _draw_ranks(
+    ranks: Mapping[str, float],
+    ordered: Sequence[str],
+    bars: Sequence[Sequence[tuple[int, int]]],
+    critical_difference: float,
+    look: Mapping[str, Style],
+    ax: Axes,
+) -> None:
+    last = len(ranks)
+    # With few tasks, the critical difference can be longer than the axis.
+    right = max(last, 1 + critical_difference)
+    # Space on the right for the rank of the last method.
+    ax.set(xlim=(0.7, right + 0.16 * right), ylim=(last - 0.5, -1.7))
+    ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
+            linewidth=1.5)  # fmt: skip
+    ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
+    for y, name in enumerate(ordered):
+        ax.plot(ranks[name], y, **look[name].mark, markersize=6)
+        ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
+                    fontsize=7.5, ha="left", va="center")  # fmt: skip
+    draw_names(ax, dict(enumerate(ordered)))
+    for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
+        ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
+                linewidth=3, solid_capstyle="butt", transform=ax.get_yaxis_transform(),
+                clip_on=False)  # fmt: skip
+    ax.set_xticks(range(1, int(right) + 1, math.ceil(right / 10)))
+    ax.grid(axis="x")
+    for line in ax.get_xgridlines():  # not behind the critical difference
+        line.set_ydata([0, last / (last + 1.2)])
+    ax.set_xlabel("average rank, 1 is the best")
+
+
+# ---- Details of the test of each task ----
 
 
 @register_section("tests")
@@ -44,7 +963,7 @@ class Tests(Section):
             "tests.jinja",
             part=part,
             scores=part.scores,
-            design=design_sentence(part.scores, part.tests),
+            design=_design(part),
             declared=_declared(part),
             permutations=bool(part.pvalues["asymptotic_pvalue"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
@@ -52,12 +971,22 @@ class Tests(Section):
             bound=part.scores.procedure.attainable_pvalue is not None,
             most=MOST_ITEMS,
             tables={
-                str(task): _pairs(str(task), own, part) if part.pairs_listed else None
-                for task, own in [*pairs.items()][:MOST_ITEMS]
+                str(task): _table_of_task(str(task), own, part) if part.pairs_listed else None
+                for task, own in itertools.islice(pairs.items(), MOST_ITEMS)
             },
             significant={task: int(own["significant"].sum()) for task, own in pairs.items()},
             pairs={task: len(own) for task, own in pairs.items()},
         )
+
+
+def _design(part: Comparison) -> str | None:
+    """Return the smallest p of this number of methods and seeds, if all tasks have all of them."""
+    scores = part.scores
+    bound = scores.procedure.attainable_pvalue is not None
+    if len(scores.methods) < 2 or scores.seeds < 2 or not bound or not _is_whole(part):
+        return None
+    test = scores.test or default_procedure(scores.control)
+    return what_can_be_shown(len(scores.methods), scores.seeds, scores.alpha, test=test)
 
 
 def _declared(part: Comparison) -> bool:
@@ -70,7 +999,7 @@ def _declared(part: Comparison) -> bool:
     return any(used) and all((suite.test, suite.control) == used for suite in suites)
 
 
-def _pairs(task: str, pairs: pd.DataFrame, part: Comparison) -> Table:
+def _table_of_task(task: str, pairs: pd.DataFrame, part: Comparison) -> Table:
     scores = part.scores
     columns: Mapping[str, tuple[str, Callable[[Any], Cell | str]]] = {
         "Seeds": ("n_a", lambda pair: f"{pair.n_a}, {pair.n_b}"),
@@ -85,26 +1014,26 @@ def _pairs(task: str, pairs: pd.DataFrame, part: Comparison) -> Table:
         ),
         "Difference": (
             "difference",
-            lambda pair: with_interval(
+            lambda pair: _with_interval(
                 pair.difference, pair.difference_low, pair.difference_high, scores.digits(task)
             ),
         ),
         "Cliff's delta": (
             "effect_size",
-            lambda pair: with_interval(pair.effect_size, pair.effect_low, pair.effect_high),
+            lambda pair: _with_interval(pair.effect_size, pair.effect_low, pair.effect_high),
         ),
     }
     shown = {name: show for name, (own, show) in columns.items() if pairs[own].notna().any()}
-    rows = [
-        Row(
-            [
-                *(pair.a, pair.b),
-                *(show(pair) for show in shown.values()),
-                Cell(pair.verdict, significant=pair.significant),
-            ],
-            [pair.a, pair.b],
-        )
-        for pair in rows_of(pairs)
-    ]
+    rows = []
+    for pair in rows_of(pairs):
+        verdict = Cell(pair.verdict, significant=pair.significant)
+        cells = [pair.a, pair.b, *(show(pair) for show in shown.values()), verdict]
+        rows.append(Row(cells, [pair.a, pair.b]))
     heads = [Column("First"), Column("Second"), *(Column(name, "number") for name in shown)]
     return Table(f"Tests of {task}", [*heads, Column("Verdict")], rows)
+
+
+def _with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:
+    """Return a cell with a value and its interval, unless that is unknown."""
+    limits = f"{signed(low, digits)} to {signed(high, digits)}"
+    return Cell(signed(value, digits), notes=[] if math.isnan(low) else [limits])

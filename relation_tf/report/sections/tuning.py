@@ -1,24 +1,81 @@
-"""Section with the sweep of settings before the runs."""
+"""Sweeps that may not have found the best settings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from relation_tf.bench.sweep_choice import is_at_end, means_of, same_score
-from relation_tf.bench.sweeping import described
-from relation_tf.config.suite import Suite
-from relation_tf.config.sweep import Sweep
+from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Cell, Column, Row, Section, Table, blocks
-from relation_tf.report.data import ReportData
-from relation_tf.report.pictures.tuning import sweep_picture
-from relation_tf.report.tuned import sweep_of
+from relation_tf.report.drawing import Picture, Style, curves_panel
+from relation_tf.report.scores import Scores
+from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import number
+
+if TYPE_CHECKING:
+    from relation_tf.bench.results import Results
+    from relation_tf.bench.sweep_choice import Doubt
+    from relation_tf.config.suite import Suite
+    from relation_tf.config.sweep import Sweep
+    from relation_tf.report.data import ReportData
+
+
+def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statement]:
+    """Yield statements on settings of a smaller sweep, on that of the reference, and on others.
+
+    Args:
+        results: The runs; without a sweep, and for joined suites, there are no statements.
+        scores: The scores, with the methods and the reference.
+    """
+    if results is None or len(results.parts) > 1:  # each suite's own report shows its sweep
+        return
+    table, sweep = sweep_of(results), results.suite.sweep
+    if table is None or table.empty or sweep is None:
+        return
+    from relation_tf.bench.sweep_choice import doubt, is_best
+
+    tuned = [each for each in results.suite.tuned if each.method in scores.methods]
+    kept = [f"{x.method} on {x.task}" for x in tuned if not is_best(results.suite, x, table)]
+    if kept:
+        yield state("settings_of_smaller_sweep", runs=kept)
+    found: dict[str, dict[Doubt, list[str]]] = {}
+    for each in tuned:
+        if why := doubt(results.suite, each, table):
+            found.setdefault(each.method, {}).setdefault(why, []).append(each.task)
+    if own := found.pop(scores.judged_against or "", None):
+        yield state(
+            "sweep_of_reference",
+            reference=scores.judged_against,
+            one_seed=len(sweep.seeds) == 1,
+            doubts={why.words: tasks for why, tasks in own.items()},
+        )
+    if found:
+        tasks = {name: [x for own in by.values() for x in own] for name, by in found.items()}
+        kinds = dict.fromkeys(why.kind for own in found.values() for why in own)
+        yield state("sweep_of_others", methods=tasks, kinds=[*kinds])
+
+
+def sweep_of(results: Results) -> pd.DataFrame | None:
+    """Return the table of the sweep of a suite, see `sweep_table`; None without a sweep."""
+    if results.suite.sweep is None:
+        return None
+    from relation_tf.bench.run_folder import SWEEP
+    from relation_tf.bench.sweeping import TABLE
+
+    path = results.folder / SWEEP / TABLE
+    if not path.is_file():
+        return None
+    try:
+        table = pd.read_csv(path, dtype={"task": str, "method": str}, keep_default_na=False,
+                            na_values={"score": ["", "nan"]})  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{path}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    return table.assign(method=[results.aliases.get(name, name) for name in table["method"]])
 
 
 @register_section("tuning")
@@ -35,6 +92,9 @@ class Tuning(Section):
         table, suite = sweep_of(results), results.suite
         if table is None or table.empty or suite.sweep is None:
             return []
+        from relation_tf.bench.sweep_choice import means_of
+        from relation_tf.bench.sweeping import described
+
         sweep = suite.sweep
         means = {
             (task, name): own
@@ -46,10 +106,12 @@ class Tuning(Section):
             for task in suite.tasks
             if any(key[0] == task for key in means)
         }
-        rows = {
-            task: [row for name in own for row in _rows(suite, sweep, task, name, means)]
+        rows = [
+            row
             for task, own in methods.items()
-        }
+            for name in own
+            for row in _rows(suite, sweep, task, name, means)
+        ]
         key = _key_of_columns(sweep)
         curves = {
             task: {name: _curve(suite, sweep, task, means[task, name]) for name in own}
@@ -59,7 +121,7 @@ class Tuning(Section):
             "tuning.jinja",
             described=described(sweep),
             picture=sweep_picture(key, sweep.values[key], curves, data.styles),
-            table=Table("Table: sweep", _columns(sweep), rows),
+            table=Table("Table: sweep", _columns(sweep), rows, by_task=True),
             others=len(sweep.values) > 1,
             at_end=[
                 f"{method} on {task}"
@@ -110,12 +172,64 @@ def _rows(
         others = tuple(str(value) for key, value in settings.items() if key != across)
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
-    return [Row(cells, [method]) for cells in rows.values()]
+    return [Row(cells, [method], task) for cells in rows.values()]
 
 
 def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:
     """Return True if a chosen number is at the end, and no value inside has the same score."""
+    from relation_tf.bench.sweep_choice import is_at_end, same_score
+
     scored = [*zip(sweep.combinations(), means, strict=True)]
     score = next((mean for settings, mean in scored if settings == chosen), math.nan)
     equal = [settings for settings, mean in scored if same_score(mean, score)]
     return all(is_at_end(sweep, settings) for settings in (chosen, *equal))
+
+
+Curves = Mapping[str, Sequence[float]]
+
+
+def sweep_picture(
+    key: str, values: Sequence[Any], curves: Mapping[str, Curves], look: Mapping[str, Style]
+) -> Picture | None:
+    """Return a panel per task with the score of each method by the value of a setting.
+
+    Args:
+        key: The setting.
+        values: Its values.
+        curves: Task -> method -> scores in display units, one for each value; NaN if a run
+            diverged or failed.
+        look: Style of each method.
+
+    Returns:
+        The picture, or None if the values are not at least three numbers.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> curves = {"CoLA": {"relation": [3.0, 8.5, math.nan]}}
+        >>> look = styles(["relation"])
+        >>> picture = sweep_picture("learning_rate", [1e-3, 1e-2, 1e-1], curves, look)
+        >>> print(picture.panels[0].alt)
+        CoLA, validation score by learning_rate: relation 3 at 0.001, 8.5 at 0.01.
+        >>> sweep_picture("initializer", ["zeros", "ones"], curves, look) is None
+        True
+    """
+    numeric = all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+    if not numeric or len(values) < 3:
+        return None
+    order = sorted(values)
+    places = [values.index(value) for value in order]
+    panels = []
+    for task, own in curves.items():
+        points = {
+            name: (order, [scores[place] for place in places]) for name, scores in own.items()
+        }
+        words = "; ".join(f"{name} {_in_words(*curve)}" for name, curve in points.items())
+        alt = f"{task}, validation score by {key}: {words}."
+        panels.append(curves_panel(task, alt, points, look, (key, "validation score")))
+    title = f"Validation score by {key}, by task and method."
+    return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=look)
+
+
+def _in_words(values: Sequence[float], scores: Sequence[float]) -> str:
+    known = [pair for pair in zip(values, scores, strict=True) if not math.isnan(pair[1])]
+    return ", ".join(f"{score:.6g} at {value:g}" for value, score in known) or "no finite score"

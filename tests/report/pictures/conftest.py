@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.text import Text
 
-from relation_tf.report.pictures.drawing import Picture
+from relation_tf.report.drawing import Picture
 
 LONG_NAMES = [
     "contextualizer-k5-uniform", "contextualizer-k5-ones", "attention", "linear-attention",

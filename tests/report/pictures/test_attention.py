@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.report.pictures.attention import attention_picture
+from relation_tf.report.drawing import attention_picture
 
 
 def weights_of(rows, columns):
@@ -23,7 +23,7 @@ def test_cells_show_the_weights():
         for start, row in zip(x[::3], y[::3], strict=True):
             shades[int(row), int(start)] = line.get_alpha()
     assert shades == pytest.approx({(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0})
-    assert "attends most to c" in picture.panels[0].alt
+    assert "x to c (75 %)" in picture.panels[0].alt
 
 
 def test_padding_is_left_out_and_rounding_errors_above_one_are_allowed():

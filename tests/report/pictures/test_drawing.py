@@ -8,8 +8,8 @@ from dataclasses import replace
 import matplotlib as mpl
 import pandas as pd
 
-from relation_tf.report.pictures.capabilities import profile_picture
-from relation_tf.report.pictures.drawing import styles, swatch
+from relation_tf.report.drawing import styles, swatch
+from relation_tf.report.sections.capabilities import profile_picture
 
 ROW = {"task": "count", "method": "ViT L 16", "score": 97.6, "share": 0.9, "verdict": "worse",
        "state_kib": math.nan, "rule": 15.0, "chance": 11.0}  # fmt: skip

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from relation_tf.report import make_report
-from relation_tf.report.pictures import drawing
-from relation_tf.report.pictures.drawing import styles
+from relation_tf.report import drawing, make_report
+from relation_tf.report.drawing import styles
 
 
 @pytest.mark.parametrize(

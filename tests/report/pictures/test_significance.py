@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.report.pictures.drawing import styles
-from relation_tf.report.pictures.significance import critical_difference, differences
+from relation_tf.report.drawing import styles
+from relation_tf.report.sections.tests import critical_difference, differences
 
 TASKS = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE",
          "mean of these tasks"]  # fmt: skip
@@ -79,8 +79,8 @@ def test_many_pairs_draw_only_those_that_differ(readable):
     picture = differences({"few": few, "none": table}, styles(names))
     readable(picture)
     one, none = picture.inline
-    assert "118 other intervals" in one
-    assert "120 other intervals" in none
+    assert "118 other pairs" in one
+    assert "120 other pairs" in none
     assert [one.count(f">{name}</text>") for name in names[:6]] == [1, 0, 0, 0, 1, 1]
 
 

@@ -1,0 +1,386 @@
+"""A report as HTML, Markdown, LaTeX tables, and in a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from relation_tf.files import align, align_within
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Paper,
+    Paragraph,
+    Table,
+    inline_cell,
+    within,
+)
+from relation_tf.report.data import ReportData
+from relation_tf.report.drawing import swatch
+from relation_tf.report.sections.answer import standings
+from relation_tf.report.sections.verdicts import verdict_table
+from relation_tf.report.text import inline
+from relation_tf.words import first_of, number
+
+_IN_HTML = {
+    "bold": "<b>{0}</b>",
+    "italic": "<i>{0}</i>",
+    "code": "<code>{0}</code>",
+    "superscript": "<sup>{0}</sup>",
+    "link": '<a href="{1}">{0}</a>',
+}
+
+
+def page(data: ReportData) -> str:
+    """Return a self-contained HTML page."""
+    suite = None if data.results is None else data.results.begun
+    return _render(
+        "page.html.jinja",
+        data,
+        tasks=dict.fromkeys([*data.scores.tasks, *(suite.tasks if suite else ())]),
+        files=[
+            "report.md",
+            "report.tex",
+            "report.json",
+            *(f"{name}.csv" for name in data.tables),
+        ],
+        widths={method.name: str(method.units) for method in (suite.methods() if suite else ())},
+    )
+
+
+def notebook(data: ReportData) -> str:
+    """Return the short answer, the scores and the figure of all seeds."""
+    blocks = [
+        block
+        for name, own in data.blocks.items()
+        if data.sections[name].notebook
+        for block in own
+        # Links to other sections would not work.
+        if not (isinstance(block, Paragraph) and "](#" in block.text)
+    ]
+    return _render("notebook.html.jinja", data, blocks=blocks)
+
+
+def _render(template: str, data: ReportData, **values: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("relation_tf", "report/templates"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"inline": _inline_html, "swatch": swatch, "heads": _heads}
+    environment.globals["swatches"] = {name: swatch(look) for name, look in data.styles.items()}
+    return environment.get_template(template).render(data=data, **values)
+
+
+def _inline_html(text: str) -> Markup:
+    return Markup(inline(text, escape, _IN_HTML))
+
+
+class _Head(NamedTuple):
+    """Heading of one column or of a group of columns."""
+
+    column: Column | None
+    group: str = ""
+    span: int = 1
+    rows: int = 1
+
+
+def _heads(table: Table) -> list[list[_Head]]:
+    """Return the rows of headings: two if some columns are grouped."""
+    if not any(column.group for column in table.columns):
+        return [[_Head(column) for column in table.columns]]
+    first = []
+    for group, columns in groupby(table.columns, key=lambda column: column.group):
+        own = [*columns]
+        first += [_Head(None, group, len(own))] if group else [_Head(each, rows=2) for each in own]
+    return [first, [_Head(column) for column in table.columns if column.group]]
+
+
+_IN_MARKDOWN = {
+    "bold": "**{0}**",
+    "italic": "*{0}*",
+    "superscript": "<sup>{0}</sup>",
+    "link": "[{0}]({1})",
+    "code": "`{0}`",
+    "deviation": " ± {0}",
+}
+
+
+def markdown(data: ReportData) -> str:
+    """Return Markdown with links to `figures/`."""
+    parts = [f"# {escape_markdown(data.title)}"]
+    for text in (data.question, data.scores.stated_directions):
+        parts += [escape_markdown(text)] if text else []
+    for name, blocks in data.blocks.items():
+        heading = escape_markdown(data.sections[name].heading)
+        parts += [f"## {heading}", *_blocks(blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def escape_markdown(value: Any) -> str:
+    r"""Escape text for Markdown, on one line and within a table cell.
+
+    Example:
+        >>> print(escape_markdown("a|b *c*"))
+        a\|b \*c\*
+    """
+    text = re.sub(r"([\\`*_\[\]<>|#~$]|&(?=#?\w+;))", r"\\\1", " ".join(str(value).split()))
+    return re.sub(r"^(\d+(?=[.)])|(?=[-+]))(.)(?=\s|$)", r"\1\\\2", text)  # no list
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Paragraph):
+            text = _inline_markdown(block.text)
+            yield f"**{text}**" if block.style == "warning" else text
+        elif isinstance(block, Heading):
+            yield f"### {_inline_markdown(block.text)}"
+        elif isinstance(block, Bullets):
+            bold = "**" if block.style == "warning" else ""
+            yield "\n".join(f"- {bold}{_inline_markdown(item)}{bold}" for item in block.items)
+        elif isinstance(block, Facts):
+            yield "\n".join(
+                f"- {escape_markdown(name)}: {escape_markdown('; '.join(values))}"
+                for name, values in block.pairs()
+            )
+        elif isinstance(block, Code):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+            yield f"{fence}toml\n{block.text.strip()}\n{fence}"
+        elif isinstance(block, Figure):
+            picture = block.picture
+            yield f"![{escape_markdown(picture.alt)}](figures/{picture.name}.svg)"
+        elif isinstance(block, Table):
+            yield _table_in_markdown(block)
+        elif isinstance(block, Folded):
+            yield f"### {inline(block.summary, escape_markdown, {})}"
+            yield from _blocks(block.blocks)
+
+
+def _table_in_markdown(table: Table) -> str:
+    columns, rows = table.flat()
+    heads = [escape_markdown(column.heading) for column in columns]
+    rules = ["---:" if column.kind == "number" else "---" for column in columns]
+    lines = [heads, rules, *([_cell_in_markdown(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell_in_markdown(cell: Cell) -> str:
+    return inline_cell(cell, escape_markdown, _IN_MARKDOWN, cell.notes)
+
+
+def _inline_markdown(text: str) -> str:
+    # Links to sections of the page have no target here.
+    return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _IN_MARKDOWN, str))
+
+
+_ROWS = 45  # of a page
+_NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
+_LATEX = {
+    **{each: f"\\{each}" for each in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "`": r"\textasciigrave{}",
+    "-": "-{}",  # before another one: no dash
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "–": "--",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"\dag{}",
+    "∞": r"$\infty$",
+}  # fmt: skip
+_IN_LATEX = {
+    "bold": r"\textbf{{{0}}}",
+    "italic": r"\textit{{{0}}}",
+    "code": r"\texttt{{{0}}}",
+    "superscript": r"\textsuperscript{{{0}}}",
+    "deviation": r" {{\footnotesize $\pm$ {0}}}",
+}
+
+
+def latex(data: ReportData) -> str:
+    """Return the tables that have a label and caption for papers.
+
+    A table wider than a line is shrunk to fit, and one longer than a page is split into parts.
+    """
+    lines = [
+        f"% {escape_latex(data.title)}",
+        r"% Tables for a paper; they need \usepackage{booktabs,graphicx}.",
+        f"% {escape_latex(data.scores.stated_directions)}",
+    ]
+    for blocks in data.blocks.values():
+        for block in within(blocks):
+            if isinstance(block, Table) and block.paper is not None:
+                lines += _table_in_latex(block, block.paper)
+    return "\n".join(lines) + "\n"
+
+
+def escape_latex(value: Any) -> str:
+    r"""Escape text for LaTeX, on one line.
+
+    Example:
+        >>> print(escape_latex("50 % of a_b"))
+        50 \% of a\_b
+    """
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓†∞`]|-(?=-)", lambda found: _LATEX[found[0]], text)
+
+
+def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
+    columns, rows = table.flat()
+    kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
+    for start in range(0, max(len(rows), 1), _ROWS):
+        yield from ("", r"\begin{table}", r"\centering")
+        if start:
+            yield r"\addtocounter{table}{-1}"  # parts of a table share its number
+        caption = inline(paper.caption, escape_latex, _IN_LATEX)
+        yield rf"\caption{{{'Continued.' if start else caption}}}"
+        if not start:
+            yield rf"\label{{tab:{paper.label}}}"
+        yield rf"{_NO_WIDER}{{\begin{{tabular}}{{{kinds}}}"
+        yield r"\toprule"
+        yield _line(escape_latex(column.heading) for column in columns)
+        yield r"\midrule"
+        for row in rows[start : start + _ROWS]:
+            yield _line(map(_cell_in_latex, row))
+        yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+
+
+def _line(cells: Iterable[str]) -> str:
+    row = rf"{' & '.join(cells)} \\"
+    # The command before a row (\\ or \midrule) would read [ or * as its argument.
+    return f"{{}}{row}" if row.startswith(("[", "*")) else row
+
+
+def _cell_in_latex(cell: Cell) -> str:
+    return inline_cell(cell, escape_latex, _IN_LATEX, [cell.paper_note] if cell.paper_note else [])
+
+
+_MOST_LINES = 40  # of a table
+
+
+def terminal(data: ReportData) -> str:
+    """Return the means, findings, warnings and verdicts, in short."""
+    width = min(100, _columns())
+    fill = partial(
+        textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    bullets = [fill(str(each), initial_indent="- ") for each in data.brief_answer]
+    warnings = [
+        fill(
+            f"Warning: {_first_sentences(str(each), 2 * width)}",
+            max_lines=4,
+            placeholder=" ... (More in the report.)",
+        )
+        for each in data.warnings
+    ]
+    # What matters most is last: a terminal scrolls the rest away.
+    directions = [fill(said)] if (said := data.scores.stated_directions) else []
+    return "\n".join([*_means(data), *directions, *bullets, *warnings, *_verdicts(data, fill)])
+
+
+def _verdicts(data: ReportData, fill: Callable[[str], str]) -> list[str]:
+    """Return headline, caveats and table of verdicts; nothing without a reference."""
+    lines = []
+    for family, part in data.comparisons.items():
+        if part.verdicts is not None and part.headline is not None:
+            table = verdict_table(part)
+            lines += ["", fill(str(part.headline.of(family))), *map(fill, map(str, part.caveats))]
+            lines += [] if table is None else ["", *_without_costs(table)]
+    return lines
+
+
+def _means(data: ReportData) -> list[str]:
+    if not data.cells:
+        return []
+    # Of a suite that is not finished, only what has scores.
+    known = {name for name, _ in data.cells}
+    methods = [name for name in data.drawn if name in known]
+    rows, tested = [["", *methods]], {name for _, name in data.cells}
+    columns = {task: own for task, own in data.columns.items() if task in tested}
+    for task, metrics in [*columns.items()][:_MOST_LINES]:
+        cells = [data.cells.get((method, task)) for method in methods]
+        notes = [metrics] if metrics else []
+        notes += ["lower is better"] if task in data.scores.lower_is_better else []
+        label = f"{task} ({', '.join(notes)})" if notes else task
+        rows.append([label, *("-" if cell is None else cell.with_notes() for cell in cells)])
+    rows += _mean_of_tasks(data, methods)
+    if len(align(rows)[0]) > _columns():
+        rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
+    limits = []
+    if len(methods) < len(known):
+        first = "the first {}" if data.mean_ranks.empty else "the {} best"
+        limits.append(f"{first.format(len(methods))} of {len(known):,} methods")
+    if len(columns) > _MOST_LINES:
+        limits.append(first_of(_MOST_LINES, len(columns), "tasks"))
+    note = f"Shown: {' and '.join(limits)}. All are in table.csv." if limits else ""
+    return [*align_within(rows, _columns()), *([note] if note else []), ""]
+
+
+def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
+    """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
+    scores, table = data.scores, standings(data.scores)
+    tasks = len(table.attrs["tasks"])
+    if scores.averages or tasks < 2 or table["mean"].isna().any():
+        return []
+    digits = scores.digits(scores.main_tasks[0])
+    means = {str(name): number(mean, digits) for name, mean in table["mean"].items()}
+    return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
+
+
+def _without_costs(table: Table) -> list[str]:
+    """Return the lines of a table of verdicts without the costs that the terminal has no room for.
+
+    Reports have them.
+    """
+    rows = table.rows
+    parts = "\n".join(replace(table, rows=rows[:_MOST_LINES]).lines(_columns())).split("\n\n")
+    heads = [part.partition("\n")[0] for part in parts]
+    last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
+    lines = "\n\n".join(parts[: last + 1]).split("\n")
+    if len(rows) > _MOST_LINES:
+        shown = first_of(_MOST_LINES, len(rows), "methods")
+        lines.append(f"Shown: {shown}. All are in verdicts.csv.")
+    return lines
+
+
+def _columns() -> int:
+    """Return the width of the terminal, by default 100."""
+    return max(60, shutil.get_terminal_size((100, 24)).columns)
+
+
+def _first_sentences(text: str, most: int) -> str:
+    """Return the first sentence and further ones up to a number of characters."""
+    first, *others = re.split(r"(?<=[.]) (?=[A-Z])", text)
+    for sentence in others:
+        if len(first) + len(sentence) >= most:
+            return f"{first} (More in the report.)"
+        first += f" {sentence}"
+    return first

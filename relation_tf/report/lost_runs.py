@@ -1,0 +1,223 @@
+"""Runs that failed or learned nothing: their numbers, warnings, and place in rank tests."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.registry import Procedure
+from relation_tf.report.blocks import rows_of
+from relation_tf.report.scores import KEY, Scores, scored_names
+from relation_tf.report.text import Statement, state
+from relation_tf.tasks.metrics import find_metric
+from relation_tf.words import count, failed_in_words, listed
+
+if TYPE_CHECKING:
+    from relation_tf.config.suite import Suite
+    from relation_tf.report.data import Comparison
+    from relation_tf.report.sections.predictions import PredictedRows
+
+_COLUMNS = [*KEY, "run", "diverged", "ranked", "error"]
+_MOST_NAMED = 6  # runs in one warning
+_ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
+
+
+def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.DataFrame:
+    """Return a row for each failed run and scored task.
+
+    Args:
+        runs: Runs of suites, reports and tables, with their status.
+        suite: The suite of the runs, if known.
+        scores: The scores; a failed run of an unknown task counts for each of their tasks.
+
+    Returns:
+        Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged`,
+        `ranked` (if True, rank tests rank the run worst: by default if it has diverged) and `error`
+        (NaN for runs of tables, which do not have it).
+    """
+    # A table can have a row for the trained task and others for the scored ones.
+    scored, tasks = scored_names(suite), scores.own_tasks
+    known = {task: [task, *scored.get(task, ())] for task in (*tasks, *scored)}
+    for task, trained in scores.networks.items():
+        known.setdefault(trained, []).append(task)
+    rows = [
+        {**run, "task": task, "run": f"{run['task']}/{run['seed']}"}
+        for run in (runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ())
+        for task in known.get(run["task"], tasks)
+    ]
+    found = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
+    diverged = found["diverged"].eq(True)
+    ranked = found["ranked"].eq(True) | (found["ranked"].isna() & diverged)
+    return found.assign(diverged=diverged, ranked=ranked)
+
+
+def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
+    """Return the failed runs by scored task and method; True if one is known to have diverged."""
+    found: dict[tuple[str, str], dict[str, bool]] = {}
+    for row in rows_of(failed):
+        found.setdefault((row.task, row.method), {})[row.run] = row.diverged
+    return found
+
+
+def lost_in_words(failed: pd.DataFrame) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the number of failed runs by method and task, and in words, such as "1 diverged"."""
+    return {
+        (method, task): (len(own), failed_in_words(len(own), sum(own.values())))
+        for (task, method), own in failed_by_task(failed).items()
+    }
+
+
+def ranks_failed(test: Procedure) -> bool:
+    """Return True if a test ranks scores that are NaN worst."""
+    nan = inspect.signature(test.function).parameters.get("nan")
+    return nan is not None and nan.default == "worst"
+
+
+def with_failed(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scores:
+    """Return the scores for a test: with NaN for failed runs, if it ranks them.
+
+    Averages without a score, because a task of them diverged, are NaN as well.
+
+    Args:
+        scores: The scores.
+        failed: Result of `failed_runs`.
+        test: The test.
+    """
+    # A task without any score has no test.
+    lost = failed[failed["ranked"] & failed["task"].isin(scores.table["task"])][KEY]
+    if lost.empty or not ranks_failed(test):
+        return scores
+    averages = [lost.assign(task=name) for name in scores.averages]
+    rows = pd.concat([lost, *averages]).drop_duplicates()
+    there, own = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
+    rows = rows[~own.isin(there)].assign(score=math.nan)
+    return replace(scores, table=pd.concat([scores.table, rows], ignore_index=True))
+
+
+def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that learned nothing.
+
+    A run is collapsed if all its predictions are equal, or if its accuracy is not above the share
+    of the most frequent class, on a task where the median run is, by three standard errors. Without
+    predictions, a correlation of exactly 0 is that of equal predictions. A low score alone is no
+    sign: it can be the method's.
+
+    Args:
+        sets: Predictions of the runs on scored sets.
+        metrics: Metrics of each score: columns `task`, `method`, `seed`, `metric` and `value`.
+
+    Returns:
+        Columns `task`, `method`, `seed` and `reason`.
+    """
+    found = {(own.name, *key): reason for own in sets for key, reason in _without_learning(own)}
+    read = {own.name for own in sets}
+    for row in rows_of(metrics[metrics["value"] == 0]):
+        if row.task not in read and find_metric(row.metric).low == -1:
+            found[row.task, row.method, row.seed] = f"{row.metric} is 0"
+    runs = [(*key, reason) for key, reason in found.items()]
+    return pd.DataFrame(runs, columns=[*KEY, "reason"])
+
+
+def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str]]:
+    """Yield method, seed and reason of the collapsed runs on a scored set."""
+    accuracies = {}
+    for method, runs in own.runs.items():
+        for seed, (labels, outputs) in runs.items():
+            chosen = outputs.argmax(axis=1) if own.classes else outputs
+            if chosen.size > 1 and (chosen == chosen[0]).all():
+                yield (method, seed), f"all predictions are {own.words(chosen[:1])[0]}"
+            elif own.classes:
+                accuracies[method, seed] = (chosen == labels).mean(), labels
+    if not accuracies:
+        return
+    median = np.median([accuracy for accuracy, _ in accuracies.values()])
+    for key, (accuracy, labels) in accuracies.items():
+        most = np.bincount(labels).max() / labels.size
+        error = math.sqrt(most * (1 - most) / labels.size)
+        if accuracy <= most and median > most + _ERRORS_ABOVE * error:
+            yield key, "accuracy is not above the share of the most frequent class"
+
+
+def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
+    """Return a row per trained network: sets scored with the same network count once.
+
+    Args:
+        runs: Columns `task`, `method` and `seed`, with a row per scored set.
+        scores: The scores; rows of averages and diagnostic sets are left out.
+
+    Returns:
+        Columns `task` (of the network), `method` and `seed`.
+    """
+    own = runs.loc[runs["task"].isin(scores.main_tasks), KEY]
+    trained = own["task"].map(lambda task: scores.networks.get(task, task))
+    return own.assign(task=trained).drop_duplicates(ignore_index=True)
+
+
+def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """Return the methods of which at least half of the trained networks were lost.
+
+    Args:
+        scores: The scores.
+        *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which diverged
+            runs and failed runs of tables count.
+
+    Returns:
+        The number of these networks, and of all networks, by method.
+    """
+    own = [x[x["diverged"] | x["error"].isna()] if "diverged" in x else x for x in lost]
+    both = pd.concat([scores.table, *own])
+    gone, of = (
+        trained_networks(runs, scores)["method"].value_counts() for runs in (pd.concat(own), both)
+    )
+    return {str(name): (gone[name], of[name]) for name in gone.index if 2 * gone[name] >= of[name]}
+
+
+def rarely_seen(
+    part: Comparison, method: str, reference: str, task: str | None = None
+) -> list[str]:
+    """Return a note on a verdict if runs of one of its methods collapsed; else nothing.
+
+    Args:
+        part: The comparison.
+        method: The judged method.
+        reference: The reference.
+        task: The task of a verdict on one task.
+    """
+    scores = part.scores
+    lost, runs = (
+        trained_networks(own[own["task"].eq(task or own["task"])], scores)["method"].value_counts()
+        for own in (part.collapsed, scores.table)
+    )
+    both = {method: "", reference: f" of {reference}"}
+    shares = [f"{lost[name]} of {runs[name]}{of}" for name, of in both.items() if name in lost]
+    often = f"{count(scores.seeds, 'seed')} do not show how often"
+    return [f"{listed(shares)} collapsed; {often}"] if shares else []
+
+
+def collapsed_note(number: int) -> tuple[list[str], list[str]]:
+    """Return a note on a number of collapsed runs, and its form for papers; empty for none."""
+    return ([f"{number} collapsed"], [f"{number}†"]) if number else ([], [])
+
+
+def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
+    """Yield a warning that names the collapsed runs.
+
+    Args:
+        collapsed: Result of `collapsed_runs`.
+        scores: The scores.
+    """
+    if collapsed.empty:
+        return
+    lost, runs = Counter(collapsed["task"]), Counter(scores.table["task"])
+    whole = [task for task in lost if lost[task] == runs[task]]
+    others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
+    some = [(*place, sorted(seeds)) for place, seeds in others["seed"]]
+    more = max(0, len(some) - _MOST_NAMED)
+    yield state("collapsed_runs", tasks=whole, runs=some[:_MOST_NAMED], more=more)

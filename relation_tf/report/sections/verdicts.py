@@ -1,0 +1,648 @@
+"""Verdicts on methods against a reference: better, no worse, worse or inconclusive."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.errors import join_names
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Paper,
+    Row,
+    Table,
+    blocks,
+    by_method,
+    rows_of,
+)
+from relation_tf.report.diagnostics import not_learned
+from relation_tf.report.drawing import Picture
+from relation_tf.report.lost_runs import (
+    collapsed_note,
+    mostly_lost,
+    ranks_failed,
+    rarely_seen,
+    trained_networks,
+)
+from relation_tf.report.scores import Scores
+from relation_tf.report.sections.tests import differences
+from relation_tf.report.text import Statement, render, state
+from relation_tf.stats import non_inferiority
+from relation_tf.stats.spread import scaled_residuals, unequal_spread
+from relation_tf.words import count, failed_in_words, listed, number, signed
+
+if TYPE_CHECKING:
+    from relation_tf.report.data import Comparison
+
+FAVORABLE = ("better", "no worse")
+NOT_VARYING = "scores do not vary over seeds"
+"""Reason of a verdict whose interval is infinite."""
+POSITIVE = "positive if the second is better"
+"""The sign of a difference in figures next to a headline."""
+_VERDICTS = (*FAVORABLE, "inconclusive", "worse")
+_MOST_NAMES = 4
+_CONTRARY = {  # verdicts on a task that a sentence on the mean must not hide
+    "better": ["worse"],
+    "no worse": ["worse"],
+    "inconclusive": ["better", "worse"],
+    "worse": ["better"],
+}
+
+Samples = dict[str, list[float]]
+Failed = Mapping[tuple[str, str], Mapping[str, bool]]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Verdicts on all methods with at least two seeds.
+
+    A table has a row per method and the columns of `relation_tf.stats.non_inferiority`, in the unit
+    of a page, and `reason`: why a verdict is withheld, or `NOT_VARYING`.
+
+    Attributes:
+        reference: The method that the others are judged against.
+        tasks: Table of each task.
+        mean: Table of the mean difference over tasks; None if there is none.
+        averaged: Tasks of this mean; tasks scored from one network count once.
+        doubts: Warnings about missing scores.
+        notes: Remarks on constant scores.
+        diagnostics: Diagnostic sets, which no mean and no count includes.
+        not_learned: Tasks and test sets without verdicts, because the reference does not learn
+            them.
+    """
+
+    reference: str
+    tasks: Mapping[str, pd.DataFrame]
+    mean: pd.DataFrame | None
+    averaged: Sequence[str]
+    doubts: Sequence[Statement]
+    notes: Sequence[str]
+    diagnostics: Sequence[str] = ()
+    not_learned: Sequence[str] = ()
+
+    @property
+    def methods(self) -> list[str]:
+        """The judged methods."""
+        return [*dict.fromkeys(str(name) for own in self.tasks.values() for name in own.index)]
+
+    def counts(self, method: str) -> dict[str, int]:
+        """Return the number of tasks by verdict, without diagnostic sets."""
+        counted = (table for task, table in self.tasks.items() if task not in self.diagnostics)
+        found = Counter(str(own["verdict"][method]) for own in counted if method in own.index)
+        return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+
+    def table(self) -> pd.DataFrame:
+        """Return all verdicts with the columns `task`, `method` and `reference`."""
+        tables: dict[str, pd.DataFrame] = {**self.tasks}
+        if self.mean is not None and len(self.averaged) > 1:
+            tables[f"mean of {count(len(self.averaged), 'task')}"] = self.mean
+        joined = pd.concat(tables, names=["task", "method"]).reset_index()
+        joined.insert(2, "reference", self.reference)
+        return joined
+
+
+def judge(scores: Scores, failed: Failed) -> Verdicts | None:
+    """Judge all methods against the reference; None without a reference.
+
+    A mean over tasks needs tasks with one unit and direction, and uses the tasks that all judged
+    methods have. A diagnostic task that the reference does not learn has no verdict and is not in
+    the mean. Failed runs could only have lowered a mean: a method with failed runs is neither
+    better nor no worse, and no method is worse than a reference with failed runs.
+
+    Args:
+        scores: The scores.
+        failed: Failed runs by task and method, from `failed_by_task`.
+    """
+    reference = scores.judged_against
+    if reference is None:
+        return None
+    tasks: dict[str, pd.DataFrame] = {}
+    notes: dict[str, list[str]] = {}
+    unlearned = not_learned(scores, reference)
+    samples = {
+        task: _enough(scores.samples(task), scores.factor(task))
+        for task in scores.own_tasks
+        if task not in unlearned
+    }
+    samples = {task: own for task, own in samples.items() if reference in own and len(own) > 1}
+    judged = {name for own in samples.values() for name in own} - {reference}
+    for task, own in samples.items():
+        found = non_inferiority(
+            {**own}, reference, scores.margin_of(task), scores.alpha,
+            higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
+        )  # fmt: skip
+        tasks[task] = _withheld(found.table, reference, [task], failed)
+        for note in found.notes:
+            notes.setdefault(note, []).append(task)
+    averaged = scores.by_network if scores.alike and not scores.timed else {}
+    networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
+    common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
+    mean = None
+    if common and judged:
+        margins: dict[Any, float] = {
+            name: fmean(map(scores.margin_of, scores.shared.get(name, [name]))) for name in common
+        }
+        found = non_inferiority(
+            {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
+            higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
+            num_methods=1 + len(judged),
+        )  # fmt: skip
+        # Also on tasks that are not in the mean because all runs of a method failed there.
+        own_tasks = [task for task in scores.main_tasks if task not in unlearned]
+        unvarying = {task: tasks[task]["low"].map(math.isinf).to_dict()
+                     for task in common if task in tasks}  # fmt: skip
+        mean = _withheld(found.table, reference, own_tasks, failed, unvarying)
+    doubts = [*_doubts(scores, reference, judged, networks, common)] if judged else []
+    said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
+    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.diagnostics, unlearned)
+
+
+def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
+    """Return the samples with two scores or more."""
+    return {name: [factor * x for x in own] for name, own in samples.items() if len(own) > 1}
+
+
+def _withheld(
+    table: pd.DataFrame,
+    reference: str,
+    tasks: Sequence[str],
+    failed: Failed,
+    unvarying: Mapping[str, Mapping[Any, bool]] | None = None,
+) -> pd.DataFrame:
+    """Return a table of verdicts without those that failed runs make doubtful, with reasons.
+
+    `unvarying` has for a mean the methods whose scores do not vary, by task.
+    """
+    reasons = []
+    for name, row in by_method(table).items():
+        who = name if row.verdict in FAVORABLE else reference
+        runs = {run: own for task in tasks for run, own in failed.get((task, who), {}).items()}
+        reason = ""
+        if runs and row.verdict != "inconclusive":
+            reason = _failed_in_words(runs) + (f" of {reference}" if who == reference else "")
+        elif math.isinf(row.low):
+            where = [task for task, of in (unvarying or {}).items() if of.get(name, False)]
+            some = 0 < len(where) < len(unvarying or {})
+            reason = (
+                f"scores on {join_names(where)} do not vary over seeds" if some else NOT_VARYING
+            )
+        reasons.append(reason)
+    verdicts = table["verdict"].where(np.array(reasons) == "", "inconclusive")
+    beyond = table["beyond_margin"] & (verdicts != "inconclusive")
+    return table.assign(verdict=verdicts, beyond_margin=beyond, reason=reasons)
+
+
+def _failed_in_words(runs: Mapping[str, bool]) -> str:
+    """Return the number of failed runs, such as "1 failed, 2 diverged runs"."""
+    lost = failed_in_words(len(runs), sum(runs.values()))
+    return f"{lost} run{'s' if len(runs) > 1 else ''}"
+
+
+def is_lower_within_margin(row: Any) -> bool:
+    """Return True if the whole interval of a method is below 0, but above minus the margin."""
+    return bool(row.verdict == "no worse" and row.high < 0)
+
+
+def _doubts(
+    scores: Scores,
+    reference: str,
+    judged: set[Any],
+    networks: Mapping[str, Samples],
+    common: Mapping[str, Samples],
+) -> Iterator[Statement]:
+    """Yield warnings about margins, and about methods and tasks without verdicts."""
+    there = {*scores.table["task"]}  # a family may lack a task
+    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
+    kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
+    if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
+        other = [*kinds.values()][-1]
+        option = f"--margin {shlex.quote(f'{other}=SCORE')}"
+        if other not in scores.of_tables:
+            option = f"margin = SCORE under [overrides.{other}] in the suite"
+        yield state("one_margin", margin=scores.margin, tasks=tasks, other=other, option=option)
+    others = [name for name in scores.methods if name not in {reference, *judged}]
+    if others:
+        learns = bool(not_learned(scores, reference))
+        yield state("no_verdict_on", methods=others, reference=reference, reference_learns=learns)
+    left = [task for task in networks if task not in common]
+    if left:
+        lacking = [
+            name
+            for name in scores.methods
+            if name in {reference, *judged} and any(name not in networks[task] for task in left)
+        ]
+        yield state("verdicts_leave_out", tasks=left, methods=lacking)
+
+
+# ---- The headline ----
+
+
+def headline(part: Comparison, verdicts: Verdicts) -> Statement:
+    """Return the statement with the verdicts, and the times of few methods."""
+    scores, reference = part.scores, verdicts.reference
+    counts = {name: own for name in verdicts.methods if (own := verdicts.counts(name))}
+    if not verdicts.tasks or (verdicts.mean is None and not counts):
+        lost = mostly_lost(scores, part.failed)
+        unlearned = any(
+            len(own) > 1 and reference in own
+            for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
+        )
+        reason = "not learned" if unlearned else "failed" if lost else "too few seeds"
+        reason = "diagnostic sets" if verdicts.tasks else reason
+        return state("no_verdict", reference=reference, reason=reason, lost=lost)
+    if verdicts.mean is None:
+        return state(
+            "verdicts_by_task",
+            reference=reference,
+            margin=scores.margin,
+            unit=scores.unit,
+            margins=dict(scores.margins),
+            counts=dict([*counts.items()][:_MOST_NAMES]),
+            more=max(0, len(counts) - _MOST_NAMES),
+        )
+    one_task = scores.main_tasks if len(scores.main_tasks) == 1 else verdicts.averaged
+    return state(
+        "verdicts",
+        reference=reference,
+        tasks=[*one_task],
+        margin=float(verdicts.mean["margin"].iloc[0]),
+        mean_margin=bool(scores.margins) and len(verdicts.averaged) > 1,
+        unit=scores.unit,
+        lower_is_better=scores.main_tasks[0] in scores.lower_is_better,
+        methods=len(verdicts.methods),
+        groups=_groups(verdicts, verdicts.mean),
+        times=_times(verdicts.mean, reference, part.costs),
+    )
+
+
+def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the methods of each verdict, with the numbers of tasks to state next to it.
+
+    These are the tasks with a contrary verdict; for the only judged method, all tasks.
+    """
+    rows, groups = by_method(mean), []
+    kinds = [(x, False) for x in ("better", "no worse", "worse", "inconclusive")]
+    for verdict, within_margin in [*kinds[:2], ("no worse", True), *kinds[2:]]:
+        shown = {}
+        for name, row in rows.items():
+            if (row.verdict, is_lower_within_margin(row)) == (verdict, within_margin):
+                counts = verdicts.counts(name)
+                if len(rows) > 1:
+                    counts = {x: n for x, n in counts.items() if x in _CONTRARY[verdict]}
+                shown[name] = counts if len(rows) > 1 or sum(counts.values()) > 1 else {}
+        if shown:
+            reason = rows[next(iter(shown))].reason if len(rows) == 1 else ""
+            groups.append({"verdict": verdict, "within_margin": within_margin,
+                           "methods": shown, "reason": reason})  # fmt: skip
+    return groups
+
+
+def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> dict[str, float]:
+    """Return the times per epoch of few judged methods, relative to the reference.
+
+    None unless all runs are known to have had the processor for themselves.
+    """
+    names = [*map(str, mean.index)]
+    known = {reference, *names} <= {*costs.index} and bool(costs["alone"].all())
+    if not known or len(names) > _MOST_NAMES:
+        return {}
+    seconds = costs["seconds_epoch"]
+    return {name: float(seconds[name] / seconds[reference]) for name in names}
+
+
+# ---- What limits the headline ----
+
+
+def caveats(part: Comparison) -> Iterator[Statement]:
+    """Yield statements that limit the headline; without verdicts, only those on failed runs.
+
+    - `test_disagrees`: verdicts on the mean that the test of pairs does not give. The verdict "no
+      worse", which allows for a margin that the test does not know, is left out.
+    - `test_leaves_out_failed`: methods with failed runs that the test leaves out.
+    - `unstable_reference`: collapsed runs, or an SD over seeds, pooled over tasks, of more than
+      three times that of most other methods without collapsed runs.
+    - `mostly_collapsed`: judged methods of which at least half of the runs collapsed.
+    - `still_improving`: tasks on which most runs of a method were still improving at the limit.
+    - `mostly_failed`: methods of which at least half of the runs failed.
+    """
+    verdicts, ignored = part.verdicts, _ignored_failures(part)
+    if verdicts is not None:
+        yield from _disagreement(part, verdicts, ignored)
+    if ignored:
+        yield state("test_leaves_out_failed", failed=ignored)
+    if verdicts is not None:
+        yield from _unstable(part, verdicts)
+        yield from _mostly_collapsed(part, verdicts)
+        yield from _still_improving(part.runs)
+    if lost := mostly_lost(part.scores, part.failed):
+        yield state("mostly_failed", methods=lost)
+
+
+def _ignored_failures(part: Comparison) -> dict[str, int]:
+    """Return the number of failed runs that the test leaves out, by method."""
+    test, failed = part.outcome, part.failed
+    if test is None:
+        return {}
+    left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
+    runs = left_out.drop_duplicates(["method", "run"])["method"]
+    return {str(name): int(number) for name, number in runs.value_counts(sort=False).items()}
+
+
+def _disagreement(
+    part: Comparison, verdicts: Verdicts, failed: Collection[str]
+) -> Iterator[Statement]:
+    test, reference = part.outcome, verdicts.reference
+    if verdicts.mean is None or test is None:
+        return
+    pairs = {
+        row.a if row.b == reference else row.b: row
+        for row in rows_of(test.pairs)
+        if reference in (row.a, row.b)
+    }
+    unlike: dict[str, dict[str, float]] = {}
+    for name, row in by_method(verdicts.mean).items():
+        if name in pairs and row.verdict != "no worse":
+            found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
+            if found != row.verdict:
+                unlike.setdefault(found, {})[name] = float(pairs[name].pvalue)
+    if unlike:
+        judged = {reference, *(name for names in unlike.values() for name in names)}
+        quote = "verdicts" if judged & {*failed} else "chosen"
+        undecided = test.pairs["better"].isna().all()
+        yield state(
+            "test_disagrees",
+            reference=reference,
+            tasks=verdicts.averaged,
+            how=test.how,
+            found=unlike,
+            lacking=test.lacking if undecided else "",
+            quote="declared" if part.scores.reference_declared else quote,
+        )
+
+
+def _unstable(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
+    reference, scores, collapsed = verdicts.reference, part.scores, part.collapsed
+    own = collapsed["task"].isin(scores.main_tasks) & collapsed["method"].eq(reference)
+    lost = trained_networks(collapsed[own], scores)
+    others = [name for name in verdicts.methods if name not in {*collapsed["method"]}]
+    wide = _wide(verdicts, others, scores) if verdicts.averaged else {}
+    if len(lost) or wide:
+        runs = trained_networks(scores.table, scores)["method"]
+        yield state(
+            "unstable_reference",
+            reference=reference,
+            collapsed=len(lost),
+            runs=int(runs.eq(reference).sum()),
+            tasks=[*dict.fromkeys(map(str, collapsed[own]["task"]))],
+            **({"ratio": None, "narrow": "", "mostly": ""} | wide),
+        )
+
+
+def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> dict[str, Any]:
+    """Return the pooled SD of the reference relative to another method if it is wide."""
+    reference, networks = verdicts.reference, scores.by_network
+    residuals = {
+        task: {name: scaled_residuals(np.array(own)) for name, own in networks[task].items()}
+        for task in verdicts.averaged
+    }
+    pooled = {
+        name: np.concatenate([own[name] for own in residuals.values()])
+        for name in (reference, *others)
+    }
+    spreads = [
+        unequal_spread({reference: pooled[reference], name: pooled[name]}) for name in others
+    ]
+    wider = [each for each in spreads if each is not None and each.wide == reference]
+    nearest = min(wider, key=lambda each: each.ratio, default=None)
+    if nearest is None or 2 * len(wider) <= len(spreads) or math.isinf(nearest.ratio):
+        return {}
+    most = max(residuals, key=lambda task: np.square(residuals[task][reference]).mean())
+    mostly = most if len(residuals) > 1 else ""
+    return {"ratio": float(nearest.ratio), "narrow": nearest.narrow, "mostly": mostly}
+
+
+def _mostly_collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
+    """Yield statements on the judged methods of which at least half of the runs collapsed.
+
+    Those that mix no tokens by design have their own.
+    """
+    runs, shares = part.runs, mostly_lost(part.scores, part.collapsed)
+    lost = trained_networks(part.collapsed, part.scores)
+    blind = {row.method for row in rows_of(runs) if getattr(row, "mixes_tokens", True) is False}
+    for by_design in (False, True):
+        names = [x for x in verdicts.methods if x in shares and (x in blind) == by_design]
+        if names:
+            # As text: seeds of tables are strings.
+            own = {(x.task, x.method, str(x.seed)) for x in rows_of(lost) if x.method in names}
+            ended = [str(getattr(row, "stopped", "")) for row in rows_of(runs)
+                     if (row.task, row.method, str(row.seed)) in own]  # fmt: skip
+            yield state(
+                "mostly_collapsed",
+                methods={name: shares[name] for name in names},
+                mixes_tokens=not by_design,
+                stopped_by_rule=sum("patience" in reason for reason in ended),
+                at_limit=sum(bool(re.fullmatch(r"reached \d+ epochs", x)) for x in ended),
+            )
+
+
+def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:
+    if "still_improving" not in runs:  # no runs, or from earlier versions
+        return
+    own = runs[runs["status"] == "done"]
+    # NaN in runs of earlier versions, which did not record it.
+    shares = own["still_improving"].eq(True).groupby([own["method"], own["task"]], sort=False)
+    most: dict[str, list[str]] = {}
+    for method, task in shares.mean().loc[lambda share: share > 0.5].index:
+        most.setdefault(str(method), []).append(str(task))
+    if most:
+        yield state("still_improving", methods=most)
+
+
+# ---- Tables and figure ----
+
+
+def definitions(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
+    """Return the numbers of the definitions of the verdicts: margin, level and correction."""
+    scores, mean = part.scores, verdicts.mean
+    tasks, methods = len(verdicts.averaged), len(verdicts.methods)
+    return {
+        "reference": verdicts.reference,
+        "tasks": tasks,
+        "methods": methods,
+        "level": f"{100 * (1 - scores.alpha):g}",
+        "each_level": f"{100 * (1 - scores.alpha / max(1, methods)):.1f}",
+        "some_lower": any(task in scores.lower_is_better for task in verdicts.tasks),
+        "all_lower": all(task in scores.lower_is_better for task in verdicts.tasks),
+        "mean_margin": float(mean["margin"].iloc[0]) if mean is not None and tasks > 1 else None,
+    }
+
+
+def how_to_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
+    """Return the values of the definitions of the verdicts, and their figure."""
+    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
+    reasons = {reason for table in tables for reason in table["reason"]}
+    disagreements = [each for each in part.caveats if each.kind == "test_disagrees"]
+    declared = "declared" if part.scores.reference_declared else "chosen"
+    return {
+        "figure": verdict_figure(part, verdicts),
+        "failed": not reasons <= {"", NOT_VARYING},
+        "quote": next((each.values["quote"] for each in disagreements), declared),
+        **definitions(part, verdicts),
+    }
+
+
+def verdict_figure(part: Comparison, verdicts: Verdicts) -> Picture | None:
+    """Return the mean differences from the reference as a figure; None without a mean."""
+    mean, tasks = verdicts.mean, len(verdicts.averaged)
+    if mean is None:
+        return None
+    title = f"Mean of {count(tasks, 'task')}" if tasks > 1 else verdicts.averaged[0]
+    return differences(
+        {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
+        part.report.styles,
+        name="answer",
+        unit=part.scores.unit,
+        ends=("worse", "better"),
+        positive=POSITIVE,
+        margins={title: float(mean["margin"].iloc[0])},
+        digits={title: part.scores.digits(part.scores.main_tasks[0])},
+    )
+
+
+def verdict_table(part: Comparison) -> Table | None:
+    """Return the table of verdicts and costs; None without a verdict."""
+    scores, verdicts = part.scores, part.verdicts
+    if verdicts is None or not verdicts.tasks:
+        return None
+    reference, mean = verdicts.reference, verdicts.mean
+    columns = [Column("Method", "method"), Column("Verdict")]
+    if mean is not None:
+        note = unit_of_means(part, len(verdicts.averaged))
+        columns.append(Column("Difference", "number", note=note))
+    costs = cost_columns(part, reference)
+    judged = {} if mean is None else by_method(mean)
+    lost = part.failed[~part.failed["method"].isin(scores.table["method"])]
+    failed = Counter(map(str, lost.drop_duplicates(["method", "run"])["method"]))
+    rows = []
+    for name in [reference, *verdicts.methods, *failed]:
+        notes, daggers = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        cells = [Cell("reference", notes=notes, paper_note="".join(daggers)), Cell()]
+        if name in judged:
+            difference = _difference(judged[name], part, scores.main_tasks[0])
+            paper_note = "; ".join([difference.paper_note, *daggers])
+            unsure = rarely_seen(part, name, reference)
+            cells = [_verdict(judged[name], unsure), replace(difference, paper_note=paper_note)]
+        elif name in failed:
+            note = f"all {failed[name]} runs failed" if failed[name] > 1 else "its run failed"
+            cells[0] = Cell("none", notes=[note], paper_note=note)
+        elif name != reference:
+            counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
+            cells[0] = replace(cells[0], text=listed(counts))
+        own = cells if mean is not None else cells[:1]
+        rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
+    caption = render(
+        "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
+        dagger=not part.report.collapsed.empty, generated=part.report.generated_data,
+        by_task=mean is None, **definitions(part, verdicts),
+    )  # fmt: skip
+    paper = Paper("verdicts", caption)
+    return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
+
+
+def unit_of_means(part: Comparison, tasks: int) -> str:
+    """Return the unit of means over a number of tasks, and this number."""
+    mean = f"mean of {tasks} tasks" if tasks > 1 else ""
+    return ", ".join(filter(None, [part.scores.unit, mean]))
+
+
+def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
+    """Return a verdict with its reason, and a note on collapsed runs, not for papers."""
+    reason = str(row.reason)
+    if row.verdict == "worse" and row.margin and row.beyond_margin:
+        reason = "beyond the margin"
+    if is_lower_within_margin(row):
+        reason = "below 0, within the margin"
+    return Cell(
+        str(row.verdict),
+        significant=row.verdict in FAVORABLE,
+        notes=[*([reason] if reason else []), *collapsed],
+        paper_note=reason,
+    )
+
+
+def _difference(row: Any, part: Comparison, task: str) -> Cell:
+    digits = part.scores.digits(task) + 1
+    ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
+    return Cell(signed(row.difference, digits), notes=[ends], paper_note=ends)
+
+
+def verdicts_by_task(part: Comparison) -> list[Block]:
+    """Return the folded table of the verdicts by task; nothing for fewer than two."""
+    verdicts, scores = part.verdicts, part.scores
+    if verdicts is None or len(verdicts.tasks) < 2:
+        return []
+    columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
+    rows = []
+    for task, table in verdicts.tasks.items():
+        cells: dict[str, Cell] = {}
+        for name, row in by_method(table).items():
+            difference = _difference(row, part, task)
+            cell = _verdict(row, rarely_seen(part, name, verdicts.reference, task))
+            notes = [f"{difference.text}, {difference.paper_note}", *cell.notes]
+            cells[name] = replace(cell, notes=notes, paper_note="; ".join(notes))
+        rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)], task=task))
+    caption = render(
+        "verdict-caption.jinja", scores=scores, differences=False, costs=False, dagger=False,
+        generated="", by_task=True, **definitions(part, verdicts),
+    )  # fmt: skip
+    # With a mean over tasks, a paper shows the verdicts on the mean.
+    paper = Paper("verdicts-by-task", caption) if verdicts.mean is None else None
+    shown = Table("Table: verdicts by task", columns, rows, "verdicts", paper)
+    return blocks(
+        "verdicts-by-task.jinja", family=part.family, table=shown, scores=scores, verdicts=verdicts
+    )
+
+
+def cost_columns(
+    part: Comparison, reference: str | None = None
+) -> dict[Column, Callable[[str], str]]:
+    """Return the columns of costs, as ratios to a reference if it is known."""
+    costs = part.costs
+    if costs.empty or (reference is not None and reference not in costs.index):
+        return {}
+    each = "pass" if part.scores.timed else "epoch"
+    of = "of the process" if costs["of_process"].any() else "peak"
+    of = "additional peak" if costs["above_base"].all() else of
+
+    def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
+        values = {str(name): float(cost) for name, cost in costs[column].items()}
+        base = 1.0 if reference is None else values[reference]
+        return lambda name: number(values[name] / base, digits) if name in values else ""
+
+    if reference is None:
+        time = Column(f"s per {each}", "number")
+        memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of)
+    else:
+        time = Column("Time", "number", note=f"per {each}, {reference} = 1")
+        memory = Column("Memory", "number", note=f"{of}, {reference} = 1")
+    columns = {
+        time: show("seconds_epoch", 2, reference),
+        memory: show("memory_mib", 0 if reference is None else 2, reference),
+        Column("Parameters", "number", note="without embedding"): show("without_embedding", 0),
+    }
+    if part.scores.timed:  # later runs of a process reuse the memory of earlier ones
+        del columns[memory]
+    if not costs["alone"].all():
+        del columns[time]
+    return columns

@@ -1,0 +1,230 @@
+"""Folders of suites as sources of scores, and several of them as one suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.bench.results import Results, score_of
+from relation_tf.config.families import families_of
+from relation_tf.config.stand_ins import assumed, missing_parts
+from relation_tf.config.suite import Suite
+from relation_tf.errors import OptionError, SuiteError, join_names
+from relation_tf.registry import SOURCES
+from relation_tf.report.scores import KEY, Scores, has_scores, scored_names, with_glue_average
+from relation_tf.report.sections.runs import all_runs
+from relation_tf.report.sources import FAILS_CHECKS, LoadedScores
+from relation_tf.stats.directions import Direction
+from relation_tf.tasks.custom import TaskGroup
+from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
+
+
+def source_of_runs(label: str, results: Results, split: str | None = None) -> LoadedScores:
+    """Return the scores of a suite's runs, with marked names of methods with failing layers.
+
+    Args:
+        label: Name of the source.
+        results: The runs.
+        split: Split of the scores; by default those of their reports.
+    """
+    origin = f"{results.folder}, {len(results.runs)} runs of a suite"
+    paths = [results.folder, results.folder / "report"]
+    notes, scores = missing_parts(results.suite), with_glue_average(scores_of(results))
+    source = LoadedScores(label, scores, origin, results, paths, notes=notes)
+    if split is not None and {*results.splits.values()} != {split}:
+        source = replace(
+            source,
+            scores=on_split(scores, results, split),
+            results=None,
+            manifests=[run["manifest"] for run in results.runs],
+            runs=all_runs(results),
+        )
+    marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
+    return source.renamed(marks) if marks else source
+
+
+def scores_of(results: Results) -> Scores:
+    """Return the scores of a suite's finished runs.
+
+    Tasks, methods and families without runs are left out.
+    """
+    methods = [str(method.name) for method in results.begun.methods()]
+    there = set(results.scores["task"])
+    averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
+    metrics = {
+        name: find_metric(task.metrics_of(name)[0])
+        for task in results.suite.learned()
+        for name in results.scored(task)
+    }
+    # Averages exist only if all tasks have the same unit and direction.
+    metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
+    return Scores(
+        table=results.scores.astype({"task": str}),
+        methods=methods,
+        tasks=[*_scored(results), *averages],
+        seeds=len(results.suite.seeds),
+        averages=averages,
+        noun=_noun(results),
+        directions={
+            name: Direction(metric.higher_is_better, "assumed" if assumed(metric) else "registered")
+            for name, metric in metrics.items()
+        },
+        control=results.suite.control,
+        in_points=not results.suite.timed,
+        points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
+        if not results.suite.timed
+        else {},
+        alpha=results.suite.alpha,
+        timed=results.suite.timed != "",
+        test=results.suite.test,
+        test_over_tasks=results.suite.test_over_tasks,
+        reference=results.suite.reference,
+        reference_declared=True,
+        margin=results.suite.margin,
+        splits=_splits(results, averages),
+        families=[
+            family for family in families_of(results.suite) if {*family.methods} & {*methods}
+        ],
+        margins={
+            name: override.margin
+            for task, override in results.suite.overrides.items()
+            if override.margin is not None
+            for name in results.scored(results.suite.find_task(task))
+        },
+        networks={
+            name: task
+            for task in results.suite.tasks
+            for name in results.suite.find_task(task).scorable
+        },
+        artificial=SOURCES[results.suite.source].artificial,
+    )
+
+
+def _scored(results: Results) -> list[str]:
+    """Return the names of the scores, the diagnostics last."""
+    tasks = results.begun.learned()
+    diagnostics = {name for task in tasks for name in task.diagnostics}
+    names = [name for task in tasks for name in results.scored(task)]
+    return sorted(names, key=diagnostics.__contains__)
+
+
+def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
+    """Return the split of each score; averages have that of their tasks, if there is only one."""
+    tasks = results.begun.learned()
+    kinds = {results.splits.get(name, "") for task in tasks for name in task.scored} - {""}
+    return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
+
+
+def _noun(results: Results) -> str:
+    splits = [split for task in results.suite.learned() for split in task.scored.values()]
+    for kind in ("dev", "test"):
+        if all(split.startswith(kind) for split in splits):
+            return f"{kind} sets"
+    return "tasks"
+
+
+def on_split(scores: Scores, results: Results, split: str) -> Scores:
+    """Return the scores of a suite's runs on one split, without averages.
+
+    Args:
+        scores: The scores of the runs.
+        results: The runs, which can have scored test sets with public labels.
+        split: Kind of the split, such as "test".
+
+    Raises:
+        OptionError: If there are no such scores.
+    """
+    dev = results.metrics.assign(split=results.metrics["task"].map(results.splits))
+    every = pd.concat([dev, results.test_metrics.assign(split="test")], ignore_index=True)
+    own = every[every["split"] == split]
+    if own.empty:
+        known = join_names(sorted({*every["split"]}), " or ")
+        raise OptionError("split", f"must be {known} in {results.folder}. Received: {split!r}")
+    by_seed = own.set_index("metric").groupby(KEY, sort=False)["value"]
+    seeds: dict[Any, dict[Any, float]] = {place: values.to_dict() for place, values in by_seed}
+    rows = [(*place, score_of(values)) for place, values in seeds.items()]
+    metrics = {place[0]: sorted(counted([*values])) for place, values in seeds.items()}
+    return replace(
+        scores,
+        table=pd.DataFrame(rows, columns=[*KEY, "score"]),
+        tasks=[name for name in scores.networks if name in metrics],
+        averages=[],
+        noun=f"{split} sets",
+        directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics},
+        metrics=metrics,
+        margins={name: margin for name, margin in scores.margins.items() if name in metrics},
+        splits=dict.fromkeys(metrics, split),
+    )
+
+
+def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results:
+    """Return the runs of all sources as results of one suite with the test that is used.
+
+    Args:
+        sources: The sources that `join` has returned.
+        scores: The scores that `join` has returned.
+
+    Returns:
+        The results; at least one source must have runs.
+    """
+    parts = [source.results for source in sources if source.results is not None]
+    suites = [each.suite for each in parts]
+    suite = suites[0].model_copy(
+        update={
+            "method": [*{own.name: own for each in suites for own in each.methods()}.values()],
+            "tasks": [*dict.fromkeys(task for each in suites for task in each.tasks)],
+            "task": [*{task.name: task for each in suites for task in each.task}.values()],
+            "group": _joined_groups(suites),
+            "seeds": sorted({seed for each in suites for seed in each.seeds}),
+            "overrides": {task: own for each in suites for task, own in each.overrides.items()},
+            "published": None,
+            "alpha": scores.alpha,
+            "control": scores.control,
+            "test": scores.test,
+            "test_over_tasks": scores.test_over_tasks,
+            "reference": scores.reference,
+            "margin": scores.margin,
+            "families": None,
+        }
+    )
+    # With `merge`, several folders can request a run, and another source can have its score.
+    requested = {config.key: config for each in parts for config in each.requested}
+    finished = {(run["task"], run["method"], run["seed"]) for each in parts for run in each.runs}
+    known = has_scores(scores.table, scored_names(suite))
+    elsewhere = {key for key in requested if key in finished or known(*key)}
+    repeated = {str(requested[key]) for key in elsewhere}
+    return Results(
+        folder=parts[0].folder,
+        suite=suite,
+        runs=[run for each in parts for run in each.runs],
+        failures=[own for each in parts for own in each.failures if own[0] not in repeated],
+        configs=[own for key, own in requested.items() if key not in elsewhere - finished],
+        diverged={run for each in parts for run in each.diverged} - repeated,
+        parts=[
+            replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
+            for each in parts
+        ],
+        aliases=parts[0].aliases,
+    )
+
+
+def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
+    """Return the groups of all suites.
+
+    Raises:
+        SuiteError: If groups of the same name have different tasks.
+    """
+    groups: dict[str, TaskGroup] = {}
+    for group in (group for each in suites for group in each.group):
+        before = groups.setdefault(group.name, group)
+        if before.tasks != group.tasks:
+            raise SuiteError(
+                f"group {group.name}: must have the same tasks in all sources, "
+                f"{join_names([*map(str, before.tasks)])}. Received: "
+                f"{join_names([*map(str, group.tasks)])}"
+            )
+    return [*groups.values()]
