@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from shlex import quote as quote_words
@@ -40,6 +40,7 @@ from relation_tf.report.sources import (
     tasks_named,
     unused_tests,
 )
+from relation_tf.report.text import Statement, state
 from relation_tf.words import count, listed
 
 if TYPE_CHECKING:
@@ -275,22 +276,16 @@ def only_complete(scores: Scores) -> Scores:
     return replace(scores, table=table, methods=methods, families=families, seeds=most_seeds(table))
 
 
-def without_incomplete(before: Scores, scores: Scores) -> list[str]:
-    """Return a remark that names the methods that `only_complete` has left out.
+def without_incomplete(before: Scores, scores: Scores) -> Iterator[Statement]:
+    """Yield a remark that names the methods that `only_complete` has left out.
 
     Args:
         before: All scores.
         scores: The scores of the complete methods.
     """
-    lacking = before.lacking_tasks()
-    if not lacking:
-        return []
-    named = "; ".join(f"{name} (no scores on {listed(own)})" for name, own in lacking.items())
-    return [
-        f"Left out by --complete-methods: {named}. Tests and verdicts are corrected for the "
-        f"{len(scores.methods)} other methods only, so p is smaller than with all "
-        f"{len(before.methods)}."
-    ]
+    if lacking := before.lacking_tasks():
+        numbers = {"others": len(scores.methods), "total": len(before.methods)}
+        yield state("left_out_methods", lacking=lacking, **numbers)
 
 
 def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Chosen) -> Scores:

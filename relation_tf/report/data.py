@@ -37,7 +37,7 @@ from relation_tf.report.sections import ORDER
 from relation_tf.report.sections.answer import answer, brief, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
-from relation_tf.report.sections.published import check_claims
+from relation_tf.report.sections.published import check_claims, published_figures
 from relation_tf.report.sections.runs import (
     all_runs,
     generated_data,
@@ -237,7 +237,7 @@ class ReportData:
     results: Results | None = None
     title: str = ""
     question: str = ""
-    doubts: Sequence[str] = ()
+    doubts: Sequence[Statement] = ()
     origin: Mapping[str, Sequence[str]] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
     pretraining: Sequence[Mapping[str, Any]] = ()
@@ -322,6 +322,13 @@ class ReportData:
         return load_published(path)
 
     @cached_property
+    def published_figures(self) -> pd.DataFrame:
+        """Published figures next to our results; empty without any."""
+        if self.results is None or self.published is None:
+            return pd.DataFrame()
+        return published_figures(self, self.results, self.published)
+
+    @cached_property
     def published_claims(self) -> PublishedTable | None:
         """Claims of the published table, checked from its means and SDs."""
         return None if self.published is None else check_claims(self.published)
@@ -395,15 +402,10 @@ class ReportData:
     @cached_property
     def warnings(self) -> list[Statement]:
         """Warnings about differences between runs or scores, and about failures."""
-        own = [] if self.results is None else warnings_of_runs(self.results)
-        notes = [
-            *unlike_machines(self.manifests),
-            *unlike_pretraining(self.pretraining),
-        ]
         return [
-            *(state("note", text=text) for text in self.doubts),
+            *self.doubts,
             *self._incomplete(),
-            *(state("note", text=text) for text in own),
+            *(() if self.results is None else warnings_of_runs(self.results)),
             *load_warnings(self.runs),
             *collapse_warnings(self.collapsed, self.scores),
             *self._statements(
@@ -412,7 +414,8 @@ class ReportData:
                     *(() if part.verdicts is None else part.verdicts.doubts),
                 ]
             ),
-            *(state("note", text=text) for text in notes),
+            *unlike_machines(self.manifests),
+            *unlike_pretraining(self.pretraining),
         ]
 
     def _incomplete(self) -> list[Statement]:

@@ -25,6 +25,7 @@ from relation_tf.report.data import ReportData
 from relation_tf.report.formats import latex, markdown, notebook, page, terminal
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
+from relation_tf.report.text import state
 from relation_tf.steps import advance
 
 if TYPE_CHECKING:
@@ -253,7 +254,8 @@ def make_report(
     suite = results.suite
     title = suite.title or suite.name
     source = read_source(results)
-    doubts = [*failing_layers([source]), *source.notes]
+    notes = (state("note", text=note) for note in source.notes)
+    doubts = [*failing_layers([source]), *notes]
     data = ReportData(
         source.scores, source.results, title, suite.question, doubts,
         timed_costs=read_costs(costs, source.scores.methods),

@@ -40,11 +40,12 @@ from relation_tf.report.scores import (
 )
 from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.sections.tests import procedure_label
+from relation_tf.report.text import Statement, state
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
-from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, capital, count, format_level
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -521,35 +522,30 @@ def _check_directions(
         )
 
 
-def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
-    """Return a warning for each method with runs whose custom layer fails its checks.
+def failing_layers(sources: Sequence[LoadedScores]) -> Iterator[Statement]:
+    """Yield a warning for each method with runs whose custom layer fails its checks.
 
     Args:
         sources: The sources that `join` has returned, or a single source.
     """
-    return [
-        f"The layer of {name.replace(FAILS_CHECKS, '').strip()} fails `check-layer`, so its scores "
-        f"can be wrong: {fault}"
-        for source in sources
-        if source.results is not None
-        for name, fault in source.results.failing_layers.items()
-        if any(run["method"] == name for run in source.results.runs)
-    ]
+    for results in (source.results for source in sources if source.results is not None):
+        for name, fault in results.failing_layers.items():
+            if any(run["method"] == name for run in results.runs):
+                method = name.replace(FAILS_CHECKS, "").strip()
+                yield state("failing_layer", method=method, fault=fault)
 
 
-def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
-    """Return a warning for each suite that declares another test than the one used.
+def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
+    """Yield a warning for each suite that declares another test than the one used.
 
     Args:
         sources: The sources that `join` has returned.
         scores: The scores that `join` has returned.
     """
     used = _test(scores)
-    return [
-        f"{source.label} declares {declared}; this comparison uses {used}."
-        for source in sources
-        if source.scores.reference_declared and (declared := _test(source.scores)) != used
-    ]
+    for source in sources:
+        if source.scores.reference_declared and (declared := _test(source.scores)) != used:
+            yield state("other_test", source=source.label, declared=declared, used=used)
 
 
 def _test(scores: Scores) -> str:
@@ -631,7 +627,7 @@ def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direc
             )
 
 
-def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
+def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
     """Yield remarks and warnings about direction, metrics, units and seeds of scores from tables.
 
     Args:
@@ -642,68 +638,38 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     there = {*scores.table["task"]}  # without tasks that only left-out methods have
     tasks = [task for task in _tasks_of_tables(sources) if task in there]
     yield from _doubtful_directions(scores, tasks)
-    yield from (note for source in sources for note in source.notes)
+    yield from (state("note", text=note) for source in sources for note in source.notes)
     for task in tasks:
-        yield from _doubtful_metrics(task, theirs)
+        known = [own.metrics[task] for own in theirs if task in own.metrics]
+        several = [*dict.fromkeys(map(" and ".join, known))]
+        if len(several) > 1 or any(" and " in metrics for metrics in several):
+            yield state("metrics", task=task, metrics=several)
     for task in (task for task in tasks if task not in scores.lower_is_better):
-        yield from _doubtful_units(task, scores.samples(task))
+        # Percentages as low as 1, unlike those of `_check_units`.
+        sizes = {name: [*map(abs, own)] for name, own in scores.samples(task).items()}
+        low = min(sizes, key=lambda name: max(sizes[name]))
+        high = max(sizes, key=lambda name: min(sizes[name]))
+        most, least = max(sizes[low]), min(sizes[high])
+        if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
+            yield state("mixed_units", task=task, low=low, most=most, high=high, least=least)
     if scores.unit_remark:
-        yield (
-            f"{capital(scores.unit_remark)}, so there is no mean over tasks. Use the verdicts and "
-            "tests of each task. If all scores have the same unit, convert them all to fractions "
-            "or all to percent."
-        )
-    unequal: dict[str, list[str]] = {}
-    by_task: dict[str, dict[str, set[str]]] = {}
-    columns = (scores.table[name] for name in ("task", "method", "seed"))
-    for task, method, seed in zip(*columns, strict=True):
-        by_task.setdefault(task, {}).setdefault(str(method), set()).add(str(seed))
-    for task in tasks:
-        if counts := _unequal(by_task[task]):
-            unequal.setdefault(counts, []).append(task)
-    yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
+        yield state("no_mean_over_tasks", why=scores.unit_remark)
+    yield from _unequal_seeds(scores, tasks)
 
 
-def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[str]:
+def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[Statement]:
     """Yield warnings about opposite directions and scores of unknown metrics."""
     origins = {task: scores.directions[task].origin for task in tasks}
     unsure = [task for task in tasks if origins[task] not in ("declared", "registered")]
     lower = [task for task in scores.own_tasks if task in scores.lower_is_better]
     if unsure and 0 < len(lower) < len(scores.own_tasks):
-        yield (
-            f"Lower is better on {join_names(lower)}, higher on the other tasks, and not all "
-            "directions are declared. If one is wrong, use --lower-is-better or --higher-is-better."
-        )
+        yield state("mixed_directions", lower=lower)
     known = {name for each in TASKS.values() for name in each.task.scored}
     for task in (task for task in unsure if origins[task] == "assumed" and task not in known):
         outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
-        either = any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ())))
-        why = "lower is better in some uses of such a metric" if either else ""
-        if outside:
-            why = f"scores such as {outside[0]:.4g} are no fractions or percentages"
-        if why:
+        if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
             option = f"--lower-is-better {shlex.quote(task)}"
-            yield f"{task}: higher is assumed to be better, but {why}. Otherwise use {option}."
-
-
-def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
-    """Yield warnings about means of metrics, and different metrics."""
-    known = [own.metrics[task] for own in theirs if task in own.metrics]
-    several = dict.fromkeys(map(" and ".join, known))
-    if len(several) > 1:
-        yield f"{task}: sources have different metrics: {'; '.join(several)}."
-    elif any(" and " in metrics for metrics in several):
-        yield f"{task}: a score is the mean of {next(iter(several))}."
-
-
-def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield a warning if percentages as low as 1, unlike those of `_check_units`, may be mixed."""
-    sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
-    low = min(sizes, key=lambda name: max(sizes[name]))
-    high = max(sizes, key=lambda name: min(sizes[name]))
-    most, least = max(sizes[low]), min(sizes[high])
-    if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
-        yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
+            yield state("assumed_direction", task=task, outside=outside[:1], option=option)
 
 
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
@@ -711,24 +677,29 @@ def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
     return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
 
 
-def _unequal(seeds: Mapping[str, set[str]]) -> str:
-    """Name methods with an unusual number of seeds; empty if all have the same number.
-
-    Args:
-        seeds: Method -> its seeds on a task.
-    """
-    times = Counter(map(len, seeds.values()))
-    usual = max(times, key=lambda number: (times[number], number))
-    shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))
-    parts = []
-    for name, own in seeds.items():
-        missing = sorted(shared - own, key=lambda seed: (len(seed), seed))
-        # Otherwise the methods have different seeds.
-        named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
-        without = f" (without {', '.join(missing)})" if named else ""
-        if len(own) != usual:
-            parts.append(f"{name} has {count(len(own), 'seed')}{without}")
-    return ", ".join([*parts, f"others {usual}"]) if parts else ""
+def _unequal_seeds(scores: Scores, tasks: Sequence[str]) -> Iterator[Statement]:
+    """Name the methods of each task with an unusual number of seeds."""
+    by_task: dict[str, dict[str, set[str]]] = {}
+    columns = (scores.table[name] for name in KEY)
+    for task, method, seed in zip(*columns, strict=True):
+        by_task.setdefault(task, {}).setdefault(str(method), set()).add(str(seed))
+    alike: dict[tuple[Any, ...], list[str]] = {}
+    for task in tasks:
+        seeds = by_task[task]
+        times = Counter(map(len, seeds.values()))
+        usual = max(times, key=lambda number: (times[number], number))
+        shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))
+        unusual = []
+        for name, own in seeds.items():
+            missing = sorted(shared - own, key=lambda seed: (len(seed), seed))
+            # Otherwise the methods have different seeds.
+            named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
+            if len(own) != usual:
+                unusual.append((name, len(own), (*missing,) if named else ()))
+        if unusual:
+            alike.setdefault((usual, *unusual), []).append(task)
+    for (usual, *methods), places in alike.items():
+        yield state("unequal_seeds", tasks=places, methods=methods, usual=usual)
 
 
 def _check_seeds(sources: Sequence[LoadedScores]) -> None:

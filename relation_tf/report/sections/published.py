@@ -276,7 +276,7 @@ class PublishedFigures(Section):
         results, published = data.results, data.published
         if results is None or published is None or not data.cells:
             return []
-        found = _compared(data, results, published)
+        found = data.published_figures
         shown = found[_of_suite(results, found, published)]
         layout, claims = results.suite.layout, data.published_claims
         # A layout of times only has all these figures.
@@ -297,7 +297,7 @@ class PublishedFigures(Section):
         """Return the table of published figures and our results, and the checked claims."""
         if data.results is None or data.published is None or not data.cells:
             return {}
-        found = _compared(data, data.results, data.published)
+        found = data.published_figures
         claims = data.published_claims
         return {
             **({} if found.empty else {"published": found}),
@@ -400,7 +400,7 @@ def _uncertain(found: PublishedTable) -> Table | None:
     return Table("Table: claims that are not certain", columns, rows) if rows else None
 
 
-def _compared(data: ReportData, results: Results, published: Published) -> pd.DataFrame:
+def published_figures(data: ReportData, results: Results, published: Published) -> pd.DataFrame:
     """Return published figures and our results, in points or units of time."""
     summary = data.summary
     summary = summary.assign(split=summary["task"].map(data.scores.splits).fillna(""))
@@ -457,7 +457,7 @@ def _grid(
 ) -> tuple[list[Column], list[Row]]:
     """Return the columns and the rows of a measure."""
     suite, published = results.suite, data.published
-    figures = {} if published is None else _figures(_compared(data, results, published), suite)
+    figures = {} if published is None else _figures(data.published_figures, suite)
     places = {
         (str(method.name), task): layout.place(method, task)
         for method in suite.methods()

@@ -29,7 +29,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import no_score
-from relation_tf.words import count, number
+from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -257,8 +257,6 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     return {
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
-        "monitor": run["config"]["monitor"],
-        "metrics": ", ".join(_validated(history)),
         "stopped": run["stopped"],
         "still_improving": _still_improving(run, history),
         "parameters": parameters["total"],
@@ -281,12 +279,6 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "result_sha256": run.get("sha256"),
         **{name: manifest[name] for name in _MADE_WITH},
     }
-
-
-def _validated(history: pd.DataFrame) -> list[str]:
-    """Return the metrics that were computed on the validation rows after each epoch."""
-    columns = [str(name) for name in history if str(name).startswith("val_")]
-    return [name.removeprefix("val_") for name in columns if name != "val_loss"]
 
 
 def _or_nan(value: float | None) -> float:
@@ -380,35 +372,31 @@ def _rows(rows: dict[str, int]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in counts.items()) + of
 
 
-def warnings_of_runs(results: Results) -> list[str]:
-    """Return warnings on differences between runs and on shared pre-training."""
-    return [*_unlike(results), *_shared_start(results), *_unscored(results)]
-
-
-def _unscored(results: Results) -> Iterator[str]:
-    """Warn of runs without the score of a diagnostic set that other runs have."""
+def warnings_of_runs(results: Results) -> Iterator[Statement]:
+    """Yield warnings on differences between runs, on shared pre-training and on missing scores."""
+    yield from _unlike(results)
+    yield from _shared_start(results)
     for task in results.suite.tasks:
         own = [run for run in results.runs if run["task"] == task]
-        yield from _unpredicted(own)
-        for name in results.suite.find_task(task).diagnostics:
-            runs = [run["metrics"] for run in own if name not in run.get("unscored", {})]
-            if 0 < (scored := sum(name in own for own in runs)) < len(runs):
-                yield (
-                    f"{name} is scored in {scored} of {len(runs)} runs: the others had no labels "
-                    "of it. `relation-tf predict` scores runs that have their weights "
-                    "(--set save_models=true)."
-                )
+        yield from _unscored(own, results.suite.find_task(task).diagnostics)
 
 
-def _unpredicted(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Name the methods of a task that cannot predict further test sets, and the first reason."""
-    for method in dict.fromkeys(run["method"] for run in runs if run.get("unscored")):
-        own = [run["unscored"] for run in runs if run["method"] == method and run.get("unscored")]
+def _unscored(runs: Sequence[Mapping[str, Any]], diagnostics: Iterable[str]) -> Iterator[Statement]:
+    """Name test sets that a method cannot predict, and diagnostic sets of only some runs."""
+    failed: dict[str, list[Mapping[str, str]]] = {}
+    for run in runs:
+        if run.get("unscored"):
+            failed.setdefault(run["method"], []).append(run["unscored"])
+    for method, own in failed.items():
         reasons = {name: why for each in own for name, why in each.items()}
-        yield f"In {count(len(own), 'run')}, {method} has {no_score(reasons)}."
+        yield state("unpredicted_sets", method=method, runs=len(own), why=no_score(reasons))
+    for name in diagnostics:
+        scored = [name in run["metrics"] for run in runs if name not in run.get("unscored", {})]
+        if 0 < sum(scored) < len(scored):
+            yield state("scored_in_some", name=name, scored=sum(scored), runs=len(scored))
 
 
-def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield differences between runs in versions and hardware."""
     flat = [
         {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
@@ -418,15 +406,15 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from _differing(key, [each.get(key) for each in flat])
 
 
-def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield differences between the settings of pre-training folders."""
     for key in dict.fromkeys(key for each in asked for key in each):
         values = dict.fromkeys(_shown(each.get(key, _BEFORE.get(key))) for each in asked)
         if len(values) > 1:
-            yield f"The pre-training folders differ in {key}: {'; '.join(values)}."
+            yield state("unlike_pretraining", key=key, values=[*values])
 
 
-def _unlike(results: Results) -> Iterator[str]:
+def _unlike(results: Results) -> Iterator[Statement]:
     from relation_tf.config.training import Override
 
     yield from unlike_machines([run["manifest"] for run in results.runs])
@@ -446,14 +434,14 @@ def _unlike(results: Results) -> Iterator[str]:
         for where, values in compared.items():
             yield from _differing(where, values)
     for task in results.suite.tasks:
-        yield from (f"{task}: {note}." for note in notes(results, task))
+        yield from (state("note", text=f"{task}: {note}.") for note in notes(results, task))
         made = [run["manifest"] for run in results.runs if run["task"] == task]
         yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
         files = [each["glove"].get("digest") for each in made if each["glove"]]
         yield from _differing(f"word vectors of {task}", files)
 
 
-def _shared_start(results: Results) -> Iterator[str]:
+def _shared_start(results: Results) -> Iterator[Statement]:
     """Yield methods with several seeds but one pre-trained encoder."""
     starts: dict[str, dict[int, str]] = {}
     for config in (run["config"] for run in results.runs):
@@ -462,10 +450,7 @@ def _shared_start(results: Results) -> Iterator[str]:
             own[config["seed"]] = config["pretrained_digest"]
     for method, digests in starts.items():
         if len(digests) > 1 and len(set(digests.values())) == 1:
-            yield (
-                f"All {len(digests)} seeds of {method} start from the same pre-trained encoder: "
-                "their spread does not include the variation of pre-training."
-            )
+            yield state("shared_start", method=method, seeds=len(digests))
 
 
 def notes(results: Results, task: str) -> list[str]:
@@ -474,11 +459,10 @@ def notes(results: Results, task: str) -> list[str]:
     return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
 
 
-def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
+def _differing(key: str, values: Iterable[Any]) -> Iterator[Statement]:
     found = counted(map(_shown, values))
     if len(found) > 1:
-        counts = "; ".join(f"{value} ({count(times, 'run')})" for value, times in found)
-        yield f"The runs differ in {key}: {counts}."
+        yield state("unlike_runs", key=key, values=found)
 
 
 def in_a_line(settings: Mapping[str, Any]) -> str:
