@@ -104,6 +104,24 @@ def test_json_has_all_tables(suite_of, fabricate):
     }  # fmt: skip
 
 
+def test_json_has_what_pages_say(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
+    sections = content(report)["sections"]
+    assert [*sections] == [*report.data.blocks]
+    (table, _) = sections["scores"]["blocks"]
+    assert table["columns"][:2] == ["Method", "CoLA (Matthews)"]
+    assert table["rows"][0][:2] == ["attention", "42.9 ± 22.6"]
+    figures = [each["name"] for own in sections.values() for each in _inside(own["blocks"])
+               if each["kind"] == "figure"]  # fmt: skip
+    assert figures == content(report)["figures"]
+
+
+def _inside(blocks):
+    for block in blocks:
+        yield block
+        yield from _inside(block.get("blocks", ()))
+
+
 def test_latex_is_escaped(suite_of, fabricate):
     title = r"50 % of a_b & \write18{rm} #1 $x$ ~^"
     latex = make_report(fabricate(suite_of(title=title), lambda *_: 0.5)).latex()

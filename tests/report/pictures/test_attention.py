@@ -23,7 +23,7 @@ def test_cells_show_the_weights():
         for start, row in zip(x[::3], y[::3], strict=True):
             shades[int(row), int(start)] = line.get_alpha()
     assert shades == pytest.approx({(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0})
-    assert "x to c (75 %)" in picture.panels[0].alt
+    assert "to c (75 %)" in picture.panels[0].alt
 
 
 def test_padding_is_left_out_and_rounding_errors_above_one_are_allowed():
