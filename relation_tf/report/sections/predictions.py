@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -89,9 +89,13 @@ class PredictedRows:
         absent = self.without_rows(np.concatenate(labels))
         return f"; no rows of {', '.join(absent)}" if absent else ""
 
-    def by_seed(self) -> list[tuple[str, int, Run]]:
-        """Return method, seed, and labels and outputs of each run."""
-        return [(name, seed, run) for name, own in self.runs.items() for seed, run in own.items()]
+    @cached_property
+    def rocs(self) -> dict[str, dict[str, list[_Roc]]]:
+        """ROC curves of the runs of each method, as "macro" and as "micro" average."""
+        return {
+            name: {method: [*map(roc, runs.values())] for method, runs in self.runs.items()}
+            for name, roc in (("macro", _macro), ("micro", _micro))
+        }
 
 
 class ReadRows(NamedTuple):
@@ -372,10 +376,12 @@ def auc_table(own: PredictedRows) -> pd.DataFrame:
         against the rest; for two classes the area of the second), `micro` (all pairs of row and
         class pooled) and `without_rows` (classes without rows).
     """
-    rows = [
-        (name, seed, _macro(run).area, _micro(run).area, "; ".join(own.without_rows(run[0])))
-        for name, seed, run in own.by_seed()
-    ]
+    rows = []
+    for method, runs in own.runs.items():
+        averages = zip(own.rocs["macro"][method], own.rocs["micro"][method], strict=True)
+        for (seed, (labels, _)), (macro, micro) in zip(runs.items(), averages, strict=True):
+            absent = "; ".join(own.without_rows(labels))
+            rows.append((method, seed, macro.area, micro.area, absent))
     return pd.DataFrame(rows, columns=["method", "seed", "macro", "micro", "without_rows"])
 
 
@@ -401,22 +407,20 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
     References:
         T. Fawcett (2006), An introduction to ROC analysis, Pattern Recognition Letters 27, 861-874.
     """
-    averages = {"macro average": _macro, "micro average": _micro}
+    averages = {"macro average": "macro", "micro average": "micro"}
     if len(own.classes) == 2:
-        averages = {f"class {own.classes[1]}": _macro}
+        averages = {f"class {own.classes[1]}": "macro"}
     panels = []
     legend = {name: f"{name}, AUC" for name in own.runs}
-    for average, roc in averages.items():
-        found = {name: [*map(roc, runs.values())] for name, runs in own.runs.items()}
-        curves = {
-            name: np.mean([one.curve for one in all_], axis=0) for name, all_ in found.items()
-        }
-        areas = {name: mean_of([one.area for one in all_]) for name, all_ in found.items()}
+    for average, kind in averages.items():
+        found = own.rocs[kind]
+        curves = {name: np.mean([x.curve for x in rocs], axis=0) for name, rocs in found.items()}
+        areas = {name: mean_of([x.area for x in rocs]) for name, rocs in found.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
         title = f"{own.name}, {average}"
         alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
         panels.append(Panel(title, alt, partial(_draw_roc, curves, look), task=own.name))
-        which = f" {average.split()[0]}" if len(averages) > 1 else ""
+        which = f" {kind}" if len(averages) > 1 else ""
         legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
     return Picture(
         f"roc-{own.name}",
@@ -583,7 +587,9 @@ def calibration_table(own: PredictedRows) -> pd.DataFrame:
         C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
         networks, ICML.
     """
-    rows = [(name, seed, _error(run)) for name, seed, run in own.by_seed()]
+    rows = [
+        (name, seed, _error(run)) for name, runs in own.runs.items() for seed, run in runs.items()
+    ]
     return pd.DataFrame(rows, columns=["method", "seed", "ece"])
 
 
