@@ -378,7 +378,6 @@ def _disagreement(
                 unlike.setdefault(found, {})[name] = float(pairs[name].pvalue)
     if unlike:
         judged = {reference, *(name for names in unlike.values() for name in names)}
-        quote = "verdicts" if judged & {*failed} else "chosen"
         undecided = test.pairs["better"].isna().all()
         yield state(
             "test_disagrees",
@@ -387,8 +386,14 @@ def _disagreement(
             how=test.how,
             found=unlike,
             lacking=test.lacking if undecided else "",
-            quote="declared" if part.scores.reference_declared else quote,
+            quote=_to_quote(part, judged, failed),
         )
+
+
+def _to_quote(part: Comparison, methods: Collection[str], failed: Collection[str]) -> str:
+    """Return why to quote verdicts: "declared", "verdicts" (tests lack failed runs) or "chosen"."""
+    unfair = "verdicts" if {*methods} & {*failed} else "chosen"
+    return "declared" if part.scores.reference_declared else unfair
 
 
 def _unstable(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
@@ -493,11 +498,12 @@ def how_to_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}
     disagreements = [each for each in part.caveats if each.kind == "test_disagrees"]
-    declared = "declared" if part.scores.reference_declared else "chosen"
+    judged = [verdicts.reference, *verdicts.methods]
+    quote = _to_quote(part, judged, _ignored_failures(part))
     return {
         "figure": verdict_figure(part, verdicts),
         "failed": not reasons <= {"", NOT_VARYING},
-        "quote": next((each.values["quote"] for each in disagreements), declared),
+        "quote": next((each.values["quote"] for each in disagreements), quote),
         **definitions(part, verdicts),
     }
 
