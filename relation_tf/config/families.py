@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relation_tf.config.method import Method, keys_of
-
 if TYPE_CHECKING:
+    from relation_tf.config.method import Method
     from relation_tf.config.suite import Suite
 
 
@@ -110,6 +109,8 @@ def blocks(
     """
     if not isinstance(families, str):
         return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
+    from relation_tf.config.method import keys_of  # comparisons of tables need no methods
+
     found: dict[str, list[str]] = {}
     for method in methods:
         value = keys_of(method).get(families)
