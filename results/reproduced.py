@@ -19,13 +19,7 @@ import pandas as pd
 from relation_tf.config import load_suite
 from relation_tf.config.published import load_published
 from relation_tf.report.sections.learning_time import time_means
-from relation_tf.report.sections.published import (
-    PER_EPOCH,
-    SECONDS,
-    TIMES,
-    compare_published,
-    mean_times,
-)
+from relation_tf.report.sections.published import PER_EPOCH, TIMES, compare_published, mean_times
 from relation_tf.tasks.metrics import find_metric
 
 RESULTS = Path(__file__).resolve().parent
@@ -72,7 +66,7 @@ def compared(study: Study) -> pd.DataFrame:
     ours = [table.assign(mean=points * table["mean"], sd=points * table["sd"])]
     if (folder / "times.csv").is_file():
         means = time_means(pd.read_csv(folder / "times.csv"))
-        ours += [mean_times(means, name).assign(metric=name) for name in (SECONDS, PER_EPOCH)]
+        ours += [mean_times(means, name).assign(metric=name) for name in ("seconds", PER_EPOCH)]
     elif (folder / "runs.csv").is_file():
         of_runs = pd.read_csv(folder / "runs.csv").groupby(["task", "method"])["seconds_epoch"]
         means = of_runs.agg(n="count", mean="mean", sd="std").reset_index()
