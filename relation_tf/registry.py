@@ -109,6 +109,11 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return True for an entry from outside of the package. Loads nothing."""
         return not self._origins.get(name, "relation_tf.").startswith("relation_tf.")
 
+    def of_user(self) -> dict[str, str]:
+        """Return the names from outside of the package, with their modules. Loads nothing."""
+        names = filter(self.is_of_user, self._origins)
+        return {name: self._origins[name] for name in names if not self.is_stand_in(name)}
+
     def origins(self) -> set[str]:
         """Return the modules with registered entries."""
         return {*self._origins.values()}
@@ -471,7 +476,7 @@ class Executor:
     """A function that executes runs.
 
     Attributes:
-        execute: The function, see `relation_tf.bench.processes`.
+        execute: The function, see `relation_tf.bench.workers`.
         options: Accepted options of a cluster: `"address"`, `"run_cpus"`, `"run_gpus"`,
             `"run_memory"`. With other executors, they are errors.
         needs: Required options of a cluster.
@@ -483,12 +488,12 @@ class Executor:
 
 
 EXECUTORS: Registry[Executor] = Registry(
-    "executor", "relation_tf.bench.processes", "relation_tf.bench.ray_cluster", shapes_runs=False
+    "executor", "relation_tf.bench.workers", "relation_tf.bench.ray_cluster", shapes_runs=False
 )
 
 
 def register_executor(name: str, **declaration: Any) -> Callable[[Any], Any]:
-    """Register a function that executes runs: `--executor <name>`, see `bench.processes`.
+    """Register a function that executes runs: `--executor <name>`, see `bench.workers`.
 
     Args:
         name: Name on the command line.

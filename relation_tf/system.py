@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
 
 from relation_tf.errors import SuiteError
 
@@ -99,17 +95,3 @@ def _says_memory(message: str) -> bool:
         "out of memory", "std::bad_alloc",
     )  # fmt: skip
     return any(each in message.lower() for each in said)
-
-
-@contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C, also for processes that start meanwhile. Has no effect on Windows."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # the first process starts it, and it unblocks Ctrl-C
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

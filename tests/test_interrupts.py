@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import gc
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
-from relation_tf import interrupts
 from relation_tf.interrupts import (
-    Terminated,
     check_interrupts,
     interrupts_delayed,
     interrupts_kept,
@@ -65,54 +61,6 @@ def test_the_second_press_is_immediate():
     with pytest.raises(KeyboardInterrupt):
         step()
     assert done == ["first"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_long_block_is_interrupted(monkeypatch, number):
-    """Also if the `KeyboardInterrupt` disappears."""
-    monkeypatch.setattr(interrupts, "_DELAY", 0.01)
-    done = []
-
-    @interrupts_kept()
-    def command():
-        with interrupts_delayed():
-            signal.raise_signal(number)
-            for part in ("first", "second"):
-                with contextlib.suppress(*[KeyboardInterrupt] * (part == "first")):
-                    time.sleep(100)
-                    done.append(part)
-
-    with pytest.raises(Terminated if number == signal.SIGTERM else KeyboardInterrupt):
-        command()
-    assert not done
-
-
-def test_what_cleans_up_is_not_interrupted_again(monkeypatch):
-    monkeypatch.setattr(interrupts, "_DELAY", 0.01)
-    done = []
-
-    @interrupts_delayed()
-    def steps():
-        press()
-        try:
-            check_interrupts()
-        finally:
-            time.sleep(0.1)
-            done.append("cleaned up")
-
-    with pytest.raises(KeyboardInterrupt):
-        steps()
-    assert done == ["cleaned up"]
-
-
-def test_a_block_that_has_ended_is_not_interrupted_again(monkeypatch):
-    started = []
-    monkeypatch.setattr(interrupts, "_DELAY", 0)
-    monkeypatch.setattr(_thread, "start_new_thread", lambda *thread: started.append(thread))
-    with pytest.raises(KeyboardInterrupt), interrupts_delayed():
-        press()
-    ((end_delay, arguments),) = started
-    end_delay(*arguments)
 
 
 @pytest.mark.parametrize("pressed", ["outside", "inside"])

@@ -43,10 +43,6 @@ builtins.__import__ = without
 WITHOUT_KERAS = """
 import sys
 from relation_tf.cli import main
-from relation_tf.bench.processes import _interrupts_delayed
-del signal.pthread_sigmask
-with _interrupts_delayed():
-    pass
 from relation_tf.system import peak_memory
 assert peak_memory() is None
 for command in ("compare scores.csv --out compared", "report runs"):

@@ -1,7 +1,6 @@
 """Checks of custom layers before the runs of a suite; built-in layers are not checked.
 
-The faults of a layer are cached by the digest of its source. The command `python -m` with this
-module checks layers in a separate process: a program that starts workers does not load TensorFlow.
+The faults of a layer are cached by the digest of its source. A worker process checks the layers.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from relation_tf import __version__
+from relation_tf.bench import workers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import version_of
 from relation_tf.bench.run_folder import RunFolder
@@ -24,7 +22,6 @@ from relation_tf.config.plugins import load_plugins, plugins_digest
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
@@ -61,7 +58,7 @@ def check_layers(
         SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
             unknown.
     """
-    found = find_faults(configs, folder.path / LOG, options)
+    found = find_faults(configs, options)
     failing = {name: faults for name, faults in found.items() if faults}
     shown = {(names or {}).get(name, name): faults for name, faults in failing.items()}
     if shown and not options.allow_failing_checks:
@@ -79,14 +76,11 @@ def check_layers(
     ]
 
 
-def find_faults(
-    configs: Sequence[RunConfig], log: Path, options: RunOptions
-) -> dict[str, Sequence[Fault]]:
+def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, Sequence[Fault]]:
     """Return the failed checks of each method with a custom layer.
 
     Args:
         configs: The pending runs.
-        log: File for the output of TensorFlow, which starts only if a layer must be checked.
         options: Options of the run.
 
     Raises:
@@ -99,8 +93,7 @@ def find_faults(
     faults = {layer: known for layer, file in files.items() if (known := _cached(file)) is not None}
     new = [layer for layer in layers if layer not in faults]
     if new:
-        check = _in_a_process if options.in_processes else _in_this_process
-        checked = check([layers[layer] for layer in new], log, options)
+        checked = _check([layers[layer] for layer in new], options)
         for layer, found in zip(new, checked, strict=True):
             faults[layer] = found
             # The end of a process can have another reason, such as too little memory.
@@ -162,73 +155,29 @@ def _cached(file: Path | None) -> list[Fault] | None:
         return None
 
 
-def _in_this_process(
-    configs: Sequence[RunConfig], log: Path, options: RunOptions
-) -> list[list[Fault]]:
-    start_tensorflow(log, configs[0].threads, options.distribution, options.deterministic)
-    return _faults(configs, log)
-
-
-def _faults(configs: Sequence[RunConfig], log: Path) -> list[list[Fault]]:
-    import keras
-
-    from relation_tf.training.building import layer_faults
-
+def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
     try:
-        # Otherwise Ctrl-C can become an exception of the layer, and so a fault.
-        with stderr_to(log), interrupts_delayed():
-            return [layer_faults(config) for config in configs]
-    finally:
-        keras.backend.clear_session()
+        found: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
+        return found
+    except workers.WorkerEndedError as error:
+        message = f"{error}, while it checked the layer."
+        return [[Fault(config.mixer, _ENDED, message)] for config in configs]
 
 
-def _in_a_process(
-    configs: Sequence[RunConfig], log: Path, options: RunOptions
-) -> list[list[Fault]]:
-    """Check layers in a separate process, so that a layer can end only this process."""
-    with tempfile.TemporaryDirectory() as temporary:
-        answer = Path(temporary) / "faults.json"
-        request = {
-            "configs": [config.model_dump(mode="json") for config in configs],
-            "log": str(log),
-            "answer": str(answer),
-            "path": sys.path,
-            "deterministic": options.deterministic,
-        }
-        command = [sys.executable, "-m", "relation_tf.bench.layer_checks"]
-        # In a separate session, so that Ctrl-C ends it without a traceback.
-        ended = subprocess.run(
-            command,
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            start_new_session=True,
-        )
-        if not answer.is_file():
-            reason = (ended.stderr.strip().splitlines() or ["no message"])[-1]
-            message = f"the check ended with exit code {ended.returncode}: {reason}."
-            return [[Fault(config.mixer, _ENDED, message)] for config in configs]
-        found = read_json(answer)
-    if "error" in found:
-        raise SuiteError(found["error"])
-    return [[Fault(*each) for each in own] for own in found["faults"]]
+def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
+    load_plugins({name for config in configs for name in config.plugins})
+    with tempfile.TemporaryDirectory() as folder:
+        log, threads = Path(folder) / LOG, configs[0].threads
+        start_tensorflow(log, threads, options.distribution, options.deterministic)
+        import keras
 
+        from relation_tf.training.building import layer_faults
 
-def _serve(request: Mapping[str, Any]) -> None:
-    """Check the layers of a request and write the answer."""
-    sys.path[:] = request["path"]
-    answer: dict[str, Any]
-    try:
-        load_plugins({name for each in request["configs"] for name in each["plugins"]})
-        configs = [RunConfig.model_validate(each) for each in request["configs"]]
-        log, deterministic = Path(request["log"]), request["deterministic"]
-        start_tensorflow(log, configs[0].threads, deterministic=deterministic)
-        answer = {"faults": _faults(configs, log)}
-    except SuiteError as error:
-        answer = {"error": str(error)}
-    write_json(Path(request["answer"]), answer)
+        try:
+            with stderr_to(log):
+                return [layer_faults(config) for config in configs]
+        finally:
+            keras.backend.clear_session()
 
 
 def refused_methods(
@@ -239,16 +188,9 @@ def refused_methods(
     Raises:
         SuiteError: If a layer cannot be trained, so its time cannot be measured.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        faults = find_faults(pending, Path(folder) / LOG, options)
-    for variant, found in faults.items():
+    for variant, found in find_faults(pending, options).items():
         name = names.get(variant, variant)
         if found and is_untrainable(found):
             raise SuiteError(f"method {name}: {refusal(found)}")
         if found:
             yield f"`run` refuses method {name}: {refusal(found)}"
-
-
-if __name__ == "__main__":
-    with contextlib.redirect_stdout(sys.stderr):  # layers may print
-        _serve(json.load(sys.stdin))

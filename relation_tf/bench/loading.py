@@ -24,7 +24,6 @@ from relation_tf.errors import (
 )
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.task import Task
@@ -62,11 +61,12 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
     check_tensorflow()
     path = expand_home(folder)
     _check_finished(path)
-    with interrupts_delayed():
-        # First, because it discards TensorFlow's log messages.
-        from relation_tf.networks import as_one  # noqa: F401
-    with interrupts_delayed():
-        from relation_tf.bench.trained_model import TrainedModel
+    # First, because it discards TensorFlow's log messages.
+    from relation_tf.networks import as_one  # noqa: F401
+
+    # isort: split
+    from relation_tf.bench.trained_model import TrainedModel
+
     check_backend()  # now also that of keras.json
     config = _config(path)
     check_unchanged(config, f"{path}: method {config.method}")

@@ -28,8 +28,8 @@ class RunOptions:
         SuiteError: For a value that is not allowed, or options that exclude each other.
 
     Example:
-        >>> RunOptions(data="~/data", jobs=2).in_processes
-        True
+        >>> RunOptions(strategy="mirrored", devices=2).distribution
+        Distribution(strategy='mirrored', devices=2)
         >>> RunOptions(jobs=0)
         Traceback (most recent call last):
             ...
@@ -117,11 +117,6 @@ class RunOptions:
                 alone or self.jobs == 1,
                 f"must be 1 {strategy}, which uses all devices for each run",
             ),
-            (
-                "run_timeout",
-                alone,
-                f"cannot be used {strategy}, which trains in this process",
-            ),
         )
         for name, is_allowed, requirement in rules:
             if getattr(self, name) is not None and not is_allowed:
@@ -134,11 +129,6 @@ class RunOptions:
     def distribution(self) -> Distribution | None:
         """Devices that share each run; None if each run has one device."""
         return None if self.strategy is None else Distribution(self.strategy, self.devices)
-
-    @property
-    def in_processes(self) -> bool:
-        """If True, the runs execute in other processes."""
-        return (self.jobs or 1) > 1 or self.run_timeout is not None or self.executor != "local"
 
 
 ALL = tuple(each.name for each in fields(RunOptions))

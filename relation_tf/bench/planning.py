@@ -17,17 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.bench import workers
 from relation_tf.bench.checksums import FILES
 from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
 from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
-from relation_tf.bench.groups import RunGroup, compile_network, group_runs
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.train import RunGroup, compile_network, group_runs
+from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.files import align
-from relation_tf.interrupts import interrupts_delayed
+from relation_tf.quiet import stderr_to
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import what_margin_can_be_shown
 from relation_tf.tasks.catalogue import find_task
@@ -265,11 +267,12 @@ def make_plan(
     done = [run for run in chosen if run.key not in left_out]
     costs = _costs_of_runs(folder, done)
     left = {key: run for key, run in groups.items() if key not in costs}
-    timed: dict[GroupKey, _Timed] = {}
-    start = _start_tensorflow(whole, chosen[0].threads) if left else _START
-    for key in list(left) if suite.timed else _to_time(list(left)):
-        say(f"timing {key[1]} on {key[0]}")
-        timed[key] = _time_group(whole, left[key])
+    start, timed = _START, dict[GroupKey, _Timed]()
+    if left:
+        keys = list(left) if suite.timed else _to_time(list(left))
+        runs = [left[key] for key in keys]
+        start, times = workers.call(_time_groups, whole, runs, runs=runs, notify=say)
+        timed = dict(zip(keys, times, strict=True))
     seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
     once = by_proportion({key: each.once for key, each in timed.items()}, list(left))
     written = by_proportion({key: each.written for key, each in timed.items()}, list(left))
@@ -372,18 +375,33 @@ class _Timed:
     wall: float = 0.0  # and of the clock; 0 on a GPU
 
 
-def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
+def _time_groups(
+    whole: RunGroup, runs: Sequence[RunConfig], say: Callable[[str], None]
+) -> tuple[float, list[_Timed]]:
+    """Return the seconds in which a process starts TensorFlow, and the times of runs."""
+    load_plugins(runs[0].plugins)
+    loaded, began = "tensorflow" in sys.modules, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
-            wall, cpu = time.perf_counter(), time.process_time()
-            with interrupts_delayed():
-                found = trainer.estimate()  # writes a log into the folder if it compiles by XLA
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        except RelationError:
-            raise
-        except Exception as error:  # a custom layer may raise anything
-            raise SuiteError(f"method {run.method}: {one_line(error)}") from error
+        log = Path(folder) / LOG
+        start_tensorflow(log, runs[0].threads, whole.options.distribution)
+        start, times = _START if loaded else time.perf_counter() - began, []
+        with stderr_to(log):
+            for run in runs:
+                say(f"timing {run.method} on {run.task}")
+                times.append(_time_group(replace(whole, runs=[run], folder=Path(folder)), run))
+    return start, times
+
+
+def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
+    try:
+        trainer = compile_network(group, run)
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = trainer.estimate()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    except RelationError:
+        raise
+    except Exception as error:  # a custom layer may raise anything
+        raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
     # The processor waits for a GPU.
     cpu, wall = (0.0, 0.0) if uses_gpu() else (cpu, wall)
@@ -392,18 +410,9 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     # At least a microsecond: `by_proportion` uses logarithms.
     epoch, once = (max(share * each, 1e-6) for each in (found.epoch, found.once))
     written = _FILES + found.prediction_bytes
-    if whole.save_models:
+    if group.save_models:
         written += 4 * trainer.model.count_params()
     return _Timed(epoch, once, compiling, written, cpu, wall)
-
-
-def _start_tensorflow(whole: RunGroup, threads: int) -> float:
-    """Start TensorFlow and return the seconds in which a process does it."""
-    loaded = "tensorflow" in sys.modules
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        start_tensorflow(Path(folder) / LOG, threads, whole.options.distribution)
-    return _START if loaded else time.perf_counter() - start
 
 
 def _costs_of_runs(folder: RunFolder, done: Sequence[RunConfig]) -> dict[GroupKey, Cost]:

@@ -9,19 +9,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.bench import workers
 from relation_tf.bench.checksums import damage_of_model, write_result
-from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.models import MODEL
 from relation_tf.bench.public_labels import score_tests
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
+from relation_tf.bench.train import write_predictions
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import expand_home, write_json
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.steps import advance
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -68,6 +68,7 @@ class Predictions:
             yield "All runs have their test predictions."
 
 
+@workers.idle_workers_ended()
 def predict_missing(
     folder: str | Path,
     data: str | Path | None = None,
@@ -102,50 +103,49 @@ def predict_missing(
     load_plugins(suite.plugins if imports is None else imports)
     check_folders(suite, data, tfds_folder)
     known: dict[tuple[str, str], _Data] = {}
-    with RunFolder(folder).locked():
-        results = read_results(folder)
-        for name, error in results.failures:
-            if results.suite.find_task(name.partition("/")[0]).answered:
-                lacking.setdefault(error, []).append(name)
-        runs = [_FinishedRun.of(run) for run in results.runs]
-        runs = [run for run in runs if find_task(run.config.entry).answered]
-        if not runs:
-            raise SuiteError(
-                f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
-                "leaderboard"
-            )
-        done = 0
-        for _, each in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
-            group, pending = [*each], []
-            for run in group:
-                config = run.config
-                key = config.task, config.vocabulary
-                if key not in known:
-                    source = find_source(config.entry, config.source, data, tfds_folder)
-                    used = source.training_digests(config.vocabulary)
-                    known[key] = _Data(source, source.digests(), used)
-                names, reason = run.find_pending(known[key])
-                others = set() if imports is None else run.modules - {*imports}
-                if names and others:
-                    names, reason = [], _not_trusted(others, folder)
-                if names:
-                    pending.append((run, names))
-                else:
-                    done += 1
-                if reason:
-                    lacking.setdefault(reason, []).append(str(run.config))
-            for name, names in _predict_group(folder, pending, data, tfds_folder):
-                added[name] = names
-                done += 1
-                advance("runs", done, len(runs))
-            for run in group:
-                names, faults = run.score_tests(
-                    known[run.config.task, run.config.vocabulary].source
-                )
-                if names:
-                    scored[str(run.config)] = names
-                for fault in faults:
-                    lacking.setdefault(fault, []).append(str(run.config))
+    results = read_results(folder)
+    for name, error in results.failures:
+        if results.suite.find_task(name.partition("/")[0]).answered:
+            lacking.setdefault(error, []).append(name)
+    runs = [_FinishedRun.of(run) for run in results.runs]
+    runs = [run for run in runs if find_task(run.config.entry).answered]
+    if not runs:
+        raise SuiteError(
+            f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
+            "leaderboard"
+        )
+    done = 0
+    for _, each in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
+        group, pending = [*each], []
+        for run in group:
+            config = run.config
+            key = config.task, config.vocabulary
+            if key not in known:
+                source = find_source(config.entry, config.source, data, tfds_folder)
+                used = source.training_digests(config.vocabulary)
+                known[key] = _Data(source, source.digests(), used)
+            names, reason = run.find_pending(known[key])
+            others = set() if imports is None else run.modules - {*imports}
+            if names and others:
+                names, reason = [], _not_trusted(others, folder)
+            if names:
+                pending.append((run, names))
+            if reason:
+                lacking.setdefault(reason, []).append(str(run.config))
+        if pending:
+            config = pending[0][0].config
+            load_plugins(config.plugins)
+            check_unchanged(config, f"method {config.method}")
+            workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
+            added |= {str(run.config): [*names] for run, names in pending}
+        done += len(group)
+        advance("runs", done, len(runs))
+        for run in group:
+            names, faults = run.score_tests(known[run.config.task, run.config.vocabulary].source)
+            if names:
+                scored[str(run.config)] = names
+            for fault in faults:
+                lacking.setdefault(fault, []).append(str(run.config))
     return Predictions(added, lacking, scored)
 
 
@@ -228,36 +228,48 @@ def _predict_group(
     pending: Sequence[tuple[_FinishedRun, Sequence[str]]],
     data: str | Path | None,
     tfds_folder: str | Path | None,
-) -> Iterator[tuple[str, list[str]]]:
-    """Predict runs of one task and one method; yield each run and the predicted names."""
+) -> None:
+    """Predict runs of one task and one method.
+
+    Raises:
+        SuiteError: If the weights of a run cannot be used, or another process uses the run.
+    """
     trainer: TaskTrainer | None = None
-    for run, names in pending:
-        if trainer is None or not trainer.reusable:
-            trainer = _make_trainer(folder, run, data, tfds_folder)
-        tests = {*trainer.task.task.answered.values()}
-        outputs, metrics = _outputs(trainer, run)
-        answers = {
-            (split, name): own
-            for (split, name), own in outputs.items()
-            if split in tests and name in names
+    with stderr_to(folder / LOG):
+        for run, names in pending:
+            with RunFolder(folder).locked(run.config) as free:
+                if not free:
+                    raise SuiteError(f"{run.folder}: another process uses this run. Wait for it")
+                if trainer is None or not trainer.reusable:
+                    trainer = _make_trainer(folder, run, data, tfds_folder)
+                _predict_run(trainer, run, names)
+
+
+def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) -> None:
+    """Write the predictions of a run for some names, and its new result."""
+    tests = {*trainer.task.task.answered.values()}
+    outputs, metrics = _outputs(trainer, run)
+    answers = {
+        (split, name): own
+        for (split, name), own in outputs.items()
+        if split in tests and name in names
+    }
+    with writing(run.folder):
+        result = read_result(run.folder)
+        result["metrics"] = _with_diagnostics(run, names, metrics, trainer.task.task)
+        # If the process is killed before the end, the old checksums must not name new files.
+        write_result(run.folder, result, changing=("predictions", "manifest.json"))
+        write_predictions(run.folder / "predictions", trainer, answers)
+        before = run.manifest["data"]
+        rows = {name: len(split) for name, split in trainer.task.splits.items()}
+        predicted = {  # A test file that is absent now keeps what was recorded.
+            **before,
+            "rows": before.get("rows", {}) | rows,
+            "digest": trainer.task.digest,
+            "digests": before.get("digests", {}) | dict(trainer.task.digests),
         }
-        with writing(run.folder):
-            result = read_result(run.folder)
-            result["metrics"] = _with_diagnostics(run, names, metrics, trainer.task.task)
-            # If the process is killed before the end, the old checksums must not name new files.
-            write_result(run.folder, result, changing=("predictions", "manifest.json"))
-            write_predictions(run.folder / "predictions", trainer, answers)
-            before = run.manifest["data"]
-            rows = {name: len(split) for name, split in trainer.task.splits.items()}
-            predicted = {  # A test file that is absent now keeps what was recorded.
-                **before,
-                "rows": before.get("rows", {}) | rows,
-                "digest": trainer.task.digest,
-                "digests": before.get("digests", {}) | dict(trainer.task.digests),
-            }
-            write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
-            write_result(run.folder, result)
-        yield str(run.config), [*names]
+        write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
+        write_result(run.folder, result)
 
 
 def _make_trainer(
@@ -265,7 +277,6 @@ def _make_trainer(
 ) -> TaskTrainer:
     config = run.config
     load_plugins(config.plugins)
-    check_unchanged(config, f"method {config.method}")
     start_tensorflow(folder / LOG, config.threads)
     import keras
 
@@ -279,8 +290,7 @@ def _make_trainer(
         skip_bad_lines=bool(run.manifest["data"]["skipped_lines"]),
         **config.reading(),
     )
-    with stderr_to(folder / LOG), interrupts_delayed():
-        return TaskTrainer(config, task)
+    return TaskTrainer(config, task)
 
 
 def _with_diagnostics(
@@ -316,8 +326,7 @@ def _outputs(
         raise SuiteError(
             f"{path}: must have the weights of this run: {error}. Train the run again"
         ) from error
-    with interrupts_delayed():
-        outputs, metrics, _ = trainer.predict()
+    outputs, metrics, _ = trainer.predict()
     for name in trainer.task.task.scored:
         for metric, value in run.metrics.get(name, {}).items():
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):

@@ -1,22 +1,22 @@
-"""Pre-train encoders of several mechanisms on plain text.
-
-Keras and TensorFlow are imported when the first run starts.
-"""
+"""Pre-train encoders of several mechanisms on plain text, in a worker process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from relation_tf.bench.groups import run_each, train_run
+from relation_tf.bench import workers
 from relation_tf.bench.layer_checks import refusal, sentence
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
+from relation_tf.bench.train import EventCallback, train_and_write, train_each, train_shared
 from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import (
     load_installed_plugins,
@@ -27,8 +27,9 @@ from relation_tf.config.plugins import (
 from relation_tf.config.run import RunKey, vocabulary_of
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
-from relation_tf.interrupts import interrupts_delayed
+from relation_tf.networks.check.report import Fault
 from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
+from relation_tf.quiet import stderr_to
 from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
@@ -97,10 +98,46 @@ class PretrainingRun(BaseModel):
         """(mechanism, method, seed)."""
         return self.mechanism, self.method, self.seed
 
+    @property
+    def user_parts(self) -> list[str]:
+        """The custom layer of the run, if it has one."""
+        return custom_layers(self.mechanism, {})
+
     def __str__(self) -> str:
         return f"{self.method}/seed-{self.seed}"
 
 
+@dataclass(frozen=True)
+class PretrainingGroup:
+    """Runs that are trained one after the other.
+
+    Attributes:
+        runs: The runs.
+        folder: Their folder.
+        settings: Their settings.
+        text: The text to train on.
+        failed: Runs that failed before the command, see `RunFolder.errors`.
+    """
+
+    runs: Sequence[PretrainingRun]
+    folder: Path
+    settings: PretrainingSettings
+    text: PlainText
+    failed: Mapping[RunKey, int] = field(default_factory=dict)
+
+    def train(self, notify: EventCallback) -> None:
+        """Train the runs, see `RunGroup.train`."""
+        log = self.folder / session.LOG
+        session.start_tensorflow(log, self.settings.threads)
+
+        def train(run: PretrainingRun, path: Path) -> None:
+            _train_run(run, path, self.settings, self.text, notify)
+
+        with stderr_to(log):
+            train_each(self.runs, RunFolder(self.folder), train, notify, self.failed)
+
+
+@workers.idle_workers_ended()
 def pretrain(
     files: str | Path | Iterable[str | Path],
     out: str | Path,
@@ -163,19 +200,32 @@ def pretrain(
         shared["plugins_digest"] = digest
     runs = [PretrainingRun(**run, **shared) for run in requested]
     folder = RunFolder(expand_home(out))
-    with folder.locked():
-        _open(folder, shared, text)
-        pending = [run for run in runs if not folder.is_done(run)]
-        lost = count_diverged(folder, runs, pending)
-        with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:
-            try:
-                if pending:
-                    progress.say(_extent(text, settings))
-                    for note in _check(pending, folder, settings, text, allow_failing_checks):
-                        progress.say(note)
-                    _train(pending, folder, settings, text, progress)
-            finally:  # also after an interruption
-                _write_scores(folder.path)
+    _check_folder(folder, shared)
+    pending = [run for run in runs if not folder.is_done(run)]
+    for run in runs:
+        if run not in pending:
+            folder.check_configuration(run)
+    lost = count_diverged(folder, runs, pending)
+
+    def train(
+        free: Sequence[PretrainingRun], failed: Mapping[RunKey, int], notify: EventCallback
+    ) -> None:
+        group = PretrainingGroup(free, folder.path, settings, text, failed)
+        workers.run_locally([group], notify, RunOptions())
+
+    with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:
+        if free := [run for run in pending if not folder.is_locked(run)]:
+            progress.say(_extent(text, settings))
+            for note in _check(free, settings, text, allow_failing_checks):
+                progress.say(note)
+        with writing(folder.path):
+            folder.path.mkdir(parents=True, exist_ok=True)
+            write_text(vocabulary_of(folder.path), text.vocabulary.to_json())
+            write_json(folder.path / SETTINGS, shared)
+        try:
+            train_shared(pending, folder, progress, train)
+        finally:  # also after an interruption
+            _write_scores(folder.path)
     unfinished = {run: folder.run(run) for run in runs if not folder.holds_result(run)}
     failures = [
         (str(run), str(read_json(path / ERROR)["error"]))
@@ -213,16 +263,13 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
     ]
 
 
-def _open(folder: RunFolder, shared: dict[str, Any], text: PlainText) -> None:
-    """Write the settings; refuse a folder with runs of other settings."""
+def _check_folder(folder: RunFolder, shared: dict[str, Any]) -> None:
+    """Refuse a folder with runs of a suite or of other settings."""
     if (folder.path / "suite.toml").exists():
         raise SuiteError(f"{folder.path}: contains runs of a suite. Choose another --out")
     for result in sorted(folder.path.glob("runs/*/*/result.json")):
         found = read_config(result.parent, PretrainingRun)
         folder.check_unchanged(result.parent, {**found, **shared}, found)
-    with writing(folder.path):
-        write_text(vocabulary_of(folder.path), text.vocabulary.to_json())
-        write_json(folder.path / SETTINGS, shared)
 
 
 def _extent(text: PlainText, settings: PretrainingSettings) -> str:
@@ -235,7 +282,6 @@ def _extent(text: PlainText, settings: PretrainingSettings) -> str:
 
 def _check(
     pending: Sequence[PretrainingRun],
-    folder: RunFolder,
     settings: PretrainingSettings,
     text: PlainText,
     allow_failing_checks: bool,
@@ -250,7 +296,23 @@ def _check(
     Raises:
         SuiteError: If a model cannot be built, or a layer fails and this is not allowed.
     """
-    session.start_tensorflow(folder.path / session.LOG, settings.threads)
+    names = [*dict.fromkeys(run.mechanism for run in pending)]
+    arguments = names, settings, text.vocabulary.size
+    notes = []
+    for found in workers.call(_faults, *arguments, runs=pending):
+        if found and not allow_failing_checks:
+            raise SuiteError(refusal(found))
+        notes += [f"{sentence(found)} It is trained."] if found else []
+    return notes
+
+
+def _faults(
+    mechanisms: Sequence[str], settings: PretrainingSettings, vocabulary_size: int
+) -> list[list[Fault]]:
+    """Build a model of each built-in mechanism; return the failed checks of custom layers."""
+    with tempfile.TemporaryDirectory() as place:
+        session.start_tensorflow(Path(place) / session.LOG, settings.threads)
+
     import keras
 
     from relation_tf.training.building import faults_of
@@ -258,68 +320,61 @@ def _check(
 
     pretraining_optimizer(settings)
     options = {"causal": True} if settings.objective == "causal" else {}
-    notes, units = [], settings.units
-    for name in dict.fromkeys(run.mechanism for run in pending):
-        with interrupts_delayed():
-            if name in MECHANISMS:
-                model = build_model(name, settings, text.vocabulary.size)
-                reach = getattr(model.encoder.blocks[0].mixer, "max_length", None)
-                most = None if reach is None else reach + (settings.objective == "causal")
-                if most is not None and most < settings.length:
-                    raise OptionError(
-                        "length", f"must be at most {most} for {name}. Received: {settings.length}"
-                    )
-            found = []
-            if not is_built_in(name, {}):
-                where = f"mechanism {name}"
-                found = faults_of(name, units, units, options, "float32", where, all_read=True)
+    faults, units = [], settings.units
+    for name in mechanisms:
+        if name in MECHANISMS:
+            model = build_model(name, settings, vocabulary_size)
+            reach = getattr(model.encoder.blocks[0].mixer, "max_length", None)
+            most = None if reach is None else reach + (settings.objective == "causal")
+            if most is not None and most < settings.length:
+                raise OptionError(
+                    "length", f"must be at most {most} for {name}. Received: {settings.length}"
+                )
+        found = []
+        if not is_built_in(name, {}):
+            where = f"mechanism {name}"
+            found = faults_of(name, units, units, options, "float32", where, all_read=True)
         keras.backend.clear_session()
-        if found and not allow_failing_checks:
-            raise SuiteError(refusal(found))
-        notes += [f"{sentence(found)} It is trained."] if found else []
-    return notes
+        faults.append(found)
+    return faults
 
 
-def _train(
-    pending: Sequence[PretrainingRun],
-    folder: RunFolder,
+def _train_run(
+    run: PretrainingRun,
+    path: Path,
     settings: PretrainingSettings,
     text: PlainText,
-    progress: Progress,
+    notify: EventCallback,
 ) -> None:
     import keras
 
     from relation_tf.training.language_model import LanguageModelTrainer
 
-    def train(run: PretrainingRun, path: Path) -> None:
-        # Compile for each run: memory is measured per run, and custom layers may have random
-        # state outside their variables.
-        keras.backend.clear_session()  # frees the memory of the previous run
-        progress.notify({"event": "compile", "run": run.key})
-        with interrupts_delayed():
-            trainer = LanguageModelTrainer(run.mechanism, settings, text)
+    # Compile for each run: memory is measured per run, and custom layers may have random state
+    # outside their variables.
+    keras.backend.clear_session()  # frees the memory of the previous run
+    notify({"event": "compile", "run": run.key})
+    trainer = LanguageModelTrainer(run.mechanism, settings, text)
 
-        def on_step(step: int, row: Any) -> None:
-            event = {"event": "step", "run": run.key, "step": step, "steps": settings.steps}
-            progress.notify(event)
+    def on_step(step: int, row: Any) -> None:
+        notify({"event": "step", "run": run.key, "step": step, "steps": settings.steps})
 
-        def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
-            write_weights(path / WEIGHTS, *trainer.encoder_weights(), *trainer.output_weights())
-            result = _result(trainer, run, trained)
-            progress.say(
-                f"{run}: perplexity {result['perplexity']:.2f}, "
-                f"{result['tokens_per_second']:,.0f} tokens per second"
-            )
-            return {}, result
+    def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
+        write_weights(path / WEIGHTS, *trainer.encoder_weights(), *trainer.output_weights())
+        result = _result(trainer, run, trained)
+        note = (
+            f"{run}: perplexity {result['perplexity']:.2f}, "
+            f"{result['tokens_per_second']:,.0f} tokens per second"
+        )
+        notify({"event": "note", "run": run.key, "note": note})
+        return {}, result
 
-        own_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
-        resumable = is_built_in(run.mechanism, {}) and not own_optimizer
-        train_run(
-            trainer, run, path, on_step, write,
-            resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,
-        )  # fmt: skip
-
-    run_each(pending, folder, train, progress.notify)
+    own_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
+    resumable = is_built_in(run.mechanism, {}) and not own_optimizer
+    train_and_write(
+        trainer, run, path, on_step, write,
+        resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,
+    )  # fmt: skip
 
 
 def _result(

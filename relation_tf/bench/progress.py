@@ -150,7 +150,7 @@ class Progress:
             print(text)  # rich's own output does not wrap there
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Show an event of a run, see `run_group`."""
+        """Show an event of a run, see `RunGroup.train`."""
         self._time_left.notify(event)
         name = self._names[event["run"]]
         if event["event"] == "note" and event["note"] not in self._notes:

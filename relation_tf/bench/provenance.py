@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
 """Other packages that results may depend on."""
 
-COMMIT = "RELATION_TF_COMMIT"
-"""Environment variable with the commit of a package that another machine sent."""
-
 
 def manifest(
     started: str, resumed: Sequence[int], distribution: Distribution | None
@@ -145,13 +142,8 @@ def _without_folder(argument: str) -> str:
     return f"{option}{equals}{path.name}" if path.is_absolute() else argument
 
 
-def commit() -> str | None:
-    """Return the commit of the checkout of this package, also on a cluster."""
-    return os.environ[COMMIT] or None if COMMIT in os.environ else _commit()
-
-
 @functools.cache
-def _commit(file: Path = Path(__file__)) -> str | None:
+def commit(file: Path = Path(__file__)) -> str | None:
     """Return the commit of the checkout that tracks a file of this package, if there is one.
 
     An installed package inside another checkout is not tracked by it.

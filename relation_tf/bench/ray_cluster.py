@@ -1,93 +1,69 @@
-"""Run groups on a Ray cluster without a shared disk.
+"""Train groups on a Ray cluster whose nodes share a disk with the folder of the runs.
 
-This package, custom layers, callbacks and plugins are sent as Ray's `py_modules`. A task is
-encoded once on this machine; each node maps one copy from Ray's object store. Workers send the
-files of their runs back. Ray is imported only if a cluster is used.
+Ray is imported only if a cluster is used. Nodes import this package and custom modules from the
+same paths as the command, and read the data there.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import re
-import site
 import socket
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
-from relation_tf.bench.groups import (
-    EventCallback,
-    Inputs,
-    LastInputs,
-    RunGroup,
-    read_inputs,
-)
 from relation_tf.bench.options import OF_CLUSTERS, RunOptions
-from relation_tf.bench.processes import End, Event, Worker, run_in_workers
-from relation_tf.bench.provenance import COMMIT, commit, software
-from relation_tf.bench.ray_worker import RayWorker
-from relation_tf.bench.run_folder import RunFolder, writing
-from relation_tf.config import RunConfig
+from relation_tf.bench.provenance import software
+from relation_tf.bench.train import EventCallback, RunGroup
+from relation_tf.bench.workers import End, Request, Returned, Worker, answer, run_in_workers
 from relation_tf.errors import SuiteError, reason_of, require_package
-from relation_tf.files import write_bytes
-from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import register_executor
-from relation_tf.training.checkpoint import STATE
-from relation_tf.training.session import LOG
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself waits for minutes
 _LOOK = 30.0  # seconds without an event after which the nodes are counted again
-_STATE_EVERY = 300.0  # seconds between two checkpoints of a run that are sent
-_STARTS = 3  # lost starts per worker that are allowed until one succeeds
 _PIECES = 4  # groups per worker, so that all workers finish at about the same time
 _GIB = 2**30
-
-# Allowed names of a run's files; none is outside its folder.
-_FILE = re.compile(r"(predictions/)?\w[\w.-]*")
 
 
 @register_executor("ray", options=OF_CLUSTERS, needs=["address"])
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
-    """Run groups on a Ray cluster; results are the same as on this machine.
+    """Train groups on a Ray cluster; results are the same as on this machine.
 
-    If a worker or node dies, its run is tried a second time from the last checkpoint that was sent
-    and then counts as failed. An interruption ends all workers.
+    If a worker or node dies, its run is tried a second time, from its last checkpoint, and then
+    counts as failed. An interruption ends all workers.
 
     Args:
         groups: The groups, in the order in which they start.
-        notify: Called with each event, see `run_group`.
+        notify: Called with each event, see `RunGroup.train`.
         options: Options of the run: address, reserved resources, jobs and timeout.
 
     Raises:
         SuiteError: If Ray is not installed, the cluster cannot be reached or has no node for a
-            run, a node has other versions of relevant packages, a method cannot be built, or a
-            folder cannot be written.
+            run, or a node has no access to the folder or other versions of relevant packages.
     """
     require_package("the Ray executor", "ray", "ray")
     import ray
 
-    for group in groups:
-        if find_mechanism(group.runs[0].mechanism).input_type == "text":
-            raise SuiteError(
-                f"method {group.runs[0].method}: saved models are not sent to a cluster; run this "
-                "method on this machine (--executor local)"
-            )
     address = str(options.address)
     needed = reserved(options, max(group.runs[0].threads for group in groups))
-    _connect(address, _environment(groups, needed))
+    _connect(address, needed)
+
+    def wait_for(workers: Sequence[_Actor], seconds: float) -> None:
+        awaited = [worker.awaited for worker in workers if worker.group is not None]
+        if not ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
+            _room(address, needed)  # fails if no node is left
+
     try:
-        cluster = _Cluster(address, needed, notify, groups)
-        count = options.jobs or cluster.room()
-        cluster.starts = cluster.starts_left = _STARTS * count
-        make = functools.partial(_Actor, cluster)
-        parts, timeout = pieces(groups, count), options.run_timeout
-        run_in_workers(parts, count, make, cluster.wait_for, notify, timeout)
+        count = options.jobs or _room(address, needed)
+        parts = pieces(groups, count)
+        timeout = options.run_timeout
+        run_in_workers(parts, count, lambda: _Actor(needed), wait_for, notify, timeout)
     except ray.exceptions.RayError as error:
         raise SuiteError(f"--address {address}: {_last_line(error)}") from error
     finally:
@@ -131,7 +107,7 @@ def pieces(groups: Sequence[RunGroup], workers: int) -> list[RunGroup]:
     ]
 
 
-def _connect(address: str, environment: Mapping[str, Any]) -> None:
+def _connect(address: str, needed: Mapping[str, float]) -> None:
     """Join a cluster.
 
     Raises:
@@ -145,13 +121,20 @@ def _connect(address: str, environment: Mapping[str, Any]) -> None:
         )
     if address != "auto":
         _knock(address)
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "KERAS_BACKEND" or name.startswith(("TF_", "XLA_", "RELATION_TF_"))
+    }
+    variables["PYTHONPATH"] = os.pathsep.join(str(Path(place).resolve()) for place in sys.path)
+    gpus = needed.get("GPU", 0)
+    if not gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ""  # hide GPUs that were not reserved
+    elif gpus < 1:
+        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # leave memory for the other runs
+    environment = {"env_vars": variables}
     try:
-        ray.init(
-            address=address,
-            runtime_env=environment,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
+        ray.init(address, runtime_env=environment, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # of many kinds: ConnectionError, RuntimeError, RayError ...
         raise SuiteError(
             f"--address {address}: cannot join the cluster: {_last_line(error)}. This machine must "
@@ -174,172 +157,24 @@ def _knock(address: str) -> None:
         raise SuiteError(f"--address {address}: no Ray cluster answers there: {reason}") from error
 
 
-def _environment(groups: Sequence[RunGroup], needed: Mapping[str, float]) -> dict[str, Any]:
-    """Return Ray's runtime environment: code, and environment variables that affect results."""
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "KERAS_BACKEND" or name.startswith(("TF_", "XLA_"))
-    }
-    variables[COMMIT] = commit() or ""
-    gpus = needed.get("GPU", 0)
-    if not gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ""  # hide GPUs that were not reserved
-    elif gpus < 1:
-        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # leave memory for the other runs
-    code = [str(path) for path in _code(groups)]
-    return {"py_modules": code, "excludes": ["__pycache__"], "env_vars": variables}
-
-
-def _code(groups: Sequence[RunGroup]) -> list[Path]:
-    """Return this package, custom modules, and what these have imported from their folders."""
-    custom = {place.parent for name in _custom_modules(groups) if (place := _place(name))}
-    folders = custom - _site_packages()
-    names = {name for name in list(sys.modules) if "." not in name} - {"__main__"}
-    loaded = {name: place for name in names if (place := _place(name))}
-    ours = ("relation_tf", "glue_submit")
-    return sorted(loaded[name] for name in loaded if name in ours or loaded[name].parent in folders)
-
-
-def _place(module: str) -> Path | None:
-    """Return the file of a loaded module or the folder of a package; None for one in C."""
-    loaded = sys.modules[module]
-    places = [*getattr(loaded, "__path__", []), getattr(loaded, "__file__", None) or ""]
-    return Path(places[0]) if len(places) > 1 or places[0].endswith(".py") else None
-
-
-def _custom_modules(groups: Sequence[RunGroup]) -> set[str]:
-    """Return the top-level modules of custom parts; all are imported already."""
-    runs = [group.runs[0] for group in groups]
-    names = {name for run in runs for name in (*run.custom_layers, *run.plugins)}
-    names |= {each.callback for run in runs for each in run.callbacks}
-    return {re.split(r"[:.]", name)[0] for name in names}
-
-
-def _site_packages() -> set[Path]:
-    """Return the folders of installed packages."""
-    folders = [*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("stdlib")]
-    return set(map(Path, folders))
-
-
-class _Cluster:
-    """A Ray cluster.
-
-    Args:
-        address: Address of its head.
-        needed: Resources of a run, by Ray's names.
-        notify: Called with notes about the cluster.
-        groups: The groups to run.
+def _room(address: str, needed: Mapping[str, float]) -> int:
+    """Return the number of runs that fit on the idle nodes.
 
     Raises:
-        SuiteError: If no node has the resources.
+        SuiteError: If none fits.
     """
-
-    def __init__(
-        self,
-        address: str,
-        needed: Mapping[str, float],
-        notify: EventCallback,
-        groups: Sequence[RunGroup],
-    ) -> None:
-        self.starts = self.starts_left = 0  # starts that may fail until one succeeds
-        self._address, self._needed, self._notify = address, needed, notify
-        self._some_run = groups[0].runs[0]
-        self._installed = software()["versions"]
-        self._processors: set[str] = set()
-        self._inputs = LastInputs(self._put)
-        self.room()
-
-    def room(self) -> int:
-        """Return the number of runs that fit on the idle nodes.
-
-        Raises:
-            SuiteError: If none fits.
-        """
-        import ray
-
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        room = sum(
-            min(int(node.get(name, 0) / amount) for name, amount in self._needed.items())
-            for node in nodes
-        )
-        if not room:
-            have = "; ".join(map(_shown, nodes))
-            raise SuiteError(
-                f"--address {self._address}: no node has the resources of a run, "
-                f"{_shown(self._needed)}. The nodes have: {have}"
-            )
-        return room
-
-    def actor(self) -> Any:
-        """Start a worker on a node with room, now or later."""
-        import ray
-
-        options = {
-            "num_cpus": self._needed["CPU"],
-            "num_gpus": self._needed.get("GPU", 0),
-            "memory": self._needed.get("memory"),
-            "scheduling_strategy": "SPREAD",
-        }
-        return ray.remote(RayWorker).options(**options).remote(sys.argv, _STATE_EVERY)
-
-    def admit(self, about: Mapping[str, Any]) -> None:
-        """Check a node, and note other processors.
-
-        Raises:
-            SuiteError: If its packages have other versions than here.
-        """
-        differing = [
-            f"{name} {there} ({self._installed[name]} here)"
-            for name, there in about["installed"].items()
-            if there != self._installed[name]
-        ]
-        if differing:
-            raise SuiteError(
-                f"node {about['node']}: package versions must be the same on all nodes, because "
-                f"results depend on them. Received: {', '.join(differing)}"
-            )
-        self._processors.add(about["processor"])
-        if len(self._processors) > 1:
-            kinds = ", ".join(sorted(self._processors))
-            note = (
-                f"nodes have different processors, so results may differ in the last bits: {kinds}"
-            )
-            self._notify({"event": "note", "run": self._some_run.key, "note": note})
-
-    def inputs(self, group: RunGroup) -> Any:
-        """Return a reference to the inputs of a group."""
-        return self._inputs.of(group, group.runs[0])
-
-    @staticmethod
-    def _put(group: RunGroup, config: RunConfig) -> Any:
-        import ray
-
-        inputs: Inputs | Exception
-        try:
-            inputs = read_inputs(group, config)
-        except Exception as error:  # each run of the group fails with this error
-            inputs = error
-        return ray.put(inputs)
-
-    def wait_for(self, workers: Sequence[_Actor], seconds: float) -> None:
-        """Wait until a worker has started, reports an event or is lost."""
-        import ray
-
-        awaited = [worker.awaited for worker in workers]
-        if not ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
-            if not any(worker.group for worker in workers):
-                self.room()  # fails if no node is left
-            return
-        for worker in workers:
-            if not worker.ready and _has_arrived(worker.awaited):
-                worker.arrive()
-
-
-def _has_arrived(awaited: Any) -> bool:
     import ray
 
-    return bool(ray.wait([awaited], timeout=0)[0])
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    room = sum(
+        min(int(node.get(name, 0) / amount) for name, amount in needed.items()) for node in nodes
+    )
+    if not room:
+        raise SuiteError(
+            f"--address {address}: no node has the resources of a run, {_shown(needed)}. The nodes "
+            f"have: {'; '.join(map(_shown, nodes))}"
+        )
+    return room
 
 
 def _shown(resources: Mapping[str, float]) -> str:
@@ -350,111 +185,104 @@ def _shown(resources: Mapping[str, float]) -> str:
 
 
 class _Actor(Worker):
-    """A worker of the cluster, controlled by this process."""
+    """A worker of the cluster, controlled by this process.
 
-    def __init__(self, cluster: _Cluster) -> None:
+    Args:
+        needed: Resources of a run, by Ray's names.
+    """
+
+    def __init__(self, needed: Mapping[str, float]) -> None:
+        import ray
+
         super().__init__()
-        self.ready = False
-        self._cluster = cluster
-        self._actor = cluster.actor()
-        self.awaited = self._actor.about.remote()  # later the events of a group
+        options = {
+            "num_cpus": needed["CPU"],
+            "num_gpus": needed.get("GPU", 0),
+            "memory": needed.get("memory"),
+            "scheduling_strategy": "SPREAD",
+        }
+        self._actor = ray.remote(RayWorker).options(**options).remote(sys.argv, Path.cwd())
+        self.awaited: Any = None  # the events of the group
 
-    def arrive(self) -> None:
-        """Record the start of the worker, or its failure, which does not count for a run.
+    def send(self, request: Request) -> None:
+        (group,) = request.arguments
+        versions = software()["versions"]
+        self.awaited = self._actor.answer.remote(request.pack(), group.folder, versions)
 
-        Raises:
-            SuiteError: If no other worker would start either.
-        """
+    def received(self) -> Iterator[Any]:
         import ray
 
         try:
-            self._cluster.admit(ray.get(self.awaited))
-            self._cluster.starts_left = self._cluster.starts
-            self.ready = True
-        except ray.exceptions.RayError as error:
-            self._cluster.starts_left -= 1
-            lost = isinstance(error, ray.exceptions.RayActorError) and not error.actor_init_failed
-            if not lost or self._cluster.starts_left < 0:
-                raise SuiteError(f"a worker cannot be started: {_last_line(error)}") from error
-            self.ended = _end(error)
-
-    def check(self, configs: Sequence[RunConfig], folder: Path) -> str | None:
-        import ray
-
-        self.arrive()
-        try:
-            return ray.get(self._actor.check.remote(configs))
-        except ray.exceptions.RayError as error:
-            raise SuiteError(
-                f"a worker was lost before it could build the networks: {_last_line(error)}"
-            ) from error
-
-    def _send(self, group: RunGroup) -> None:
-        folder = RunFolder(group.folder)
-        paths = {run.key: folder.run(run) / STATE for run in group.runs}
-        states = {key: path.read_bytes() for key, path in paths.items() if path.exists()}
-        self.awaited = self._actor.run.remote(group, self._cluster.inputs(group), states)
-
-    def _received(self) -> Iterator[Event | None]:
-        import ray
-
-        while _has_arrived(self.awaited):
-            try:
-                event = ray.get(next(self.awaited))
-            except StopIteration:
-                yield None
-                return
-            except ray.exceptions.RayError as error:
-                self.ended = _end(error)
-                return
-            if self.left and "run" in event:
-                assert self.group is not None
-                keep(event, RunFolder(self.group.folder), self.left[0])
-            yield event
+            while ray.wait([self.awaited], timeout=0)[0]:
+                yield ray.get(next(self.awaited))
+        except StopIteration:
+            return
+        except ray.exceptions.RayActorError as error:
+            if error.actor_init_failed:
+                raise
+            reason = f"its worker on the cluster was lost ({type(error).__name__})"
+            self.ended = End(reason, again=True, detail=str(error))
 
     def kill(self) -> None:
         import ray
 
-        if self.ready and self.group is None:
-            with suppress(ray.exceptions.RayError):
-                ray.get(self._actor.tidy.remote(), timeout=_CONNECT)
         ray.kill(self._actor)
 
 
-def keep(event: Event, folder: RunFolder, config: RunConfig) -> None:
-    """Write the files that a worker sent, the result last.
+class RayWorker:
+    """Trains groups in a process of a node; Ray makes an actor of it.
 
     Args:
-        event: The event; its `files`, `state` and `log` are removed from it.
-        folder: The suite's folder.
-        config: The run.
-
-    Raises:
-        SuiteError: If a file is none of a run, or the folder cannot be written.
+        command: The command line of the suite, for manifests.
+        folder: Working directory of the command.
     """
-    path = folder.run(config)
-    files = event.pop("files", {})
-    for name in files:
-        if not _FILE.fullmatch(name):
-            raise SuiteError(f"{path}: a worker sent an unknown file. Received: {name!r}")
-    with writing(path):
-        if event["event"] == "start":
-            folder.start(config)
-        if "state" in event:
-            write_bytes(path / STATE, event.pop("state"))
-        for name in sorted(files, key=lambda name: name == "result.json"):
-            (path / name).parent.mkdir(exist_ok=True)
-            write_bytes(path / name, files[name])
-        if event["event"] == "done":
-            (path / STATE).unlink(missing_ok=True)
-        if "log" in event:
-            with (folder.path / LOG).open("ab") as file:
-                file.write(event.pop("log"))
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        sys.argv = list(command)
+        self._working_directory = folder
+        # Keras stores names and seeds per thread: all runs use the same thread.
+        self._thread = ThreadPoolExecutor(1)
+
+    def answer(self, packed: bytes, folder: Path, versions: Mapping[str, str]) -> Iterator[Any]:
+        """Answer a request, see `relation_tf.bench.workers`.
+
+        Args:
+            packed: The request.
+            folder: The suite's folder.
+            versions: Versions of packages on the machine of the command.
+        """
+        import ray
+
+        try:
+            os.chdir(self._working_directory)
+            with (folder / "suite.toml").open("rb"):
+                pass
+            fault = _differing(software()["versions"], versions)
+        except OSError as error:
+            fault = f"must have the folders of the command, on a shared disk: {reason_of(error)}"
+        if fault:
+            node = ray.util.get_node_ip_address()
+            yield Returned(error=SuiteError(f"node {node}: {fault}"))
+            return
+        events: SimpleQueue[Any] = SimpleQueue()
+        job = self._thread.submit(answer, packed, events.put)
+        job.add_done_callback(lambda ended: events.put(Returned(error=ended.exception())))
+        while not isinstance(event := events.get(), Returned):
+            yield event
+        yield event
 
 
-def _end(error: Exception) -> End:
-    reason = f"its worker on the cluster was lost ({type(error).__name__})"
-    return End(reason, again=True, detail=str(error))
+def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """Return how versions differ from those of the command; empty if they do not."""
+    names = [
+        f"{name} {there[name]} ({here[name]} here)" for name in here if there[name] != here[name]
+    ]
+    if not names:
+        return ""
+    return (
+        "package versions must be the same on all nodes, because results depend on them. "
+        f"Received: {', '.join(names)}"
+    )
 
 
 def _last_line(error: Exception) -> str:

@@ -12,13 +12,17 @@ resumes. With save_models, a run has its network in model.keras and its vocabula
 vocabulary.json. Without, a run whose test predictions are missing has its weights in
 weights.npz. A failed run has an error.json; one that diverged is not trained again with the same
 configuration.
+
+Several processes can train the runs of a folder: a process locks a run while it trains it, with a
+file in OUT/.locks.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
@@ -28,10 +32,10 @@ from filelock import FileLock, Timeout
 
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.config.loading import load_suite
-from relation_tf.config.run import RunConfig
+from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import without_former_keys
-from relation_tf.errors import RelationError, SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.pretraining_settings import SETTINGS
@@ -76,37 +80,45 @@ class RunFolder:
     path: Path
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Create the folder and lock it; the lock ends with the process.
+    def locked(self, name: object, *, wait: bool = False) -> Iterator[bool]:
+        """Lock a run, or a file of the folder, until the block or the process ends.
 
-        After an error before the first run, a new folder is deleted again.
+        Args:
+            name: The run, or the name of a file.
+            wait: If True, wait until no other process has the lock.
+
+        Yields:
+            False if another process has the lock.
 
         Raises:
-            SuiteError: If the folder cannot be written, or another process uses it.
+            SuiteError: If the folder cannot be written.
         """
-        new = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        lock = FileLock(self.path / ".lock", blocking=False)
+        path = self._lock(name)
+        lock = FileLock(path, blocking=wait)
         with writing(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(Timeout):
                 lock.acquire()
-            except Timeout as error:
-                raise SuiteError(
-                    f"{self.path}: another process is running a suite in this folder. Wait for it, "
-                    "or choose another --out"
-                ) from error
         try:
-            yield
-        except RelationError:
-            if new and not any((self.path / name).exists() for name in ("runs", SWEEP)):
-                # Windows does not delete an open file, nor a folder above that others use.
-                with suppress(OSError):
-                    shutil.rmtree(self.path)
-                    for path in new[1:]:
-                        path.rmdir()
-            raise
+            yield lock.is_locked
         finally:
             lock.release()
+
+    def is_locked(self, run: AnyRun) -> bool:
+        """Return True if a process trains a run."""
+        path = self._lock(run)
+        try:
+            if path.exists():
+                with FileLock(path, blocking=False):
+                    pass
+        except Timeout:
+            return True
+        except OSError:  # writing the run fails, too, with a message
+            pass
+        return False
+
+    def _lock(self, name: object) -> Path:
+        return self.path / ".locks" / f"{name}.lock"
 
     def check_runs(self, suite: Suite) -> None:
         """Check that a suite has all finished runs of the folder: reports would omit the others.
@@ -136,7 +148,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             for state in self.path.glob(f"runs/*/*/*/{STATE}"):
                 if (state.parent / "result.json").exists():  # killed before deleting it
-                    state.unlink()
+                    state.unlink(missing_ok=True)
             if suite.published is not None and Path(suite.published).is_file():
                 # A copy, so that the folder is complete.
                 write_text(self.path / "published.toml", Path(suite.published).read_text("utf-8"))
@@ -205,25 +217,57 @@ class RunFolder:
     def is_done(self, run: AnyRun) -> bool:
         """Return True if a run is finished, or has diverged with this configuration.
 
-        Raises:
-            SuiteError: If the finished run has another configuration; names the key and both
-                values.
+        The finished run may have another configuration, see `check_configuration`.
         """
-        folder, finished = self.run(run), self.has_result(run)
-        if not finished and (self.holds_result(run) or not has_diverged(folder)):
-            return False
-        with nullcontext() if finished else suppress(SuiteError):
-            requested, found = run.model_dump(mode="json"), read_config(folder, type(run))
-            self.check_unchanged(folder, requested, found)
-            return True
-        return False
+        if self.holds_result(run):
+            return self.has_result(run)
+        return has_diverged(self.run(run)) and self._has_configuration(run)
 
     def has_other_settings(self, run: AnyRun) -> bool:
-        """Return True if a run diverged with another configuration."""
+        """Return True if a run has diverged, with another configuration."""
         folder = self.run(run)
-        if not has_diverged(folder) or not _is_there(folder / "config.json"):
+        known = has_diverged(folder) and (folder / "config.json").exists()
+        return known and not self._has_configuration(run)
+
+    def _has_configuration(self, run: AnyRun) -> bool:
+        try:
+            self.check_configuration(run)
+        except SuiteError:
             return False
-        return not self.is_done(run)
+        return True
+
+    def check_configuration(self, run: AnyRun) -> None:
+        """Check that a finished or diverged run has this configuration.
+
+        Raises:
+            SuiteError: If it has another one; names the key and both values.
+        """
+        folder = self.run(run)
+        requested, found = run.model_dump(mode="json"), read_config(folder, type(run))
+        self.check_unchanged(folder, requested, found)
+
+    def errors(self, runs: Iterable[AnyRun]) -> dict[RunKey, int]:
+        """Return when runs have failed, by their keys, in nanoseconds."""
+        paths = {run.key: self.run(run) / ERROR for run in runs}
+        return {key: path.stat().st_mtime_ns for key, path in paths.items() if path.exists()}
+
+    def end(self, run: AnyRun, before: Mapping[RunKey, int]) -> dict[str, Any] | None:
+        """Return the event of the end of a run that another process has trained; else None.
+
+        Args:
+            run: The run, which this process has locked.
+            before: `errors` at the start of the command: the command repeats these runs.
+
+        Raises:
+            SuiteError: If the other process has trained it with another configuration.
+        """
+        if self.has_result(run):
+            self.check_configuration(run)
+            return {"event": "done", "run": run.key}
+        failed = self.errors([run])
+        if not failed or failed.items() <= before.items():
+            return None
+        return failed_event(run, read_json(self.run(run) / ERROR))
 
     def check_unchanged(
         self, folder: Path, requested: Mapping[str, Any], found: Mapping[str, Any]
@@ -269,16 +313,15 @@ class RunFolder:
 
     def record_failing_layers(self, checked: Collection[str], failing: Mapping[str, str]) -> None:
         """Record the checks of some methods; those of other methods are kept."""
-        before = self.failing_layers()
-        kept = {name: fault for name, fault in before.items() if name not in checked}
-        now = {**kept, **failing}
-        if now != before:
-            with writing(self.path):
+        with self.locked(FAILING_LAYERS, wait=True), writing(self.path):
+            before = self.failing_layers()
+            kept = {name: fault for name, fault in before.items() if name not in checked}
+            if (now := {**kept, **failing}) != before:
                 write_json(self.path / FAILING_LAYERS, now)
 
     def holds_result(self, run: AnyRun) -> bool:
         """Return True if a run has a `result.json`; its files may be damaged."""
-        return _is_there(self.run(run) / RESULT)
+        return os.path.exists(self.run(run) / RESULT)  # noqa: PTH110 - Path.exists can raise
 
     def has_result(self, run: AnyRun) -> bool:
         """Return True if a run is done, with any configuration."""
@@ -312,9 +355,20 @@ class RunFolder:
 
 def has_diverged(folder: Path) -> bool:
     """Return True if the last attempt at a run diverged."""
-    with suppress(SuiteError):  # a broken file: the run is repeated
-        return _is_there(folder / ERROR) and read_json(folder / ERROR).get("diverged") is True
+    with suppress(SuiteError):  # no file, or a broken one: the run is repeated
+        return read_json(folder / ERROR).get("diverged") is True
     return False
+
+
+def failed_event(run: AnyRun, error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of a failed run.
+
+    Args:
+        run: The run.
+        error: Content of its `error.json`.
+    """
+    event = {"event": "failed", "run": run.key, "detail": bool(error.get("traceback"))}
+    return event | {"error": error.get("error"), "diverged": error.get("diverged", False)}
 
 
 def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[AnyRun]) -> int:

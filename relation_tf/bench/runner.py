@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from relation_tf.bench import workers
 from relation_tf.bench.evidence import shown_by_design
-from relation_tf.bench.groups import RunGroup, check_methods, group_runs
 from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
 from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
 from relation_tf.bench.options import (
@@ -29,7 +28,6 @@ from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_d
 from relation_tf.bench.sweeping import (
     already_tuned,
     check_no_untuned_runs,
-    check_sweep_options,
     described,
     tune,
     tuning_suite,
@@ -38,8 +36,15 @@ from relation_tf.bench.sweeping import (
     with_first_values,
 )
 from relation_tf.bench.tracking import check_trackers
+from relation_tf.bench.train import (
+    EventCallback,
+    RunGroup,
+    build_methods,
+    group_runs,
+    train_shared,
+)
 from relation_tf.config import Method, RunConfig, Suite, load_suite
-from relation_tf.config.layer_source import callbacks_digest, custom_digest, refuse_main_module
+from relation_tf.config.layer_source import callbacks_digest, custom_digest
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
@@ -47,11 +52,12 @@ from relation_tf.files import expand_home
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
-from relation_tf.training.session import LOG, check_tensorflow
+from relation_tf.training.session import check_tensorflow
 from relation_tf.words import two_digits
 
 
 @accepts_options()
+@workers.idle_workers_ended()
 def run_suite(
     suite: str | Path | Suite,
     out: str | Path | None = None,
@@ -104,12 +110,11 @@ def run_suite(
         once = replace(made, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
-            return _run(tuning, path, once, tasks, names, compared=False)
+            return _train_pending(tuning, path, once, tasks, names, compared=False)
 
-        with RunFolder(folder).locked():  # by one process
-            _check_before_sweep(suite, folder, made, tasks, methods, seeds)
-            suite = tune(suite, folder, train, say, tasks, methods)
-    return _run(suite, folder, made, tasks, methods, seeds)
+        _check_before_sweep(suite, folder, made, tasks, methods, seeds)
+        suite = tune(suite, folder, train, say, tasks, methods)
+    return _train_pending(suite, folder, made, tasks, methods, seeds)
 
 
 def _listed(selection: Any) -> Any:
@@ -126,7 +131,6 @@ def _check_before_sweep(
     seeds: int | Iterable[int] | None,
 ) -> None:
     """Check what the runs after a sweep need, so that no error comes after hours of tuning."""
-    check_sweep_options(options)
     find_executor(options)
     check_trackers(options.track)
     runs = select(suite, tasks, methods, seeds)
@@ -135,7 +139,7 @@ def _check_before_sweep(
     check_no_untuned_runs(suite, path, runs)
 
 
-def _run(
+def _train_pending(
     suite: Suite,
     path: Path,
     made: RunOptions,
@@ -149,24 +153,31 @@ def _run(
     executor = find_executor(made)
     check_trackers(made.track)
     runs = select(suite, tasks, methods, seeds)
-    whole = RunGroup(runs, path, made, save_models=suite.save_models, out=path.resolve())
+    whole = RunGroup(runs, path, made, save_models=suite.save_models)
     check_requirements(suite, whole.runs, made)
     request, folder = _request(suite, whole), RunFolder(whole.folder)
-    with folder.locked():
-        lines, pending = _open(request, folder, made, compared)
-        lost = count_diverged(folder, request.chosen, pending)
-        progress = Progress(folder.path, len(request.chosen), pending, lost, quiet=made.quiet)
-        with progress:
-            for line in lines:
-                progress.say(line)
-            if pending:
-                parts = group_runs(suite, pending, made.jobs or 1)
-                groups = [replace(whole, runs=runs) for runs in parts]
-                executor.execute(groups, progress.notify, made)
-        return read_results(folder.path)
+
+    def train(
+        free: Sequence[RunConfig], failed: Mapping[RunKey, int], notify: EventCallback
+    ) -> None:
+        parts = group_runs(suite, free, made.jobs or 1)
+        groups = [replace(whole, runs=runs, failed=failed) for runs in parts]
+        executor.execute(groups, notify, made)
+
+    lines, pending = _prepare(request, folder, made, compared)
+    lost = count_diverged(folder, request.chosen, pending)
+    with Progress(folder.path, len(request.chosen), pending, lost, quiet=made.quiet) as progress:
+        for line in lines:
+            progress.say(line)
+        if free := _unlocked(pending, folder):
+            _build_methods(free, made)
+        folder.open(suite)
+        train_shared(pending, folder, progress, train)
+    return read_results(folder.path)
 
 
 @accepts_options(OF_PLANS)
+@workers.idle_workers_ended()
 def plan_suite(
     suite: str | Path | Suite,
     out: str | Path | None = None,
@@ -210,7 +221,6 @@ def plan_suite(
     made = make_options(options, OF_PLANS)
     suite = _load(suite, settings, replace_methods, made.plugins)
     if suite.sweep is not None:
-        check_sweep_options(made)
         suite = already_tuned(suite, _folder(suite, out))
     runs = select(suite, tasks, methods, seeds)
     tuned = {(each.task, each.method) for each in suite.tuned}
@@ -227,8 +237,7 @@ def plan_suite(
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     notes = [*_notes(request, made), *refused]
     if variants:
-        with tempfile.TemporaryDirectory() as scratch:
-            check_methods(variants, Path(scratch), made.distribution)
+        _build_methods(variants, made)
     if suite.sweep is not None and untuned:
         pairs = len({(run.task, run.method) for run in untuned})
         trained = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) * pairs
@@ -262,22 +271,29 @@ def _folder(suite: Suite, out: str | Path | None) -> Path:
     return expand_home(out) if out is not None else Path("runs") / suite.name
 
 
-def _open(
-    request: _Request,
-    folder: RunFolder,
-    options: RunOptions,
-    compared: bool,
+def _prepare(
+    request: _Request, folder: RunFolder, options: RunOptions, compared: bool
 ) -> tuple[list[str], list[RunConfig]]:
-    """Prepare a suite's folder; return the lines to print first, and the pending runs."""
+    """Check a request and its custom layers; return the lines to print and the pending runs."""
     done = request.done(folder, options)
     pending = request.pending(done)
-    # Before anything is written: a refused suite leaves no other suite's folder changed.
     folder.check_runs(request.suite)
-    change = folder.change(request.suite, of_sweep=not compared)
     names = None if compared else untuned_names(request.suite)
-    lines = [*check_layers(pending, folder, options, names), *filter(None, [change])]
-    folder.open(request.suite)
+    lines = check_layers(_unlocked(pending, folder), folder, options, names)
+    if change := folder.change(request.suite, of_sweep=not compared):
+        lines.append(change)
     return [*lines, *_foreword(request, folder, done, options, compared)], pending
+
+
+def _unlocked(runs: Sequence[RunConfig], folder: RunFolder) -> list[RunConfig]:
+    """Return the runs that no other process trains."""
+    return [run for run in runs if not folder.is_locked(run)]
+
+
+def _build_methods(runs: Sequence[RunConfig], options: RunOptions) -> None:
+    """Build the network of each method in a worker process, see `build_methods`."""
+    one_of_each = [*{run.method: run for run in runs}.values()]
+    workers.call(build_methods, one_of_each, options, runs=one_of_each)
 
 
 @dataclass(frozen=True)
@@ -304,14 +320,16 @@ class _Request:
         Raises:
             SuiteError: If a finished run has another configuration, or a misspelled option differs.
         """
+        done = [config for config in self.runs if folder.is_done(config)]
         try:
-            return {config.key for config in self.runs if folder.is_done(config)}
+            for config in done:
+                folder.check_configuration(config)
         except ChangedOptionsError:
             # First the error of a misspelled option, which also differs from finished runs.
-            with tempfile.TemporaryDirectory() as temporary:
-                check_methods(self.chosen, Path(temporary), options.distribution)
-                find_faults(self.chosen, Path(temporary) / LOG, options)
+            _build_methods(self.chosen, options)
+            find_faults(self.chosen, options)
             raise
+        return {config.key for config in done}
 
     def pending(self, done: Collection[RunKey]) -> list[RunConfig]:
         """Return the unfinished requested runs."""
@@ -324,10 +342,8 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     runs = suite.runs()
     digests = {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
-        if options.in_processes:
-            refuse_main_module(layers, f"method {method}")
         digests[layers] = custom_digest(layers, f"method {method}")
-    callbacks = callbacks_digest(suite.callbacks, options.in_processes)
+    callbacks = callbacks_digest(suite.callbacks)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
     keys = {config.key for config in whole.runs}

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import Results, parts_of, read_results, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
 from relation_tf.bench.sweep_choice import all_runs_finished, choose, doubt, finished_runs_of
@@ -207,14 +206,6 @@ def _said_doubts(suite: Suite, tuned: Sequence[Tuned], table: pd.DataFrame) -> I
         yield (
             f"the sweep may not have found the best setting of {method} ({', '.join(own)}): {words}"
         )
-
-
-def check_sweep_options(options: RunOptions) -> None:
-    """Check that options allow a sweep.
-
-    Raises:
-        OptionError: If several machines train each run: only one reads the scores of the sweep.
-    """
 
 
 def tuning_suite(suite: Suite) -> Suite:

@@ -35,7 +35,7 @@ class TimeLeft:
         self._parallel = 1  # most runs at a time
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Read an event of a run, see `run_group`; pre-training also sends `"step"`."""
+        """Read an event of a run, see `RunGroup.train`; pre-training also sends `"step"`."""
         run, kind, now = event["run"], event["event"], time.monotonic()
         if kind == "start":
             self._clocks[run] = _Clock(now)

@@ -86,26 +86,11 @@ def _digest_of(name: str, where: str, kind: str = "mechanism") -> str | None:
         raise SuiteError(f"{where}: cannot import {name}: {one_line(error)}") from error
 
 
-def refuse_main_module(names: Sequence[str], where: str) -> None:
-    """Refuse layers or callbacks of the main module, which worker processes cannot import.
-
-    Raises:
-        SuiteError: If one is defined in the script that runs.
-    """
-    for name in names:
-        if name.startswith("__main__:"):
-            raise SuiteError(
-                f"{where}: worker processes cannot import {name}: move it to a module, or use "
-                "jobs=1"
-            )
-
-
-def callbacks_digest(callbacks: Sequence[CallbackEntry], in_processes: bool) -> str | None:
+def callbacks_digest(callbacks: Sequence[CallbackEntry]) -> str | None:
     """Import the callbacks of a suite and return a digest of their source.
 
     Args:
         callbacks: The callbacks.
-        in_processes: If True, other processes must be able to import them.
 
     Returns:
         None without callbacks, or if one has no source.
@@ -113,10 +98,8 @@ def callbacks_digest(callbacks: Sequence[CallbackEntry], in_processes: bool) -> 
     Raises:
         SuiteError: If a callback cannot be imported.
     """
-    names, where = [each.callback for each in callbacks], "key 'callbacks'"
-    if in_processes:
-        refuse_main_module(names, where)
-    return _joined([_digest_of(name, where, "callback") for name in names])
+    names = [each.callback for each in callbacks]
+    return _joined([_digest_of(name, "key 'callbacks'", "callback") for name in names])
 
 
 def layer_digest(layer: str, kind: str = "mechanism") -> str | None:

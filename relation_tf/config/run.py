@@ -92,6 +92,11 @@ class RunConfig(TrainingSettings):
         return custom_layers(self.mechanism, self.options)
 
     @property
+    def user_parts(self) -> list[str]:
+        """Custom layers, saved models and callbacks of the run."""
+        return [*self.custom_layers, *(each.callback for each in self.callbacks)]
+
+    @property
     def has_built_in_layer(self) -> bool:
         """If False, the layer comes from a user's module, a plugin or a saved model."""
         return is_built_in(self.mechanism, self.options)

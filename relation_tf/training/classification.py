@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks
-from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.diagnostics.rows import Symbols
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -110,7 +109,6 @@ class TaskSteps:
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
-            check_interrupts()
             found = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
             outputs[rows, : found.shape[1]] = found
         return outputs

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from relation_tf.config.run import dropout_seed_of, seed_of
 from relation_tf.errors import DivergedError, in_one_line
-from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
     PlainText,
@@ -82,7 +81,6 @@ class LanguageModelTrainer(Trainer):
         step, losses, seconds = state.rule["step"], list(state.rule["losses"]), state.seconds
         history, resumed = list(state.history), [*state.resumed, *([step] if step else [])]
         while step < settings.steps:
-            check_interrupts()
             began = time.perf_counter()
             # The loss is read later, so that steps do not wait for each other.
             losses.append(self.train(step, order))
@@ -119,7 +117,6 @@ class LanguageModelTrainer(Trainer):
         """Return the mean loss over the predicted tokens of the held-out text (fixed masks)."""
         total, words = 0.0, 0
         for row in range(0, len(self.text.held_out), self.settings.batch_size):
-            check_interrupts()
             losses = self._evaluate(*self._held_out(row)).numpy()
             total += losses.sum(dtype=np.float64)
             words += losses.size

@@ -12,7 +12,6 @@ import keras
 import numpy as np
 
 from relation_tf.config.run import RunConfig
-from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import length_of, one_text
 from relation_tf.training.checkpoint import Checkpoint
@@ -94,7 +93,6 @@ class PassTimer(SuiteTrainer):
         self.reset(seed)
         passes: list[float] = []
         while len(passes) < PASSES or sum(passes) < SECONDS:
-            check_interrupts()
             passes.append(self._time_pass())
         typical, total = median(passes), sum(passes)
         (metric,) = self.task.task.metrics

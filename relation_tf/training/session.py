@@ -1,4 +1,4 @@
-"""Set up TensorFlow in a process: threads, devices, output, interrupts, memory.
+"""Set up TensorFlow in a process: threads, devices, output, memory.
 
 Keras and TensorFlow are imported when a session starts.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError, require_package
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import check_backend_name, stderr_to
 from relation_tf.system import peak_memory, require_address_space
 from relation_tf.training.distribution import Distribution
@@ -82,11 +81,10 @@ def start_tensorflow(
     """
     check_tensorflow()
     first = "relation_tf.training.task_trainer" not in sys.modules
-    with stderr_to(log), interrupts_delayed():
+    with stderr_to(log):
         replicas = _replicas(threads, distribution)
     if first:
-        with interrupts_delayed():
-            import relation_tf.training.task_trainer  # noqa: F401
+        import relation_tf.training.task_trainer  # noqa: F401
 
         check_backend()  # now also that of keras.json
         # Exclude half a million permanent objects from garbage collection, which would take 0.3 s

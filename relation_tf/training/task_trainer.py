@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +17,6 @@ import tensorflow as tf
 from relation_tf import networks
 from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
 from relation_tf.errors import DivergedError, SuiteError, one_line
-from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import state_bytes
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -58,7 +55,6 @@ class TaskTrainer(SuiteTrainer):
         config: A run of the task and the method.
         task: The task.
         vectors: Word vectors for the embedding.
-        quietly: Context manager that hides XLA's output during compilation.
         replicas: The devices that share each step.
 
     Attributes:
@@ -74,7 +70,6 @@ class TaskTrainer(SuiteTrainer):
         config: RunConfig,
         task: EncodedTask,
         vectors: Vectors | None = None,
-        quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
         replicas: Replicas | None = None,
     ) -> None:
         check_backend()
@@ -82,7 +77,6 @@ class TaskTrainer(SuiteTrainer):
         start = time.perf_counter()
         self.config, self.task, self.vectors = config, task, vectors
         self.replicas = replicas or Replicas()
-        self._quietly = quietly
         self.match = find_match(config, task)
         models = self._networks(config.seed_of("init"))
         rows = [len(each.splits["train"]) for each in task.members]
@@ -158,7 +152,6 @@ class TaskTrainer(SuiteTrainer):
         callbacks = Callbacks(self, self._steps, clock)
         callbacks.train_begin()
         while stop is None:
-            check_interrupts()
             callbacks.epoch_begin(len(history))
             row, padding = self._epoch(order, history)
             spent = clock.seconds()
@@ -227,7 +220,6 @@ class TaskTrainer(SuiteTrainer):
         self.prepare(batches)
         steps = []
         for part, rows in batches:
-            check_interrupts()
             start = time.perf_counter()
             batch = self._batch(part, rows)
             input_seconds += time.perf_counter() - start
@@ -370,11 +362,9 @@ class TaskTrainer(SuiteTrainer):
         labels = part.labels(part.train_rows)[:size]
         before = self.state()
         try:
-            with self._quietly():
-                for shape in shapes:
-                    check_interrupts()
-                    ids = tuple(np.ones((size, width), np.int32) for width in shape)
-                    self.train(part, ids, labels)
+            for shape in shapes:
+                ids = tuple(np.ones((size, width), np.int32) for width in shape)
+                self.train(part, ids, labels)
         except tf.errors.OpError as error:
             raise SuiteError(
                 f"method {self.config.method}: XLA cannot compile its training step "

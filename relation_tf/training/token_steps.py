@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.encoding import EncodedSplit
 from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps
@@ -27,7 +26,6 @@ class TokenSteps(TaskSteps, ABC):
         """Return the mean over rows of the mean loss over tokens."""
         total = 0.0
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
-            check_interrupts()
             texts = map(tf.constant, self.pad(split, rows))
             total += float(tf.reduce_sum(self._row_losses(*texts)))
         return total / len(split)

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
-from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.training.checkpoint import Checkpoint, State
@@ -252,9 +251,7 @@ class Clock:
 def trace(function: Callable[..., Any], *signature: Any, jit_compile: bool = False) -> Any:
     """Compile a function of tensors once for a signature."""
     compiled = tf.function(function, autograph=False, jit_compile=jit_compile)
-    traced = compiled.get_concrete_function(*signature)
-    check_interrupts()
-    return traced
+    return compiled.get_concrete_function(*signature)
 
 
 def train_step(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,7 +49,6 @@ class TransferTrainer(SuiteTrainer):
         config: A run of the group and the method.
         task: The group.
         vectors: Word vectors for the embedding.
-        quietly: Context manager that hides XLA's output during compilation.
         replicas: The devices that share each step.
 
     Attributes:
@@ -63,15 +60,11 @@ class TransferTrainer(SuiteTrainer):
         config: RunConfig,
         task: EncodedTask,
         vectors: Vectors | None = None,
-        quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
         replicas: Replicas | None = None,
     ) -> None:
         check_backend()
         self.config, self.task, self.vectors = config, task, vectors
         self.replicas = replicas or Replicas()
-        self._quietly = quietly
-        # Custom layers may print messages for their author.
-        self._hidden = quietly if config.has_built_in_layer else contextlib.nullcontext
         super().__init__(self._build(config.seed_of("init")), replicas=self.replicas)
 
     @classmethod
@@ -158,8 +151,7 @@ class TransferTrainer(SuiteTrainer):
         index, on_task = divmod(number - 1, 2)
         task = tasks[index]
         outputs = sum(len(each.scored) for each in tasks[:index])
-        with self._hidden():
-            trainer = self._target(task) if on_task else self._source(task)
+        trainer = self._target(task) if on_task else self._source(task)
         trainer.epochs_before = len(ended.history)
         if isinstance(trainer, _FrozenTrainer):
             trainer.shared = ended.carried[outputs:]
@@ -185,11 +177,11 @@ class TransferTrainer(SuiteTrainer):
         """Return the trainer of the shared layers, which does not have the rows of the task."""
         config = self.config.model_copy(update={"sharing": "adversarial"})
         others = [each for each in self.task.task.members if each is not task]
-        return TaskTrainer(config, self._only(others), self.vectors, self._quietly, self.replicas)
+        return TaskTrainer(config, self._only(others), self.vectors, self.replicas)
 
     def _target(self, task: Task) -> _FrozenTrainer:
         own = self._only([task])
-        return _FrozenTrainer(self.config, own, self.vectors, self._quietly, self.replicas)
+        return _FrozenTrainer(self.config, own, self.vectors, self.replicas)
 
     def _only(self, tasks: Sequence[Task]) -> EncodedTask:
         """Return the group with some of its tasks and only their rows."""

@@ -54,14 +54,15 @@ def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("worker_processes")
 def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite):
-    """Without op determinism and with it, which cannot be turned off again: in other processes."""
+    """Without op determinism and with it, which cannot be turned off again in a process."""
     asked = suite(tasks=["CoLA"], seeds=[1])
     for name in ("one", "another"):
         run_suite(asked, tmp_path / name, data=small_glue)
-    run_suite(asked, tmp_path / "deterministic", data=small_glue, deterministic=True, jobs=2)
+    run_suite(asked, tmp_path / "deterministic", data=small_glue, deterministic=True)
     asked = asked.model_copy(update={"xla": True})
-    options = {"data": small_glue, "deterministic": True, "run_timeout": 600}
+    options = {"data": small_glue, "deterministic": True}
     run_suite(asked, tmp_path / "without XLA", **options)
     found = {path.name: made(path) for path in tmp_path.iterdir()}
     for flag, first, again in (
@@ -108,12 +109,12 @@ def installed(tmp_path):
 
 
 def test_commit_is_of_the_user_checkout(installed):
-    assert provenance._commit(installed) is None  # somebody else's does not track the module
+    assert provenance.commit(installed) is None  # somebody else's does not track the module
     git(installed.parent, "add", "module.py")
     git(installed.parent, "commit", "--message", "A module")
-    provenance._commit.cache_clear()
-    commit = provenance._commit(installed)
+    provenance.commit.cache_clear()
+    commit = provenance.commit(installed)
     assert len(commit) == 12
     installed.write_text("changed = True")
-    provenance._commit.cache_clear()
-    assert provenance._commit(installed) == f"{commit}-dirty"
+    provenance.commit.cache_clear()
+    assert provenance.commit(installed) == f"{commit}-dirty"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import shutil
-import signal
 import sys
 
 import pytest
@@ -81,7 +80,7 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     assert not (out / "suite.toml").exists()
 
     # The check of this source is cached.
-    monkeypatch.setattr(layer_checks, "_in_this_process", never)
+    monkeypatch.setattr(layer_checks, "_check", never)
     results = run_suite(asked, out, data=small_glue, allow_failing_checks=True, quiet=True)
     assert len(results.runs) == 4
     assert [*results.failing_layers] == ["Leaky-8"]
@@ -101,7 +100,7 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
 
 
 def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):
-    monkeypatch.setattr(layer_checks, "_in_this_process", never)
+    monkeypatch.setattr(layer_checks, "_check", never)
     assert check_layers(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
     assert [*tmp_path.iterdir()] == []
 
@@ -111,19 +110,19 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     configs = suite(tasks=["CoLA"], method=[wide]).runs()
     checked = []
 
-    def check(configs, log, options):
+    def check(configs, options):
         checked.extend(configs)
         faults = {"padding": "It leaks.", "lengths": "It fails."}.items()
         return [[Fault(config.mechanism, *fault) for fault in faults] for config in configs]
 
-    monkeypatch.setattr(layer_checks, "_in_this_process", check)
+    monkeypatch.setattr(layer_checks, "_check", check)
     folder = RunFolder(tmp_path)
     options = RunOptions(allow_failing_checks=True)
     notes = check_layers(configs, folder, options)
     assert len(checked) == 1  # one for all widths
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8", "method Leaky-16"]
     assert folder.failing_layers() == dict.fromkeys(["Leaky-8", "Leaky-16"], FAULTS)
-    monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [[]] * len(configs))
+    monkeypatch.setattr(layer_checks, "_check", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
 
@@ -137,7 +136,7 @@ def failing(check, message):
 def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
     tmp_path, leaky, suite, monkeypatch
 ):
-    monkeypatch.setattr(layer_checks, "_in_this_process", failing("output shape", "It is (4, 9)."))
+    monkeypatch.setattr(layer_checks, "_check", failing("output shape", "It is (4, 9)."))
     asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue")
     for command in (run_suite, plan_suite):
         with pytest.raises(SuiteError) as refused:
@@ -151,7 +150,7 @@ def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
 
 @pytest.mark.usefixtures("checked")
 def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
-    monkeypatch.setattr(layer_checks, "_in_this_process", failing("padding", "It leaks."))
+    monkeypatch.setattr(layer_checks, "_check", failing("padding", "It leaks."))
     sweep = {"learning_rate": [0.001, 0.01]}
     asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue", sweep=sweep)
     with pytest.raises(SuiteError, match=r"^method Leaky-8: my_leaky:Leaky fails"):
@@ -192,8 +191,8 @@ def test_a_cache_that_cannot_be_used_is_not(tmp_path):
 @pytest.mark.parametrize(("name", "cached"), [("process", 0), ("padding", 1)])
 def test_the_end_of_a_process_is_not_cached(checked, tmp_path, monkeypatch, name, cached):
     """It can have another reason than the layer, such as too little memory."""
-    monkeypatch.setattr(layer_checks, "_in_this_process", failing(name, "It ends."))
-    layer_checks.find_faults([checked], tmp_path / "log", RunOptions())
+    monkeypatch.setattr(layer_checks, "_check", failing(name, "It ends."))
+    layer_checks.find_faults([checked], RunOptions())
     assert len([*tmp_path.glob("cache/*")]) == cached
 
 
@@ -274,23 +273,6 @@ def test_only_methods_of_the_suite_are_marked(tmp_path, suite):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch):
-    from relation_tf.training import building
-
-    def interrupted(config):
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:  # as in a trace
-            return [Fault("layer", "lengths", "The layer raises TypeError.")]
-        return []
-
-    monkeypatch.setattr(building, "layer_faults", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
-
-
-@pytest.mark.tensorflow
 def test_unknown_option_of_a_layer_is_named(tmp_path, small_glue, suite, leaky):
     own = leaky.model_copy(update={"options": {"unitz": 3}})
     message = (
@@ -328,14 +310,7 @@ def test_a_causal_layer_must_say_so_if_a_network_reads_one_token(
     monkeypatch.syspath_prepend(str(tmp_path))
     method = Method(mechanism=f"my_earlier:{name}", units=8)
     runs = suite(tasks=[task], seeds=[1], method=[method]).runs()
-    ((_, faults),) = layer_checks.find_faults(runs, tmp_path / "log", RunOptions()).items()
+    ((_, faults),) = layer_checks.find_faults(runs, RunOptions()).items()
     assert [(fault.check, "`self.causal = True`" in fault.message) for fault in faults] == [
         ("token read", True)
     ] * fails
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_worker_processes_do_not_start_with_a_failing_layer(tmp_path, small_glue, asked):
-    with pytest.raises(SuiteError, match=FAULT):
-        run_suite(asked, tmp_path / "out", data=small_glue, jobs=2, quiet=True)

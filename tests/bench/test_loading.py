@@ -15,7 +15,8 @@ import pytest
 import tensorflow as tf
 
 import relation_tf
-from relation_tf.bench import groups, predict_missing, run_suite
+from relation_tf.bench import predict_missing, run_suite
+from relation_tf.bench import train as training
 from relation_tf.bench.checksums import write_result
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
@@ -145,7 +146,7 @@ def test_a_run_that_ends_after_its_model_is_written_resumes(small_glue, tmp_path
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(groups, "_result", interrupted)
+        patch.setattr(training, "_result", interrupted)
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path, small_glue, tasks=["CoLA"])
     (model,) = tmp_path.glob("runs/*/*/*/model.keras")

@@ -31,7 +31,6 @@ RAY = {"executor": "ray", "address": "127.0.0.1:1"}
         ({"strategy": "ring"}, "strategy: must be 'mirrored'. Received: ring"),
         ({"devices": 2}, "devices: needs --strategy mirrored"),
         ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),
-        ({"strategy": "mirrored", "run_timeout": 9}, "run_timeout: cannot be used with --st"),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message):
@@ -47,9 +46,6 @@ def test_options_are_converted():
     assert (options.plugins, options.track) == (("one",), ("jsonl",))
     assert options.distribution is None
     assert RunOptions(strategy="mirrored", devices=2).distribution == Distribution("mirrored", 2)
-    assert not options.in_processes
-    for other in ({"jobs": 2}, {"run_timeout": 9.0}, RAY):
-        assert RunOptions(**other).in_processes
 
 
 @pytest.mark.parametrize("function", [run_suite, plan_suite])

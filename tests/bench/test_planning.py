@@ -15,7 +15,6 @@ from relation_tf.bench import layer_checks, plan_suite, planning, runner
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.expected_spread import expected_spread
-from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
     Cost,
@@ -26,6 +25,7 @@ from relation_tf.bench.planning import (
 )
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword, _Request
+from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError

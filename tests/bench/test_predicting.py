@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import pandas as pd
@@ -205,25 +204,6 @@ def test_other_training_data_is_refused(folder, small_glue):
     dev.write_text("".join(dev.read_text("utf-8").splitlines(keepends=True)[:-1]), "utf-8")
     with pytest.raises(SuiteError, match=r"was trained on other data \(dev\)"):
         predict_missing(folder / "runs", folder / "data")
-
-
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_is_no_other_error(folder):
-    """A `KeyboardInterrupt` in a trace can become a `TypeError`."""
-
-    class Trainer:
-        def restore(self, weights):
-            pass
-
-        def predict(self):
-            try:
-                signal.raise_signal(signal.SIGINT)
-            except KeyboardInterrupt:
-                raise TypeError("converted") from None
-
-    run = predicting._FinishedRun(SUITE.runs()[0], runs_of(folder)[0], {}, {})
-    with pytest.raises(KeyboardInterrupt):
-        predicting._outputs(Trainer(), run)
 
 
 def test_nothing_to_predict(tmp_path, monkeypatch):

@@ -182,7 +182,7 @@ def test_an_encoder_that_changes_after_the_start_is_refused(
         first, second = (folder / "runs" / "relation" / f"seed-{n}" / "weights.npz" for n in (1, 2))
         shutil.copy(first, second)
 
-    monkeypatch.setattr("relation_tf.bench.processes.check_methods", change)
+    monkeypatch.setattr("relation_tf.bench.runner.build_methods", change)
     made = asked(FINE_TUNED, epochs=1, pretrained=str(folder), seeds=[1, 2])
     results = run_suite(made, tmp_path / "out", data=small_glue, quiet=True)
     assert [run["seed"] for run in results.runs] == [1]

@@ -6,16 +6,12 @@ import json
 import shutil
 import sys
 from collections import Counter
-from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from relation_tf.bench import RunFolder, ray_cluster, run_suite
+from relation_tf.bench import ray_cluster, run_suite
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.provenance import software
-from relation_tf.bench.ray_cluster import keep
 from relation_tf.errors import SuiteError
 from tests.bench.kept_files import run_files
 
@@ -88,6 +84,7 @@ def manifests(out):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("worker_processes")
 def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
     cluster, on_ray, printed, tmp_path, broken_rte, suite, monkeypatch
 ):
@@ -101,8 +98,7 @@ def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
         method=[RELATION, BASELINE],
     )
     local, out = tmp_path / "local", tmp_path / "ray"
-    run_suite(asked, local, data=broken_rte, quiet=True, run_timeout=1000)
-    monkeypatch.setattr(ray_cluster, "_STATE_EVERY", 0.0)
+    run_suite(asked, local, data=broken_rte, quiet=True)
     monkeypatch.setattr(ray_cluster, "_PIECES", 1)  # runs that wait for another of their cell
 
     def interrupt():
@@ -150,6 +146,14 @@ def test_a_worker_that_dies_costs_only_its_run(on_ray, printed, suite, mortal):
 
 
 @pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_folder_that_a_node_cannot_read(on_ray, suite, monkeypatch):
+    monkeypatch.setattr(ray_cluster.Path, "cwd", lambda: ray_cluster.Path("/no/such/folder"))
+    with pytest.raises(SuiteError, match="must have the folders of the command, on a shared disk"):
+        on_ray(suite())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
@@ -190,66 +194,3 @@ def test_ray_is_not_installed(tmp_path, small_glue, suite, monkeypatch):
     options = {"data": small_glue, "executor": "ray", "address": "127.0.0.1:1"}
     with pytest.raises(SuiteError, match=r"is not installed: pip install 'relation-tf\[ray\]'"):
         run_suite(suite(), tmp_path, quiet=True, **options)
-
-
-SENT = {"config.json": b"{}", "result.json": b"{}", "predictions/CoLA.test.tsv": b"index\n"}
-
-
-@pytest.fixture
-def one_run(tmp_path, suite):
-    """A folder in which a run has been started, and the run."""
-    folder, config = RunFolder(tmp_path / "a" / "suite"), suite().runs()[0]
-    keep({"event": "start"}, folder, config)
-    return folder, config
-
-
-def test_files_of_a_worker_are_written(one_run):
-    folder, config = one_run
-    path = folder.run(config)
-    keep({"event": "epoch", "state": b"half done"}, folder, config)
-    assert (path / "state.npz").read_bytes() == b"half done"
-    keep({"event": "done", "files": dict(SENT), "log": b"one\n"}, folder, config)
-    keep({"event": "done", "files": dict(SENT), "log": b"two\n"}, folder, config)
-    assert {
-        found.relative_to(path).as_posix(): found.read_bytes()
-        for found in path.rglob("*")
-        if found.is_file()
-    } == SENT
-    assert (folder.path / "tensorflow.log").read_bytes() == b"one\ntwo\n"
-
-
-def test_a_result_is_written_last(one_run, monkeypatch):
-    folder, config = one_run
-    written = []
-    monkeypatch.setattr(ray_cluster, "write_bytes", lambda path, content: written.append(path.name))
-    keep({"event": "done", "files": dict.fromkeys(("result.json", *SENT), b"")}, folder, config)
-    assert written == ["config.json", "CoLA.test.tsv", "result.json"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../stolen", "/stolen", "predictions/../../stolen", "..", ".", "", "a/b", "a\0b", "a\n",
-     ".lock", "predictions/", "predictions/.hidden", "predictions//a", "\\\\host\\a"],
-)  # fmt: skip
-def test_a_file_that_no_run_has_is_refused(one_run, name):
-    folder, config = one_run
-    before = sorted(folder.path.parent.parent.rglob("*"))
-    with pytest.raises(SuiteError, match="a worker sent an unknown file"):
-        keep({"event": "done", "files": {**SENT, name: b"x"}}, folder, config)
-    assert sorted(folder.path.parent.parent.rglob("*")) == before
-
-
-@given(name=st.text(max_size=12) | st.text("./a\\", max_size=12))
-def test_no_name_leads_out_of_a_run(name):
-    if ray_cluster._FILE.fullmatch(name):
-        run = PurePosixPath("/suite/run")
-        assert run in (run / name).parents
-        assert ".." not in (run / name).parts
-        assert not set(name) & {"\0", "\\"}
-
-
-def test_a_folder_that_cannot_be_written(one_run):
-    folder, config = one_run
-    (folder.run(config) / "history.csv").mkdir()
-    with pytest.raises(SuiteError, match=r"cannot be written: Is a directory\. Finished"):
-        keep({"event": "done", "files": {"history.csv": b""}}, folder, config)

@@ -49,7 +49,7 @@ def test_unfinished_files_are_deleted(tmp_path, suite):
 def test_another_configuration_is_refused_with_both_values(finished, suite):
     folder, path = finished()
     with pytest.raises(SuiteError) as caught:
-        folder.is_done(suite(dropout=0.25).runs()[0])
+        folder.check_configuration(suite(dropout=0.25).runs()[0])
     error = str(caught.value)
     assert f"{path}: this run was done with dropout = 0.5, but now dropout = 0.25" in error
 
@@ -87,7 +87,7 @@ def test_only_differing_keys_of_a_table_are_shown(finished, suite, changes, mess
     asked = {"tasks": ["films"], "task": [TASK], "method": method, "seeds": [1]}
     folder, path = finished(suite(**asked))
     with pytest.raises(SuiteError) as error:
-        folder.is_done(suite(**asked | changes).runs()[0])
+        folder.check_configuration(suite(**asked | changes).runs()[0])
     assert str(error.value).startswith(f"{path}: this run was done with {message}. Choose another")
 
 
@@ -99,10 +99,10 @@ def test_a_key_that_had_only_its_remaining_value_is_ignored(finished, tmp_path, 
     assert RunFolder(tmp_path).suite() == suite()
     config = run.model_dump(mode="json")
     write_json(path / "config.json", config | {"embedding_updates": "dense"})
-    assert folder.is_done(run)
+    folder.check_configuration(run)
     write_json(path / "config.json", config | {"embedding_updates": "rows"})
     with pytest.raises(SuiteError, match="was done with embedding_updates = 'rows'"):
-        folder.is_done(run)
+        folder.check_configuration(run)
 
 
 @pytest.mark.tensorflow
@@ -124,7 +124,7 @@ def test_a_run_from_before_keys_existed_is_done(finished, suite):
     for key in ("network", "sized_by", "size", "learning_rate_schedule"):
         del older[key]
     write_json(path / "config.json", older)
-    assert folder.is_done(suite().runs()[0])
+    folder.check_configuration(suite().runs()[0])
     assert not folder.is_done(suite().runs()[-1])
 
 
@@ -132,56 +132,30 @@ def test_a_run_that_is_not_requested_may_have_a_moved_encoder(finished, suite):
     known = {"pretrained": "there", "pretrained_digest": "a"}
     folder, _ = finished(**known)
     config = suite().runs()[0]
-    assert folder.is_done(config.model_copy(update={"pretrained": "moved"}))
-    assert folder.is_done(config.model_copy(update={**known, "pretrained": "moved"}))
+    folder.check_configuration(config.model_copy(update={"pretrained": "moved"}))
+    folder.check_configuration(config.model_copy(update={**known, "pretrained": "moved"}))
     with pytest.raises(SuiteError, match="another pre-trained"):
-        folder.is_done(config.model_copy(update={**known, "pretrained_digest": "b"}))
+        folder.check_configuration(config.model_copy(update={**known, "pretrained_digest": "b"}))
     with pytest.raises(SuiteError, match="pretrained = 'there', but now pretrained = None"):
-        folder.is_done(config)
+        folder.check_configuration(config)
 
 
 def test_a_run_that_is_not_requested_may_have_any_source(finished, suite):
     folder, _ = finished(source="tfds")
     config = suite().runs()[0]
-    assert folder.is_done(config)
+    folder.check_configuration(config)
     with pytest.raises(SuiteError, match="source = 'tfds', but now source = 'files'"):
-        folder.is_done(config.model_copy(update={"source": "files"}))
+        folder.check_configuration(config.model_copy(update={"source": "files"}))
 
 
-@pytest.mark.parametrize(
-    ("before", "during", "left"),
-    [
-        ([], [], []),
-        (["other.txt"], [], ["other.txt"]),
-        (["out/mine.txt"], [], ["out", "out/.lock", "out/mine.txt"]),
-        ([], ["out/new/runs/RTE"], ["out", "out/new", "out/new/.lock", "out/new/runs",
-                                    "out/new/runs/RTE"]),
-    ],
-)  # fmt: skip
-def test_an_error_deletes_only_a_new_folder_without_runs(tmp_path, before, during, left):
-    for name in before:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    folder = tmp_path / "out" if (tmp_path / "out").exists() else tmp_path / "out" / "new"
-
-    def fail():
-        with RunFolder(folder).locked():
-            for name in during:
-                (tmp_path / name).mkdir(parents=True)
-            raise SuiteError("refused")
-
-    with pytest.raises(SuiteError, match="refused"):
-        fail()
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == left
-
-
-def test_second_process_is_refused_until_the_first_ends(tmp_path):
-    folder = RunFolder(tmp_path / "out")
-    refused = pytest.raises(SuiteError, match="another process is running a suite in this folder")
-    with folder.locked(), refused, RunFolder(tmp_path / "out").locked():
-        raise AssertionError("two hold the lock")
-    with folder.locked():
-        assert folder.path.is_dir()
+def test_a_run_is_locked_by_one_process_at_a_time(tmp_path, suite):
+    folder, (first, second, *_) = RunFolder(tmp_path / "out"), suite().runs()
+    assert not folder.is_locked(first)
+    assert not folder.path.exists()
+    with folder.locked(first) as is_ours, RunFolder(tmp_path / "out").locked(first) as again:
+        assert (is_ours, again) == (True, False)
+        assert (folder.is_locked(first), folder.is_locked(second)) == (True, False)
+    assert not folder.is_locked(first)
 
 
 def test_no_suite_in_the_folder(tmp_path):

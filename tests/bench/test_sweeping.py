@@ -197,12 +197,6 @@ def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="executor"):
         run_suite(asked(), tmp_path / "runs", executor="nowhere", quiet=True)
     assert not (tmp_path / "runs").exists()
-    with (
-        RunFolder(tmp_path / "used").locked(),
-        pytest.raises(SuiteError, match="another process is running a suite"),
-    ):
-        run_suite(asked(), tmp_path / "used", quiet=True)
-    assert not (tmp_path / "used" / "sweep").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -867,3 +868,33 @@ def test_warnings_of_tensorflow_are_hidden(monkeypatch, caplog):
     assert check_layer(Mean).passed
     assert caplog.records == []
     assert logger.level == before
+
+
+class Pressed(keras.layers.Dense):
+    """A layer during which Ctrl-C is pressed, once."""
+
+    place = ""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(units, **kwargs)
+        self.at("init")
+
+    def at(self, place):
+        if type(self).place == place:
+            type(self).place = ""
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:  # as Keras's C++ parts convert it
+                raise TypeError("converted") from None
+
+    def call(self, x):
+        self.at("call")
+        return super().call(x)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("place", ["init", "call"])
+def test_ctrl_c_is_no_fault_of_the_layer(place, monkeypatch):
+    monkeypatch.setattr(Pressed, "place", place)
+    with pytest.raises(KeyboardInterrupt):
+        check_layer(Pressed)

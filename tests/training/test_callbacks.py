@@ -100,10 +100,9 @@ def train(tmp_path, small_glue, suite):
     return run
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_an_observer_is_called_and_changes_no_result(module, train, tmp_path, jobs):
+def test_an_observer_is_called_and_changes_no_result(module, train, tmp_path):
     observer = {"callback": f"{module}:Observer", "options": {"folder": str(tmp_path)}}
-    without, observed = train("without", quiet=True), train("with", observer, quiet=True, jobs=jobs)
+    without, observed = train("without", quiet=True), train("with", observer, quiet=True)
     assert len(observed.runs) == len(without.runs) == 4
     for run in without.requested:
         old, new = (tmp_path / name / "runs" / str(run) for name in ("without", "with"))

@@ -1,22 +1,26 @@
-"""Run groups: all runs of one task and one method, in sequence.
+"""Train runs: from the configuration of a run to its `result.json`.
 
-Keras and TensorFlow are imported when the first group starts.
+`train_run` trains a run of a suite. A `RunGroup` has the runs of one task and one method, which
+share a compiled network. Keras and TensorFlow are imported when the first run starts. An executor
+calls `group.train` in any process that can access the folder of the runs, see `workers.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import functools
 import math
+import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import relation_tf
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.models import check_can_be_saved, write_model
@@ -26,6 +30,7 @@ from relation_tf.bench.public_labels import score_tests
 from relation_tf.bench.run_folder import (
     ERROR,
     RunFolder,
+    failed_event,
     kind_of,
     prediction_file,
     unwritable,
@@ -33,11 +38,10 @@ from relation_tf.bench.run_folder import (
 )
 from relation_tf.bench.tracking import TrackedRun, Trackers
 from relation_tf.config.plugins import load_plugins
-from relation_tf.config.run import RunConfig
+from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
 from relation_tf.files import read_json, replacing, write_json, write_table
-from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -48,16 +52,13 @@ from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
 from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
-from relation_tf.training.session import (
-    LOG,
-    forget_peaks,
-    peaks,
-    start_tensorflow,
-)
+from relation_tf.training.session import LOG, forget_peaks, peaks, start_tensorflow
+from relation_tf.words import count
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from relation_tf.bench.progress import Progress
     from relation_tf.bench.run_folder import AnyRun
     from relation_tf.training.trainer import (
         ProgressCallback,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         TrainingResult,
     )
 
+_LOOK_EVERY = 1.0  # seconds between two looks at the runs of other processes
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 EventCallback = Callable[[dict[str, Any]], None]
@@ -82,17 +84,35 @@ class RunGroup:
         runs: Runs of one task and one method, with different seeds.
         folder: The suite's folder.
         options: Options of the run.
-        inputs: The task and its word vectors if they are read already, or the error.
         save_models: If True, keep the model of each run, see `relation_tf.bench.models`.
-        out: The suite's folder on the machine of the command.
+        failed: Runs that failed before the command, see `RunFolder.errors`.
     """
 
     runs: Sequence[RunConfig]
     folder: Path
     options: RunOptions = field(default_factory=RunOptions)
-    inputs: Inputs | Exception | None = None
     save_models: bool = False
-    out: Path | None = None
+    failed: Mapping[RunKey, int] = field(default_factory=dict)
+
+    def train(self, notify: EventCallback) -> None:
+        """Train the runs one after the other; TensorFlow's output goes to `tensorflow.log`.
+
+        Args:
+            notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
+                "done" | "failed" | "locked", "run": key, ...}`. A run that another process trains
+                is locked.
+
+        Raises:
+            SuiteError: If no run can be written.
+        """
+        load_plugins(self.runs[0].plugins)
+        compiled: list[SuiteTrainer] = []
+
+        def train(config: RunConfig, path: Path) -> None:
+            train_run(config, path, self, compiled, notify)
+
+        with stderr_to(self.folder / LOG):
+            train_each(self.runs, RunFolder(self.folder), train, notify, self.failed)
 
 
 def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
@@ -126,84 +146,119 @@ def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[li
     return groups
 
 
-def run_group(group: RunGroup, notify: EventCallback) -> None:
-    """Run a group. A failed run writes `error.json`; the other runs continue.
-
-    Args:
-        group: The runs.
-        notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
-            "done" | "failed", "run": key, ...}`.
-
-    Raises:
-        SuiteError: If no run can be written.
-    """
-    load_plugins(group.runs[0].plugins)
-    compiled: list[SuiteTrainer] = []  # the network of a failed run may be broken
-
-    def train(config: RunConfig, folder: Path) -> None:
-        check_encoder(config)
-        if compiled:
-            trainer = compiled.pop()
-        else:
-            notify({"event": "compile", "run": config.key})
-            trainer = compile_network(group, config)
-            if group.save_models:
-                check_can_be_saved(trainer)
-            for note in _notes(trainer):
-                notify({"event": "note", "run": config.key, "note": note})
-        _run(trainer, config, folder, group, notify)
-        if trainer.reusable:
-            compiled.append(trainer)
-
-    run_each(group.runs, RunFolder(group.folder), train, notify)
-
-
-def run_each(
+def train_each(
     runs: Sequence[Run],
     folder: RunFolder,
     train: Callable[[Run, Path], None],
     notify: EventCallback,
+    failed: Mapping[RunKey, int],
 ) -> None:
-    """Train runs in sequence. A failed run writes `error.json`; the other runs continue.
+    """Train runs one after the other. A failed run writes `error.json`; the other runs continue.
 
     Args:
         runs: The runs.
         folder: The folder of all runs.
         train: Called with a run and its folder, which contains its configuration.
         notify: Called with the start and the end of each run.
+        failed: Runs that failed before, see `RunFolder.errors`.
 
     Raises:
         SuiteError: If no run can be written.
         BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
     """
     for run in runs:
-        notify({"event": "start", "run": run.key})
-        path, diverged = folder.run(run), False
-        try:
-            folder.start(run)
-            train(run, path)
-        except BrokenPipeError:
-            raise
-        except RelationError as error:
-            reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
-        except Exception as error:
-            written = (path / "config.json").exists()
-            if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
-                raise unwritable(path, error) from error  # no other run could be written either
-            reason, detail = one_line(error), traceback.format_exc()
-        else:
-            notify({"event": "done", "run": run.key})
-            continue
-        fail(folder, run, reason, notify, detail, diverged)
+        with claimed(run, folder, failed, notify) as is_ours:
+            if is_ours:
+                notify({"event": "start", "run": run.key})
+                _train_or_fail(run, folder, train, notify)
 
 
-def check_methods(
-    configs: Sequence[RunConfig], folder: Path, distribution: Distribution | None = None
+@contextmanager
+def claimed(
+    run: AnyRun, folder: RunFolder, failed: Mapping[RunKey, int], notify: EventCallback
+) -> Iterator[bool]:
+    """Lock a run; yield False, after an event, if another process trains or has trained it."""
+    with folder.locked(run) as free:
+        end = folder.end(run, failed) if free else {"event": "locked", "run": run.key}
+        if end is not None:
+            notify(end)
+        yield end is None
+
+
+def _train_or_fail(
+    run: Run, folder: RunFolder, train: Callable[[Run, Path], None], notify: EventCallback
 ) -> None:
+    path, diverged = folder.run(run), False
+    try:
+        folder.start(run)
+        train(run, path)
+    except BrokenPipeError:
+        raise
+    except RelationError as error:
+        reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
+    except Exception as error:
+        written = (path / "config.json").exists()
+        if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
+            raise unwritable(path, error) from error  # no other run could be written either
+        reason, detail = f"{one_line(error)}{_place(error)}", traceback.format_exc()
+    else:
+        notify({"event": "done", "run": run.key})
+        return
+    fail(folder, run, reason, notify, detail, diverged)
+
+
+def _place(error: Exception) -> str:
+    """Return the last line of the user's code that an error passed; empty without any."""
+    installed = (sys.prefix, sys.base_prefix, str(Path(relation_tf.__file__).parent), "<")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(installed)]
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {own[-1].line})" if own else ""
+
+
+def train_shared(
+    pending: Sequence[Run],
+    folder: RunFolder,
+    progress: Progress,
+    train: Callable[[Sequence[Run], Mapping[RunKey, int], EventCallback], None],
+) -> None:
+    """Train runs until each has ended, here or in another process that uses the same folder.
+
+    Args:
+        pending: The runs.
+        folder: Their folder.
+        progress: Notified of the events of all runs.
+        train: Trains runs that no process has locked; gets `RunFolder.errors` and a callback for
+            events.
+    """
+    failed, left, told = folder.errors(pending), [*pending], False
+    while left:
+        locked: set[RunKey] = set()
+
+        def notify(event: dict[str, Any], locked: set[RunKey] = locked) -> None:
+            if event["event"] == "locked":
+                locked.add(event["run"])
+            else:
+                progress.notify(event)
+
+        free = []
+        for run in left:
+            with claimed(run, folder, failed, notify) as is_ours:
+                free += [run] if is_ours else []
+        if free:
+            train(free, failed, notify)
+        left = [run for run in left if run.key in locked]
+        if left and not told:
+            runs = count(len(left), "run")
+            progress.say(f"{runs} in training by other processes: waiting for the end")
+            told = True
+        if left and not free:
+            time.sleep(_LOOK_EVERY)
+
+
+def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     """Build the network of each method, so that wrong options are reported before the first run.
 
-    Callbacks are created. Custom layers are not checked; if one fails later, the other runs
-    continue.
+    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
 
     Raises:
         SuiteError: For the first method that cannot be built.
@@ -213,38 +268,34 @@ def check_methods(
     layers = {layer for config in by_method.values() for layer in config.custom_layers}
     free = {layer for layer in layers if find_mechanism(layer).factory == layer}
     known = [config for config in by_method.values() if not free & {*config.custom_layers}]
-    if known or configs[0].callbacks:
-        start_tensorflow(folder / LOG, configs[0].threads, distribution)
-    if configs[0].callbacks:
-        from relation_tf.training.callbacks import make_callbacks
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / LOG
+        if known or configs[0].callbacks:
+            threads = configs[0].threads
+            start_tensorflow(log, threads, options.distribution, options.deterministic)
+        if configs[0].callbacks:
+            from relation_tf.training.callbacks import make_callbacks
 
-        make_callbacks(configs[0])  # of all methods
-    for config in known:
-        try:
-            with interrupts_delayed():
-                _trainer_class(config).check(config)
-        except RelationError:
-            raise
-        except Exception as error:  # a plugin may raise anything
-            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
+            make_callbacks(configs[0])  # of all methods
+        for config in known:
+            try:
+                with stderr_to(log):
+                    _trainer_class(config).check(config)
+            except RelationError:
+                raise
+            except Exception as error:  # a plugin may raise anything
+                raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     """Read the task of a run and compile its trainer."""
-    log = group.folder / LOG
     options = group.options
-    replicas = start_tensorflow(log, config.threads, options.distribution, options.deterministic)
+    log, threads = group.folder / LOG, config.threads
+    replicas = start_tensorflow(log, threads, options.distribution, options.deterministic)
     import keras
 
     keras.backend.clear_session()  # frees the memory of the previous group
-    quietly = functools.partial(stderr_to, log)
-    if isinstance(group.inputs, Exception):
-        raise group.inputs
-    inputs = group.inputs or _inputs.of(group, config)
-    # Custom layers may print messages for their author.
-    hidden = quietly() if config.has_built_in_layer else contextlib.nullcontext()
-    with hidden, interrupts_delayed():
-        return _trainer_class(config)(config, *inputs, quietly, replicas)
+    return _trainer_class(config)(config, *_read_inputs(group, config), replicas)
 
 
 def _trainer_class(config: RunConfig) -> Any:
@@ -259,55 +310,41 @@ def _trainer_class(config: RunConfig) -> Any:
     return timers.get(find_task(config.entry).timed, TaskTrainer)
 
 
-class LastInputs:
-    """Cache of the inputs of the last group; the next group often reads the same inputs.
-
-    Args:
-        read: Function that reads the inputs of a run of a group.
-    """
-
-    def __init__(self, read: Callable[[RunGroup, RunConfig], Any]) -> None:
-        self._read = read
-        self._key: Any = None
-        self._inputs: Any = None
-
-    def of(self, group: RunGroup, config: RunConfig) -> Any:
-        """Return the inputs of a run of a group."""
-        options = group.options
-        key = (
-            *(config.entry, config.reading(), config.data_digests, _test_files(config, options)),
-            *(config.embeddings, config.embedding_dim, config.glove_digest),
-            config.pretrained and pretrained_digest(config.pretrained),
-            *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
-        )
-        if self._key != key:
-            self._key = self._inputs = None  # free memory first
-            self._inputs = self._read(group, config)
-            self._key = key
-        return self._inputs
+_last_inputs: list[tuple[Any, Inputs]] = []  # of the last group: the next one often has the same
 
 
-def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
+def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     """Read the task of a run and its word vectors.
 
     Raises:
         DataError, SuiteError: If they cannot be read, or have changed since the command started.
     """
+    options = group.options
+    key = (
+        *(config.entry, config.reading(), config.data_digests, _test_files(config, options)),
+        *(config.embeddings, config.embedding_dim, config.glove_digest),
+        config.pretrained and pretrained_digest(config.pretrained),
+        *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
+    )
+    if _last_inputs and _last_inputs[0][0] == key:
+        return _last_inputs[0][1]
+    _last_inputs.clear()  # free memory first
     task = load_task(
         config.entry,
-        data=group.options.data,
-        tfds_folder=group.options.tfds_folder,
-        skip_bad_lines=group.options.skip_bad_lines,
+        data=options.data,
+        tfds_folder=options.tfds_folder,
+        skip_bad_lines=options.skip_bad_lines,
         **config.reading(),
     )
     check_task(config, task)
-    if config.embeddings == "random":
-        return task, None
-    # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
-    assert group.options.glove is not None
-    assert task.vocabulary is not None
-    vectors = read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
-    check_vectors(config, group.options.glove)
+    vectors = None
+    if config.embeddings != "random":
+        # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
+        assert options.glove is not None
+        assert task.vocabulary is not None
+        vectors = read_glove(options.glove, task.vocabulary.words, config.embedding_dim)
+        check_vectors(config, options.glove)
+    _last_inputs.append((key, (task, vectors)))
     return task, vectors
 
 
@@ -319,9 +356,6 @@ def _test_files(config: RunConfig, options: RunOptions) -> list[tuple[Path, int]
         for split, path in found.files.items()
         if split in found.task.answered.values()
     ]
-
-
-_inputs = LastInputs(read_inputs)
 
 
 def _notes(trainer: SuiteTrainer) -> Iterator[str]:
@@ -336,9 +370,27 @@ def _notes(trainer: SuiteTrainer) -> Iterator[str]:
         yield f"{name}: {trainer.config.method}: {trainer.match}"
 
 
-def _run(
-    trainer: SuiteTrainer, config: RunConfig, folder: Path, group: RunGroup, notify: EventCallback
+def train_run(
+    config: RunConfig,
+    folder: Path,
+    group: RunGroup,
+    compiled: list[SuiteTrainer],
+    notify: EventCallback,
 ) -> None:
+    """Train a run and write its files; `result.json` is the last one.
+
+    Args:
+        config: The run.
+        folder: Its folder, which contains its configuration.
+        group: The group of the run.
+        compiled: The compiled network of the last run, if this one can use it; then that of this
+            run. Empty after a failed run, whose network may be broken.
+        notify: Called with events, see `RunGroup.train`.
+    """
+
+    def warn(line: str) -> None:
+        notify({"event": "note", "run": config.key, "note": line})
+
     def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
         trackers.epoch_end(epoch, row)
@@ -355,18 +407,28 @@ def _run(
                 np.savez(file, *trainer.weights(), allow_pickle=False)
         return made_with(trainer, config), _result(trainer, config, trained, folder)
 
-    def warn(line: str) -> None:
-        notify({"event": "note", "run": config.key, "note": line})
-
+    check_encoder(config)
+    if compiled:
+        trainer = compiled.pop()
+    else:
+        notify({"event": "compile", "run": config.key})
+        trainer = compile_network(group, config)
+        if group.save_models:
+            check_can_be_saved(trainer)
+        for note in _notes(trainer):
+            warn(note)
     trainer.warn = warn
     resumable = config.has_state_only_in_variables  # other runs start again
-    tracked = TrackedRun(config, group.out or group.folder, trainer.optimizer)
+    tracked = TrackedRun(config, group.folder.resolve(), trainer.optimizer)
     with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
-        train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
+        distribution = group.options.distribution
+        train_and_write(trainer, config, folder, on_epoch, write, distribution, resumable)
         trackers.finish(read_json(folder / "result.json"))
+    if trainer.reusable:
+        compiled.append(trainer)
 
 
-def train_run(
+def train_and_write(
     trainer: Trainer,
     run: AnyRun,
     folder: Path,
@@ -376,7 +438,7 @@ def train_run(
     resumable: bool = True,
     checkpoint_every: float = 2.0,
 ) -> None:
-    """Train a run, from its checkpoint if there is one, and write its files, the result last.
+    """Train a compiled network, from a checkpoint if there is one, and write the files of the run.
 
     Args:
         trainer: The compiled network.
@@ -395,8 +457,7 @@ def train_run(
     made = made_by(run, distribution)
     checkpoint = Checkpoint(state, made, checkpoint_every) if resumable else None
     wall, cpu = time.perf_counter(), time.process_time()
-    with interrupts_delayed():
-        trained = trainer.run(run.seed, on_progress, checkpoint)
+    trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.
     load = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     memory = {**peaks(), "peak_memory_of": peak_of}  # without the memory for writing
@@ -496,8 +557,8 @@ def fail(
         SuiteError: If the file cannot be written.
     """
     path = folder.run(run)
+    error = {"error": reason, "traceback": detail, "diverged": diverged}
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
-    event = {"error": reason, "detail": bool(detail), "diverged": diverged}
-    notify({"event": "failed", "run": run.key, **event})
+        write_json(path / ERROR, error)
+    notify(failed_event(run, error))

@@ -1,0 +1,539 @@
+"""Executors and worker processes: the process of the command never imports TensorFlow to train.
+
+A worker is a Python process that calls functions of this package, one after the other, and sends
+events and results back. If it dies or hangs, only its run is lost. `call` calls one function in a
+worker. `--executor NAME` chooses an executor: a function of the groups, a callback for events and
+the options of the run. It must train each group, in any process that can access its folder:
+
+    from relation_tf.registry import register_executor
+
+    @register_executor("backwards")
+    def backwards(groups, notify, options):
+        for group in reversed(groups):
+            group.train(notify)
+
+Use `run_in_workers` for workers that may die, see `ray_cluster.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import linecache
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import cloudpickle
+
+from relation_tf import registry
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.train import EventCallback, RunGroup, fail
+from relation_tf.config.plugins import load_plugins
+from relation_tf.config.run import RunKey
+from relation_tf.errors import RelationError, SuiteError, one_line
+from relation_tf.quiet import loading_quietly
+from relation_tf.registry import Registry, register_executor
+
+if TYPE_CHECKING:
+    from relation_tf.bench.pretraining import PretrainingGroup
+    from relation_tf.bench.run_folder import AnyRun
+
+    Group = RunGroup | PretrainingGroup
+
+_TRIES = 2  # of a run whose worker died
+
+Event = dict[str, Any]
+
+
+@register_executor("local")
+def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOptions) -> None:
+    """Train groups in `options.jobs` worker processes of this machine.
+
+    Args:
+        groups: The groups, in the order in which they start.
+        notify: Called with each event, see `RunGroup.train`.
+        options: Options of the run; `run_timeout` also limits the start of a run.
+
+    Raises:
+        SuiteError: If a folder cannot be written.
+    """
+    arrived = threading.Event()
+
+    def wait_for(processes: Sequence[_Process], seconds: float) -> None:
+        arrived.wait(seconds)
+        arrived.clear()
+
+    def make() -> _Process:
+        return _Process.idle_or_new(arrived)
+
+    run_in_workers(groups, options.jobs or 1, make, wait_for, notify, options.run_timeout)
+
+
+def call(
+    function: Callable[..., Any],
+    *arguments: Any,
+    runs: Iterable[AnyRun] = (),
+    notify: Callable[[Any], None] | None = None,
+) -> Any:
+    """Call a function of this package in a worker process, and return its result.
+
+    The process waits for the next call or group, until the end of `idle_workers_ended`.
+
+    Args:
+        function: The function.
+        *arguments: Its arguments.
+        runs: The runs that it uses, whose custom layers are sent.
+        notify: Called with what the function passes to its last argument, a callback; None for a
+            function without one.
+
+    Raises:
+        RelationError: The error of the function.
+        WorkerEndedError: If the process ended.
+    """
+    arrived = threading.Event()
+    worker = _Process.idle_or_new(arrived)
+    try:
+        worker.send(Request(function, arguments, [*runs], notify is not None))
+        while True:
+            arrived.wait()
+            arrived.clear()
+            for event in worker.received():
+                if isinstance(event, Returned):
+                    _idle.append(worker)
+                    return event.result()
+                if notify is not None:
+                    notify(event)
+            if worker.ended is not None:
+                raise WorkerEndedError(f"a worker {worker.ended.reason.removeprefix('its ')}")
+    except BaseException:  # also Ctrl-C
+        if worker not in _idle:
+            worker.kill()
+        raise
+
+
+@contextmanager
+def idle_workers_ended() -> Iterator[None]:
+    """End the worker processes that `call` leaves at the end of the block, which is a command."""
+    try:
+        yield
+    finally:
+        while _idle:
+            _idle.pop().kill()
+
+
+class WorkerEndedError(SuiteError):
+    """A worker process ended before its function returned."""
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a worker ended.
+
+    Attributes:
+        reason: The reason, in words.
+        again: If True, the run may be tried again.
+        detail: Details for `error.json`.
+    """
+
+    reason: str
+    again: bool
+    detail: str = ""
+
+
+class Worker(ABC):
+    """Trains groups, one after the other, and reports events.
+
+    Attributes:
+        group: The current group.
+        left: Unfinished runs of the group; the first one is running.
+        began: Start time of that run, by `time.monotonic`.
+        ready: If True, the worker can start a group.
+        ended: Reason if the worker ended unexpectedly, else None.
+    """
+
+    def __init__(self) -> None:
+        self.group: Group | None = None
+        self.left: list[AnyRun] = []
+        self.began = 0.0
+        self.ready = True
+        self.ended: End | None = None
+
+    def start(self, group: Group) -> None:
+        """Start a group."""
+        self.send(Request(type(group).train, [group], group.runs, reports=True))
+        self.group, self.left, self.began = group, list(group.runs), time.monotonic()
+
+    def events(self) -> Iterator[Event]:
+        """Yield new events; after the last one `group` is None.
+
+        Raises:
+            SuiteError: If no run can be written.
+        """
+        for event in self.received() if self.group is not None else ():
+            if isinstance(event, Returned):
+                self.group = None
+                event.result()
+                return
+            if event["event"] in ("start", "done", "failed", "locked"):
+                self.began = time.monotonic()
+            if event["event"] in ("done", "failed", "locked"):
+                self.left = self.left[1:]
+            yield event
+
+    def end(self, run_timeout: float | None) -> End | None:
+        """Return why the worker ended or must be ended, else None."""
+        if self.ended is not None or self.group is None or run_timeout is None:
+            return self.ended
+        if time.monotonic() - self.began > run_timeout:
+            return End(f"ended after --run-timeout {run_timeout:g} s", again=False)
+        return None
+
+    @abstractmethod
+    def send(self, request: Request) -> None:
+        """Send a request to the worker.
+
+        Raises:
+            SuiteError: If a custom part cannot be sent.
+        """
+
+    @abstractmethod
+    def received(self) -> Iterator[Any]:
+        """Yield new events, at last a `Returned`; set `ended` if the worker ended."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Kill the worker; its run can be resumed."""
+
+
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
+
+
+def run_in_workers(
+    groups: Sequence[Group],
+    count: int,
+    make: Callable[[], AnyWorker],
+    wait_for: Callable[[Sequence[AnyWorker], float], None],
+    notify: EventCallback,
+    run_timeout: float | None,
+) -> None:
+    """Run groups, each in one of several workers.
+
+    If a worker dies (killed, out of memory), its run is tried a second time and then counts as
+    failed. The other runs of its group continue in another worker.
+
+    Args:
+        groups: The groups, in the order in which they start.
+        count: Number of workers at the same time.
+        make: Makes a worker.
+        wait_for: Waits until one of the workers reports an event, ends or becomes ready, or the
+            given seconds have passed.
+        notify: Called with each event, see `RunGroup.train`.
+        run_timeout: Time limit in seconds for the start of a run and for the run.
+
+    Raises:
+        SuiteError: If a folder cannot be written.
+    """
+    waiting = deque(groups)
+    tries: Counter[RunKey] = Counter()
+    workers: list[AnyWorker] = []
+    try:
+        _hire(workers, min(count, len(waiting)), make)
+        while workers:
+            for worker in workers:
+                if worker.ready and worker.group is None and waiting:
+                    worker.start(waiting.popleft())
+            wait_for(workers, _seconds_left(workers, run_timeout))
+            for worker in workers[:]:
+                for event in worker.events():
+                    notify(event)
+                end = worker.end(run_timeout)
+                if end is not None:
+                    worker.kill()
+                    workers.remove(worker)
+                    waiting.extendleft(_remaining(worker, end, tries, notify))
+            busy = sum(worker.group is not None for worker in workers)
+            _hire(workers, min(count, busy + len(waiting)), make)
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+def _hire(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
+    """Make or end workers to reach the count; idle workers that are not ready end first."""
+    idle = sorted((w for w in workers if w.group is None), key=lambda worker: worker.ready)
+    for worker in idle[: max(0, len(workers) - count)]:
+        worker.kill()
+        workers.remove(worker)
+    while len(workers) < count:
+        workers.append(make())
+
+
+def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float:
+    """Return the seconds until the next run times out, at most an hour."""
+    if run_timeout is None:
+        return 3600.0
+    began = [worker.began for worker in workers if worker.group is not None]
+    left = min(began, default=time.monotonic()) + run_timeout - time.monotonic()
+    return min(3600.0, max(0.0, left))
+
+
+def _remaining(
+    worker: Worker, end: End, tries: Counter[RunKey], notify: EventCallback
+) -> list[Group]:
+    """Return the unfinished runs of a worker that ended, as one group or none."""
+    if worker.group is None:
+        return []
+    left, folder = worker.left, RunFolder(worker.group.folder)
+    if left and folder.has_result(left[0]):  # finished but not reported
+        notify({"event": "done", "run": left[0].key})
+        left = left[1:]
+    elif left:
+        run = left[0]
+        tries[run.key] += 1
+        if not end.again or tries[run.key] == _TRIES:
+            often = f", {_TRIES} times" if end.again else ""
+            fail(folder, run, end.reason + often, notify, end.detail)
+            left = left[1:]
+    return [replace(worker.group, runs=left)] if left else []
+
+
+@dataclass(frozen=True)
+class Request:
+    """A function to call in another process.
+
+    Attributes:
+        function: The function.
+        arguments: Its arguments.
+        runs: The runs that it uses.
+        reports: If True, its last argument is a callback for events.
+    """
+
+    function: Callable[..., Any]
+    arguments: Sequence[Any]
+    runs: Sequence[AnyRun]
+    reports: bool
+
+    def pack(self) -> bytes:
+        """Return the request with what the other process needs of this one.
+
+        Modules that have registered parts are imported there. Layers and callbacks of a script or
+        notebook are sent, with the source of notebook cells for tracebacks.
+
+        Raises:
+            SuiteError: If a custom part cannot be sent.
+        """
+        used = {name for run in self.runs for name in run.user_parts}
+        own = {name.split(":")[1].split(".")[0] for name in used if name.startswith("__main__:")}
+        main = {name: part for name, part in vars(sys.modules["__main__"]).items() if name in own}
+        modules, registered = set(), []
+        for place, each in _registries().items():
+            for name, origin in each.of_user().items():
+                if origin in ("", "__main__"):
+                    registered.append((place, name, each[name]))
+                else:
+                    modules.add(origin)
+        cells = {
+            name: source
+            for name, source in linecache.cache.items()
+            if len(source) == 4 and source[1] is None  # of no file
+        }
+        try:
+            return cloudpickle.dumps((self, sorted(modules), main, registered, cells))
+        except Exception as error:  # of any object that a custom part refers to
+            raise SuiteError(
+                f"a custom part cannot be sent to the worker process: {one_line(error)}. Move it "
+                "to a module"
+            ) from error
+
+    def answer(self, send: Callable[[Any], None]) -> None:
+        """Call the function; send its events and, at last, its result or error."""
+        try:
+            result = self.function(*self.arguments, *([send] if self.reports else []))
+        except RelationError as error:
+            send(Returned(error=error))
+        except Exception as error:  # of a plugin, for example
+            send(Returned(error=RuntimeError(f"{one_line(error)}\n\n{traceback.format_exc()}")))
+        else:
+            send(Returned(result))
+
+
+def answer(packed: bytes, send: Callable[[Any], None]) -> None:
+    """Answer a request of another process in this one, see `Request`."""
+    try:
+        with loading_quietly():
+            request, modules, main, registered, cells = pickle.loads(packed)
+        load_plugins(modules)
+        vars(sys.modules["__main__"]).update(main)
+        linecache.cache.update(cells)
+        for place, name, entry in registered:
+            _registries()[place].add(name, entry, "__main__")
+    except RelationError as error:
+        send(Returned(error=error))
+    except Exception as error:  # of a module that this process cannot import, for example
+        what = "a custom part cannot be loaded in a worker process"
+        send(Returned(error=SuiteError(f"{what}: {one_line(error)}")))
+    else:
+        request.answer(send)
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The end of a request: what the function returned, or its error."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def _registries() -> dict[str, Registry[Any]]:
+    """Return the registries of parts that shape runs, by name."""
+    parts = vars(registry).items()
+    return {name: each for name, each in parts if isinstance(each, Registry) and each.shapes_runs}
+
+
+# Not `python -m`: `__main__` stays empty, for the parts of the user's script. -P: no file of the
+# current folder replaces a module before the path is that of the parent.
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); sys.argv[:] = sys.argv[2:]; "
+    "from relation_tf.bench.workers import serve; serve()"
+)
+
+
+class _Process(Worker):
+    """A process of this machine.
+
+    Args:
+        arrived: Set when the process sends or ends.
+    """
+
+    def __init__(self, arrived: threading.Event) -> None:
+        super().__init__()
+        self.arrived = arrived
+        self._events: deque[Any] = deque()
+        arguments = [json.dumps([*map(str, sys.path)]), *sys.argv]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Otherwise the first worker reserves nearly all memory of the GPU that workers share.
+            env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ},
+            start_new_session=True,  # a terminal sends Ctrl-C to this process only
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @classmethod
+    def idle_or_new(cls, arrived: threading.Event) -> _Process:
+        """Return a process that `call` has left, or start one."""
+        if not _idle:
+            return cls(arrived)
+        worker = _idle.pop()
+        worker.arrived = arrived
+        return worker
+
+    def send(self, request: Request) -> None:
+        packed = request.pack()
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has ended: `received` reports that
+            pickle.dump(packed, self._process.stdin)
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with self._process.stdout as answers, suppress(EOFError, pickle.UnpicklingError):
+                while True:
+                    self._events.append(pickle.load(answers))
+                    self.arrived.set()
+        finally:
+            self._events.append(None)
+            self.arrived.set()
+
+    def received(self) -> Iterator[Any]:
+        while self._events:
+            event = self._events.popleft()
+            if event is None:
+                self.ended = End(f"its process {self._how_it_ended()}", again=True)
+            elif isinstance(event, str):
+                sys.stdout.write(event)  # of a custom layer, for its author
+            else:
+                yield event
+
+    def _how_it_ended(self) -> str:
+        code = self._process.wait()
+        if code >= 0:
+            return f"ended with exit code {code}"
+        name = signal.Signals(-code).name
+        return f"was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        with suppress(OSError):  # a part of a request that it has not read
+            self._process.stdin.close()
+
+
+_idle: list[_Process] = []
+
+
+def serve() -> None:
+    """Answer the requests of the parent process until it ends; it ends its workers on Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What others read from stdin or write to stdout must not mix with requests and answers.
+    received, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_requests, args=(received, requests), daemon=True).start()
+    lock = threading.Lock()
+
+    def send(event: Any) -> None:
+        with lock:
+            answers.write(pickle.dumps(event))
+            answers.flush()
+
+    sys.stdout = _Printed(send)
+    while True:
+        answer(requests.get(), send)
+
+
+def _read_requests(received: BinaryIO, requests: SimpleQueue[bytes]) -> None:
+    """Queue requests; at the end of the parent, end this process, which may be in a training."""
+    with suppress(EOFError, OSError, pickle.UnpicklingError):
+        while True:
+            requests.put(pickle.load(received))
+    os._exit(1)
+
+
+class _Printed(io.TextIOBase):
+    """Standard output of a worker: the parent prints it."""
+
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._send = send
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._send(text)
+        return len(text)

@@ -1,0 +1,253 @@
+"""Worker processes: their end, custom layers of scripts, and several commands on one folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import types
+
+import pytest
+
+from relation_tf.bench import run_suite, workers
+from relation_tf.bench.train import RunGroup
+from relation_tf.bench.workers import End, Returned, Worker, run_in_workers
+from tests.programs import ROOT
+
+PARENT = """
+from relation_tf.bench import workers
+from relation_tf.config.plugins import load_plugins
+
+workers.call(load_plugins, ["busy"])
+"""
+BUSY = """
+import time
+
+print("busy", flush=True)
+time.sleep(600)
+"""
+BASELINE = {"mechanism": "baseline", "units": 8}
+
+
+def test_a_worker_ends_with_its_parent(tmp_path):
+    """Otherwise it would continue to train, in a folder that the next command uses."""
+    (tmp_path / "busy.py").write_text(BUSY, encoding="utf-8")
+    (tmp_path / "parent.py").write_text(PARENT, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-u", "parent.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process.stdout:
+        assert process.stdout.readline() == "busy\n"
+        process.kill()
+        assert process.stdout.read() == ""
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.usefixtures("worker_processes")
+@pytest.mark.parametrize("chosen", [None, "false"])
+def test_workers_share_the_memory_of_a_gpu(monkeypatch, chosen):
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    if chosen:
+        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", chosen)
+    with workers.idle_workers_ended():
+        assert workers.call(os.getenv, "TF_FORCE_GPU_ALLOW_GROWTH") == chosen or "true"
+
+
+# A script without `if __name__ == "__main__"`, read from stdin: its layers are in no file.
+SCRIPT = """
+import os, signal, sys
+import keras
+from relation_tf.bench import run_suite
+
+FACTOR = 2.0
+
+class Mine(keras.layers.Dense):
+    def call(self, x):
+        print("called")
+        return FACTOR * super().call(x)
+
+class Broken(keras.layers.Dense):
+    def build(self, shape):
+        raise ValueError("no such width")
+
+class Pressed(keras.layers.Dense):
+    def build(self, shape):
+        os.kill(os.getppid(), signal.SIGINT)
+        signal.pause()
+
+suite = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1}, "quiet": True}
+suite["allow_failing_checks"] = True
+results = run_suite("demo", "out", replace_methods=[Mine, Broken], **suite)
+print([run["method"] for run in results.runs], results.failures)
+try:
+    run_suite("demo", "pressed", replace_methods=[Pressed], **suite)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.tensorflow
+def test_layers_of_a_script_are_trained(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path))
+    ended = subprocess.run(
+        [sys.executable, "-"],
+        input=SCRIPT,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *called, result, last = ended.stdout.splitlines()
+    assert {*called} == {"called"}
+    failed = "[('WNLI/Broken-64/seed-1', 'ValueError: no such width (<stdin>:16: "
+    assert result.startswith("['Mine-64'] " + failed)
+    assert last == "interrupted"
+    assert ended.stderr == ""
+    assert not [*(tmp_path / "pressed").rglob("error.json")]
+
+
+SHARED = """
+import sys, time
+from relation_tf.bench import run_suite, runner, train, workers
+from tests.bench.finished_runs import write_finished
+from tests.in_process import InThisProcess
+
+def train_run(config, path, *rest):
+    with open("trained.txt", "a") as file:
+        file.write(f"{config}\\n")
+    time.sleep(0.05)
+    write_finished(path, config)
+
+workers._Process, train.train_run = InThisProcess, train_run
+runner.build_methods = lambda *_: None
+results = run_suite("demo", "out", tasks=["WNLI"], quiet=True)
+assert len(results.runs) == 20
+assert "tensorflow" not in sys.modules
+"""
+
+
+def test_four_commands_train_each_run_of_a_folder_once(tmp_path):
+    program = [sys.executable, "-c", SHARED]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    commands = [subprocess.Popen(program, cwd=tmp_path, env=variables) for _ in range(4)]
+    assert [command.wait() for command in commands] == [0] * 4
+    trained = (tmp_path / "trained.txt").read_text().splitlines()
+    assert len(trained) == len({*trained}) == 20
+
+
+def error_of(folder, run):
+    return json.loads((folder / "runs" / run / "error.json").read_text())["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.usefixtures("worker_processes")
+def test_a_process_that_dies_costs_only_its_run(mortal, tmp_path, small_glue, suite):
+    asked = suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[mortal, BASELINE])
+    results = run_suite(asked, tmp_path / "out", data=small_glue, quiet=True, jobs=2)
+    assert [run["method"] for run in results.runs] == ["baseline-8"] * 2
+    for seed in (1, 2):
+        error = error_of(tmp_path / "out", f"CoLA/Mortal-8/seed-{seed}")
+        assert error == "its process was ended by SIGKILL (out of memory?), 2 times"
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.usefixtures("worker_processes")
+def test_a_run_that_takes_too_long_is_ended(tmp_path, small_glue, suite):
+    """No machine is so fast that the run could be done."""
+    asked = suite(tasks=["CoLA"], seeds=[1], method=[BASELINE])
+    options = {"data": small_glue, "quiet": True}
+    assert run_suite(asked, tmp_path, **options, run_timeout=0.001).runs == []
+    error = error_of(tmp_path, "CoLA/baseline-8/seed-1")
+    assert error == "ended after --run-timeout 0.001 s"
+    assert len(run_suite(asked, tmp_path, **options).runs) == 1
+
+
+class Fated(Worker):
+    """A worker that works, hangs, dies in its run, or is lost before it is ready."""
+
+    def __init__(self, fate):
+        super().__init__()
+        self.fate, self.killed = fate, False
+
+    def send(self, request):
+        self.runs = request.runs
+
+    def received(self):
+        if self.fate == "hangs":
+            return
+        for run in self.runs:
+            yield {"event": "start", "run": run.key}
+            if self.fate == "dies":
+                self.ended = End("it died", again=True)
+                return
+            yield {"event": "done", "run": run.key}
+        yield Returned()
+
+    def kill(self):
+        self.killed = True
+
+
+@pytest.mark.parametrize(
+    ("fates", "expected"),
+    [
+        (["works"], "start 1, done 1, start 2, done 2"),
+        (["dies", "works"], "start 1, start 1, done 1, start 2, done 2"),
+        (["dies", "dies", "works"], "start 1, start 1, failed 1, start 2, done 2"),
+        (["dies"] * 4, "start 1, start 1, failed 1, start 2, start 2, failed 2"),
+        (["hangs", "works"], "failed 1, start 2, done 2"),
+    ],
+)
+def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fates, expected):
+    runs = suite(tasks=["CoLA"], method=[BASELINE]).runs()
+    left, hired, told, now = iter(fates), [], [], [0.0]
+    clock = types.SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(workers, "time", clock)
+
+    def make():
+        hired.append(Fated(next(left)))
+        return hired[-1]
+
+    def wait_for(present, seconds):
+        now[0] += seconds + 1
+
+    run_in_workers([RunGroup(runs, tmp_path)], 1, make, wait_for, told.append, 9)
+    assert ", ".join(f"{event['event']} {event['run'][2]}" for event in told) == expected
+    assert len(hired) == len(fates)
+    assert all(worker.killed for worker in hired)
+    errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
+    assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
+    assert bool(errors) == ("failed" in expected)
+
+
+def test_an_error_of_the_command_ends_its_workers(tmp_path, suite):
+    """As where a reader closes the output."""
+    runs, worker = suite(tasks=["CoLA"], method=[BASELINE]).runs(), Fated("works")
+
+    def notify(event):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_in_workers([RunGroup(runs, tmp_path)], 1, lambda: worker, lambda *_: None, notify, None)
+    assert worker.killed
+
+
+def test_the_time_of_a_run_begins_after_the_one_before(monkeypatch, tmp_path, suite):
+    """The end of a run is read, and the start of the next one is not there yet."""
+    clock = iter([0.0, 1.05, 1.1])
+    monkeypatch.setattr(workers, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+    worker = Fated("works")
+    monkeypatch.setattr(worker, "received", lambda: iter([{"event": "done"}]))
+    runs = suite().runs()[:2]
+    worker.start(RunGroup(runs, tmp_path))
+    assert [*worker.events()] == [{"event": "done"}]
+    assert worker.left == runs[1:]
+    assert worker.end(run_timeout=1.0) is None

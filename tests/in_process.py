@@ -1,0 +1,48 @@
+"""Train in the process of the tests: TensorFlow takes seconds to start in a worker process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from relation_tf.bench import workers
+from relation_tf.bench.workers import Request, Worker
+
+
+class InThisProcess(Worker):
+    """A worker that answers in this process, when it gets a request."""
+
+    def __init__(self, arrived: threading.Event) -> None:
+        super().__init__()
+        self._arrived, self._answers = arrived, list[Any]()
+
+    @classmethod
+    def idle_or_new(cls, arrived: threading.Event) -> InThisProcess:
+        return cls(arrived)
+
+    def send(self, request: Request) -> None:
+        request.answer(self._answers.append)
+        self._arrived.set()
+
+    def received(self) -> Iterator[Any]:
+        while self._answers:
+            yield self._answers.pop(0)
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if "worker_processes" not in request.fixturenames:
+            patch.setattr(workers, "_Process", InThisProcess)
+        yield
+
+
+@pytest.fixture
+def worker_processes() -> None:
+    """Train in worker processes, as commands do."""
