@@ -60,7 +60,6 @@ REPORT_READS = {
     "relation_tf.bench",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",
-    "relation_tf.bench.sweep_choice",
     "relation_tf.bench.sweeping",
 }
 

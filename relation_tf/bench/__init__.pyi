@@ -4,10 +4,9 @@ from .options import RunOptions
 from .planning import SuitePlan
 from .predicting import Predictions, predict_missing
 from .pretraining import Pretraining, pretrain
-from .results import Results, read_results
+from .results import Results, SuiteStatus, read_results
 from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
-from .status import SuiteStatus
 from .submissions import Submissions, write_submissions
 from .trained_model import TrainedModel
 

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from relation_tf.bench.models import MODEL, VOCABULARY
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.pretrained import WEIGHTS
 
-RESULT = "result.json"
+RESULT, MODEL, VOCABULARY = "result.json", "model.keras", "vocabulary.json"
 FILES = "files"
 DIGEST = "sha256"
 _MODELS = (MODEL, VOCABULARY, WEIGHTS)

@@ -1,4 +1,4 @@
-"""Checks of the files that a suite reads: data, word vectors, encoders. Does not import Keras."""
+"""Checks before runs: packages, options, data, word vectors, encoders. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -6,16 +6,68 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from relation_tf.bench.options import RunOptions
 from relation_tf.config import RunConfig, Suite, load_suite
 from relation_tf.config.loading import select
-from relation_tf.errors import SuiteError, join_names
+from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.registry import SOURCES
-from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
+
+_CLIPS = {"clipnorm", "clipvalue", "global_clipnorm"}  # arguments of Keras's optimizers
+
+
+def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
+    """Check that the installed packages and the options allow the requested runs.
+
+    Args:
+        suite: The suite.
+        chosen: The requested runs.
+        options: Options of the call.
+
+    Raises:
+        MissingPackageError: If a metric needs a package that is not installed.
+        OptionError, SuiteError: If an option excludes a key of the suite.
+    """
+    check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
+    if options.executor != "local" and suite.pretrained is not None:
+        raise OptionError(
+            "executor",
+            "must be local for a suite with a pre-trained encoder: its folder is not "
+            f"sent to other machines. Received: {options.executor}, with pretrained = "
+            f"{suite.pretrained!r}",
+        )
+    if options.strategy is None:
+        return
+    timed = next((run.task for run in chosen if find_task(run.entry).timed), None)
+    if timed is not None:
+        raise OptionError(
+            "strategy",
+            f"cannot be used for {timed}, which is timed on one device. "
+            f"Received: {options.strategy}",
+        )
+    if any(_CLIPS & config.optimizer_options.keys() for config in chosen):
+        raise SuiteError(
+            f"key 'optimizer_options': must not clip gradients with --strategy {options.strategy}: "
+            "each device would clip its own part"
+        )
+    for config in chosen:
+        if config.sharing == "adversarial" or config.transfers:
+            raise SuiteError(
+                f"key 'sharing': must not be {config.sharing!r} with --strategy "
+                f"{options.strategy}: its penalties are those of a whole batch, and each device "
+                "has a part of it"
+            )
+    if any(config.xla for config in chosen):
+        raise SuiteError(
+            f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "
+            "of one device. Received: true"
+        )
 
 
 def check_test_sets(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from relation_tf import __version__
-from relation_tf.bench.checksums import damage_of_model
-from relation_tf.bench.models import MODEL, VOCABULARY
+from relation_tf.bench.checksums import MODEL, VOCABULARY, damage_of_model
 from relation_tf.bench.run_folder import read_config
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins

@@ -1,11 +1,11 @@
-"""Results of the runs of a folder, as tables. Does not import Keras."""
+"""Results and status of the runs of a folder, as tables. Does not import Keras."""
 
 from __future__ import annotations
 
 import re
-from collections import ChainMap, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DivergedError, SuiteError, join_names
 from relation_tf.faults import first_fault
-from relation_tf.files import expand_home, read_json
+from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import counted, find_metric
@@ -30,7 +30,7 @@ from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import finished_runs, run_folder
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.training.stopping import check_losses
-from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
 
 # A probability; the first three columns are text.
 _NOT_FINITE = re.compile(rb"^(?:[^\t\n]*\t){3}(?:[^\n]*\t)?(?:nan|-?inf)\b", re.MULTILINE)
@@ -481,3 +481,100 @@ def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict
     except ValidationError as error:
         raise SuiteError(f"{path}: {first_fault(error, model)}") from error
     return values
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """Numbers of runs of a task and a method.
+
+    Attributes:
+        task: The task.
+        method: The method.
+        requested: Requested runs.
+        done: Finished runs.
+        failed: Failed runs.
+        diverged: Those of them with losses or outputs that are not finite.
+    """
+
+    task: str
+    method: str
+    requested: int
+    done: int
+    failed: int
+    diverged: int = 0
+
+    def __str__(self) -> str:
+        failed = failed_in_words(self.failed, self.diverged)
+        return f"{self.done}/{self.requested}{failed and f' ({failed})'}"
+
+
+@dataclass(frozen=True, repr=False)
+class SuiteStatus:
+    """Finished and failed runs of a suite; `print` shows a table.
+
+    Attributes:
+        suite: Name of the suite.
+        folder: The suite's folder.
+        groups: One entry per task and method, in the order of the suite.
+        failures: Names and errors of the failed runs, and of finished runs with a broken file.
+    """
+
+    suite: str
+    folder: str
+    groups: Sequence[GroupStatus]
+    failures: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def of(cls, results: Results) -> SuiteStatus:
+        """Return the status of a folder's results.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from relation_tf.bench import RunFolder, SuiteStatus, read_results
+            >>> from relation_tf.config import load_suite
+            >>> folder = tempfile.mkdtemp()
+            >>> RunFolder(Path(folder)).open(load_suite("demo", {"tasks": ["RTE"]}))
+            >>> SuiteStatus.of(read_results(folder)).count("requested")
+            20
+        """
+        requested = Counter((config.task, config.method) for config in results.requested)
+        done = Counter((run["task"], run["method"]) for run in results.runs)
+        failed = Counter(parts_of(run)[:2] for run, _ in results.failures)
+        diverged = Counter(parts_of(run)[:2] for run in results.diverged)
+        counts = requested, done, failed, diverged
+        keys = [
+            (task, str(m.name)) for task in results.suite.tasks for m in results.suite.methods()
+        ]
+        return cls(
+            results.suite.name,
+            str(results.folder),
+            [GroupStatus(*key, *(each[key] for each in counts)) for key in keys],
+            results.failures,
+        )
+
+    def count(self, kind: str) -> int:
+        """Return the number of runs of all groups, such as `"done"`, a field of `GroupStatus`."""
+        return sum(getattr(group, kind) for group in self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `relation-tf status --json`."""
+        return {
+            "suite": self.suite,
+            "folder": self.folder,
+            **{kind: self.count(kind) for kind in ("requested", "done", "failed", "diverged")},
+            "groups": [asdict(group) for group in self.groups],
+            "failures": [{"run": run, "error": error} for run, error in self.failures],
+        }
+
+    def __str__(self) -> str:
+        methods = [*dict.fromkeys(group.method for group in self.groups)]
+        rows: dict[str, list[str]] = {"": methods}
+        for group in self.groups:
+            rows.setdefault(group.task, []).append(str(group))
+        table = align([[head, *cells] for head, cells in rows.items()])
+        done = f"{self.count('done')} of {self.count('requested')} runs done"
+        failed = failed_in_words(self.count("failed"), self.count("diverged")) or "0 failed"
+        return "\n".join([*table, f"{done}, {failed}"])
+
+    __repr__ = __str__

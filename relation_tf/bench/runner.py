@@ -11,7 +11,12 @@ from rich.console import Console
 
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import shown_by_design
-from relation_tf.bench.inputs import check_folders, encoder_digest, vectors_digest
+from relation_tf.bench.inputs import (
+    check_folders,
+    check_requirements,
+    encoder_digest,
+    vectors_digest,
+)
 from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
 from relation_tf.bench.options import (
     OF_PLANS,
@@ -22,7 +27,6 @@ from relation_tf.bench.options import (
 )
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
-from relation_tf.bench.requirements import check_requirements
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
 from relation_tf.bench.sweeping import (

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import relation_tf
-from relation_tf.bench.checksums import write_result
+from glue_submit import SubmissionError, score
+from glue_submit.scoring import find_labels
+from relation_tf.bench.checksums import MODEL, VOCABULARY, write_result
 from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
-from relation_tf.bench.models import check_can_be_saved, write_model
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest
-from relation_tf.bench.public_labels import score_tests
 from relation_tf.bench.run_folder import (
     ERROR,
     RunFolder,
@@ -41,13 +41,21 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
-from relation_tf.files import read_json, replacing, write_json, write_table
+from relation_tf.files import (
+    read_json,
+    replacing,
+    write_bytes,
+    write_json,
+    write_table,
+    write_text,
+)
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
-from relation_tf.tasks.official import shortfalls
+from relation_tf.tasks.official import is_labelled, shortfalls
+from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
@@ -84,7 +92,7 @@ class RunGroup:
         runs: Runs of one task and one method, with different seeds.
         folder: The suite's folder.
         options: Options of the run.
-        save_models: If True, keep the model of each run, see `relation_tf.bench.models`.
+        save_models: If True, keep the model of each run, see `write_model`.
         failed: Runs that failed before the command, see `RunFolder.errors`.
     """
 
@@ -515,6 +523,43 @@ def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
                 )
 
 
+def check_can_be_saved(trainer: SuiteTrainer) -> None:
+    """Check, before the training, that Keras can save the network of a run and load it again.
+
+    Raises:
+        SuiteError: If a custom layer is not registered or has no usable `get_config`.
+    """
+    if trainer.config.has_built_in_layer:
+        return
+    import keras
+
+    try:
+        keras.saving.deserialize_keras_object(
+            keras.saving.serialize_keras_object(trainer.model), safe_mode=False
+        )
+    except Exception as error:  # a custom layer may raise anything
+        config = trainer.config
+        raise SuiteError(
+            f"key 'save_models': must be false for method {config.method}, which Keras cannot save "
+            f"and load. `relation-tf check-layer {config.mixer}` says what to change"
+        ) from error
+
+
+def write_model(folder: Path, trainer: SuiteTrainer) -> None:
+    """Write the network of a finished run and its vocabulary into the folder of the run.
+
+    The networks of a group of tasks are one model, see `relation_tf.networks.as_one`.
+    """
+    from relation_tf.tasks.vocabulary import Vocabulary
+
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / MODEL
+        trainer.model.save(path)
+        write_bytes(folder / MODEL, path.read_bytes())
+    if isinstance(vocabulary := trainer.task.vocabulary, Vocabulary):
+        write_text(folder / VOCABULARY, vocabulary.to_json())
+
+
 def write_predictions(
     folder: Path, trainer: SuiteTrainer, predictions: Mapping[tuple[str, str], Any]
 ) -> None:
@@ -562,3 +607,33 @@ def fail(
         path.mkdir(parents=True, exist_ok=True)
         write_json(path / ERROR, error)
     notify(failed_event(run, error))
+
+
+def score_tests(
+    predictions: Path, source: TaskSource
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """Score the test predictions of a run on GLUE tasks.
+
+    Args:
+        predictions: Folder with the predictions of the run.
+        source: Source of its task or group.
+
+    Returns:
+        The metrics by leaderboard name, without those without a labelled file; and for each name
+        that cannot be scored with its labels the reason, such as another number of rows.
+    """
+    scores: dict[str, dict[str, float]] = {}
+    faults: dict[str, str] = {}
+    for own in source.members or (source,):
+        for name, split in own.task.answered.items():
+            file = predictions / prediction_file(name, split)
+            there = split in own.files and own.kind == "files" and file.exists()
+            if not there or (name in own.task.diagnostics and is_labelled(own, name)):
+                continue
+            labels = own.files[split].parents[1]
+            if find_labels(labels, name, "test")[0].is_file():
+                try:
+                    scores[name] = {**score({name: file}, labels, split="test").tasks[name]}
+                except SubmissionError as error:
+                    faults[name] = str(error)
+    return scores, faults

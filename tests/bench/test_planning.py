@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from relation_tf.bench import layer_checks, plan_suite, planning, runner
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
-from relation_tf.bench.expected_spread import expected_spread
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
     Cost,
     SuitePlan,
     _to_time,
     by_proportion,
+    expected_spread,
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder

@@ -10,7 +10,7 @@ import types
 import pytest
 from rich.console import Console
 
-from relation_tf.bench import progress, time_left
+from relation_tf.bench import progress
 from relation_tf.bench.pretraining import PretrainingRun
 from relation_tf.bench.progress import Progress
 from relation_tf.config import load_suite

@@ -12,7 +12,7 @@ import pytest
 from glue_submit import evaluate, score
 from relation_tf.bench import predict_missing, read_results, run_suite
 from relation_tf.bench.checksums import damage_of_model
-from relation_tf.bench.public_labels import score_tests
+from relation_tf.bench.train import score_tests
 from relation_tf.config import Method, Suite
 from relation_tf.tasks import find_source
 

@@ -15,10 +15,13 @@ import pytest
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, runner
 from relation_tf.bench.planning import SuitePlan
 from relation_tf.bench.results import Results
-from relation_tf.bench.sweep_choice import choose, doubt, is_best, means_of
 from relation_tf.bench.sweeping import (
     _choices,
     already_tuned,
+    choose,
+    doubt,
+    is_best,
+    means_of,
     tune,
     tuning_suite,
 )

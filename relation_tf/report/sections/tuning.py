@@ -19,7 +19,7 @@ from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.bench.sweep_choice import Doubt
+    from relation_tf.bench.sweeping import Doubt
     from relation_tf.config.suite import Suite
     from relation_tf.config.sweep import Sweep
     from relation_tf.report.data import ReportData
@@ -37,7 +37,7 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
     table, sweep = sweep_of(results), results.suite.sweep
     if table is None or table.empty or sweep is None:
         return
-    from relation_tf.bench.sweep_choice import doubt, is_best
+    from relation_tf.bench.sweeping import doubt, is_best
 
     tuned = [each for each in results.suite.tuned if each.method in scores.methods]
     kept = [f"{x.method} on {x.task}" for x in tuned if not is_best(results.suite, x, table)]
@@ -92,8 +92,7 @@ class Tuning(Section):
         table, suite = sweep_of(results), results.suite
         if table is None or table.empty or suite.sweep is None:
             return []
-        from relation_tf.bench.sweep_choice import means_of
-        from relation_tf.bench.sweeping import described
+        from relation_tf.bench.sweeping import described, means_of
 
         sweep = suite.sweep
         means = {
@@ -177,7 +176,7 @@ def _rows(
 
 def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:
     """Return True if a chosen number is at the end, and no value inside has the same score."""
-    from relation_tf.bench.sweep_choice import is_at_end, same_score
+    from relation_tf.bench.sweeping import is_at_end, same_score
 
     scored = [*zip(sweep.combinations(), means, strict=True)]
     score = next((mean for settings, mean in scored if settings == chosen), math.nan)
