@@ -217,7 +217,8 @@ def _train_or_fail(
 
 def _place(error: Exception) -> str:
     """Return the last line of the user's code that an error passed; empty without any."""
-    installed = (sys.prefix, sys.base_prefix, str(Path(relation_tf.__file__).parent), "<")
+    package = str(Path(relation_tf.__file__).parent)
+    installed = (sys.prefix, sys.base_prefix, package, "<frozen", "<string", "<__array")
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(installed)]
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {own[-1].line})" if own else ""
@@ -238,29 +239,30 @@ def train_shared(
         train: Trains runs that no process has locked; gets `RunFolder.errors` and a callback for
             events.
     """
-    failed, left, told = folder.errors(pending), [*pending], False
+    failed, left, is_told = folder.errors(pending), [*pending], False
+    locked: set[RunKey] = set()
+
+    def notify(event: dict[str, Any]) -> None:
+        if event["event"] == "locked":
+            locked.add(event["run"])
+        else:
+            progress.notify(event)
+
     while left:
-        locked: set[RunKey] = set()
-
-        def notify(event: dict[str, Any], locked: set[RunKey] = locked) -> None:
-            if event["event"] == "locked":
-                locked.add(event["run"])
-            else:
-                progress.notify(event)
-
+        locked.clear()
         free = []
         for run in left:
             with claimed(run, folder, failed, notify) as is_ours:
                 free += [run] if is_ours else []
         if free:
             train(free, failed, notify)
+        elif locked:
+            time.sleep(_LOOK_EVERY)
         left = [run for run in left if run.key in locked]
-        if left and not told:
+        if left and not is_told:
             runs = count(len(left), "run")
             progress.say(f"{runs} in training by other processes: waiting for the end")
-            told = True
-        if left and not free:
-            time.sleep(_LOOK_EVERY)
+            is_told = True
 
 
 def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:

@@ -60,8 +60,8 @@ def test_workers_share_the_memory_of_a_gpu(monkeypatch, chosen):
 
 
 # A script without `if __name__ == "__main__"`, read from stdin: its layers are in no file.
-SCRIPT = """
-import os, signal, sys
+SCRIPT = '''
+import linecache, os, signal, sys
 import keras
 from relation_tf.bench import run_suite
 
@@ -72,9 +72,13 @@ class Mine(keras.layers.Dense):
         print("called")
         return FACTOR * super().call(x)
 
+CELL = """
 class Broken(keras.layers.Dense):
     def build(self, shape):
         raise ValueError("no such width")
+"""
+linecache.cache["cell"] = len(CELL), None, CELL.splitlines(True), "cell"  # as a notebook does
+exec(compile(CELL, "cell", "exec"))
 
 class Pressed(keras.layers.Dense):
     def build(self, shape):
@@ -89,7 +93,7 @@ try:
     run_suite("demo", "pressed", replace_methods=[Pressed], **suite)
 except KeyboardInterrupt:
     print("interrupted")
-"""
+'''
 
 
 @pytest.mark.tensorflow
@@ -106,8 +110,8 @@ def test_layers_of_a_script_are_trained(tmp_path, monkeypatch):
     )
     *called, result, last = ended.stdout.splitlines()
     assert {*called} == {"called"}
-    failed = "[('WNLI/Broken-64/seed-1', 'ValueError: no such width (<stdin>:16: "
-    assert result.startswith("['Mine-64'] " + failed)
+    assert result.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
+    assert '(cell:4: raise ValueError("no such width"))' in result
     assert last == "interrupted"
     assert ended.stderr == ""
     assert not [*(tmp_path / "pressed").rglob("error.json")]
