@@ -161,7 +161,6 @@ class Worker(ABC):
         group: The current group.
         left: Unfinished runs of the group; the first one is running.
         began: Start time of that run, by `time.monotonic`.
-        ready: If True, the worker can start a group.
         ended: Reason if the worker ended unexpectedly, else None.
     """
 
@@ -169,7 +168,6 @@ class Worker(ABC):
         self.group: Group | None = None
         self.left: list[AnyRun] = []
         self.began = 0.0
-        self.ready = True
         self.ended: End | None = None
 
     def start(self, group: Group) -> None:
@@ -239,8 +237,8 @@ def run_in_workers(
         groups: The groups, in the order in which they start.
         count: Number of workers at the same time.
         make: Makes a worker.
-        wait_for: Waits until one of the workers reports an event, ends or becomes ready, or the
-            given seconds have passed.
+        wait_for: Waits until one of the workers reports an event or ends, or the given seconds
+            have passed.
         notify: Called with each event, see `RunGroup.train`.
         run_timeout: Time limit in seconds for the start of a run and for the run.
 
@@ -254,7 +252,7 @@ def run_in_workers(
         _hire(workers, min(count, len(waiting)), make)
         while workers:
             for worker in workers:
-                if worker.ready and worker.group is None and waiting:
+                if worker.group is None and waiting:
                     worker.start(waiting.popleft())
             wait_for(workers, _seconds_left(workers, run_timeout))
             for worker in workers[:]:
@@ -273,8 +271,8 @@ def run_in_workers(
 
 
 def _hire(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
-    """Make or end workers to reach the count; idle workers that are not ready end first."""
-    idle = sorted((w for w in workers if w.group is None), key=lambda worker: worker.ready)
+    """Make workers, or end idle ones, to reach the count."""
+    idle = [worker for worker in workers if worker.group is None]
     for worker in idle[: max(0, len(workers) - count)]:
         worker.kill()
         workers.remove(worker)
