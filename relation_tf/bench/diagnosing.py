@@ -68,12 +68,9 @@ def diagnose(
         SuiteError: As `run_suite`.
 
     Example:
-        >>> import tempfile
         >>> from relation_tf.bench import diagnose
         >>> small = {"tasks": ["count"], "seeds": [1], "settings": {"epochs": 1}}
-        >>> results = diagnose("relation", tempfile.mkdtemp(), **small, quiet=True)
-        >>> [run["method"] for run in results.runs]
-        ['relation', 'attention', 'linear-attention', 'baseline']
+        >>> results = diagnose("relation", "out", **small)  # doctest: +SKIP
     """
     load_plugins(options.get("plugins") or ())
     suite = diagnosis(layer, layer_options or {})
