@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -349,8 +350,10 @@ class Request:
             for name, source in linecache.cache.items()
             if len(source) == 4 and source[1] is None  # of no file
         }
+        packed = io.BytesIO()
         try:
-            return cloudpickle.dumps((self, sorted(modules), main, registered, cells))
+            _Pickler(packed).dump((self, sorted(modules), main, registered, cells))
+            return packed.getvalue()
         except Exception as error:  # of any object that a custom part refers to
             raise SuiteError(
                 f"a custom part cannot be sent to the worker process: {one_line(error)}. Move it "
@@ -367,6 +370,17 @@ class Request:
             send(Returned(error=RuntimeError(f"{one_line(error)}\n\n{traceback.format_exc()}")))
         else:
             send(Returned(result))
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Keeps the names of the files of code, for tracebacks; cloudpickle 3.1 replaces them."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, types.CodeType):
+            return super().reducer_override(obj)
+        make, arguments = self.dispatch_table[types.CodeType](obj)
+        named = (obj.co_filename if each == "<dynamic-code>" else each for each in arguments)
+        return make, tuple(named)
 
 
 def answer(packed: bytes, send: Callable[[Any], None]) -> None:

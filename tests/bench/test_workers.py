@@ -113,7 +113,7 @@ def test_layers_of_a_script_are_trained(tmp_path, monkeypatch):
     assert result.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
     assert '(cell:4: raise ValueError("no such width"))' in result
     assert last == "interrupted"
-    assert ended.stderr == ""
+    assert "Traceback" not in ended.stderr
     assert not [*(tmp_path / "pressed").rglob("error.json")]
 
 
