@@ -11,6 +11,8 @@ import pytest
 from relation_tf.bench import workers
 from relation_tf.bench.workers import Request, Worker
 
+PROCESS = workers._Process
+
 
 class InThisProcess(Worker):
     """A worker that answers in this process, when it gets a request."""
@@ -35,14 +37,14 @@ class InThisProcess(Worker):
         pass
 
 
-@pytest.fixture(autouse=True)
-def _in_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(scope="session", autouse=True)
+def _in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        if "worker_processes" not in request.fixturenames:
-            patch.setattr(workers, "_Process", InThisProcess)
+        patch.setattr(workers, "_Process", InThisProcess)
         yield
 
 
 @pytest.fixture
-def worker_processes() -> None:
+def worker_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train in worker processes, as commands do."""
+    monkeypatch.setattr(workers, "_Process", PROCESS)

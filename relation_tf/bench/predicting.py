@@ -66,7 +66,7 @@ class Predictions:
             yield "All runs have their test predictions."
 
 
-@workers.idle_workers_ended()
+@workers.ends_workers
 def predict_missing(
     folder: str | Path,
     data: str | Path | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from relation_tf.bench.layer_checks import refusal, sentence
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
-from relation_tf.bench.train import EventCallback, train_and_write, train_each, train_shared
+from relation_tf.bench.train import EventCallback, Group, train_and_write, train_each, train_shared
 from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import (
     load_installed_plugins,
@@ -108,25 +108,20 @@ class PretrainingRun(BaseModel):
 
 
 @dataclass(frozen=True)
-class PretrainingGroup:
-    """Runs that are trained one after the other.
+class PretrainingGroup(Group):
+    """Runs of pre-training.
 
     Attributes:
-        runs: The runs.
-        folder: Their folder.
         settings: Their settings.
         text: The text to train on.
-        failed: Runs that failed before the command, see `RunFolder.errors`.
     """
 
     runs: Sequence[PretrainingRun]
-    folder: Path
     settings: PretrainingSettings
     text: PlainText
-    failed: Mapping[RunKey, int] = field(default_factory=dict)
 
     def train(self, notify: EventCallback) -> None:
-        """Train the runs, see `RunGroup.train`."""
+        """Train the runs, see `Group`."""
         log = self.folder / session.LOG
         session.start_tensorflow(log, self.settings.threads)
 
@@ -137,7 +132,7 @@ class PretrainingGroup:
             train_each(self.runs, RunFolder(self.folder), train, notify, self.failed)
 
 
-@workers.idle_workers_ended()
+@workers.ends_workers
 def pretrain(
     files: str | Path | Iterable[str | Path],
     out: str | Path,
@@ -210,7 +205,7 @@ def pretrain(
     def train(
         free: Sequence[PretrainingRun], failed: Mapping[RunKey, int], notify: EventCallback
     ) -> None:
-        group = PretrainingGroup(free, folder.path, settings, text, failed)
+        group = PretrainingGroup(free, folder.path, settings, text, failed=failed)
         workers.run_locally([group], notify, RunOptions())
 
     with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:

@@ -48,7 +48,7 @@ class TimeLeft:
         self._parallel = 1  # most runs at a time
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Read an event of a run, see `RunGroup.train`; pre-training also sends `"step"`."""
+        """Read an event of a run, see `Group.train`; pre-training also sends `"step"`."""
         run, kind, now = event["run"], event["event"], time.monotonic()
         if kind == "start":
             self._clocks[run] = _Clock(now)
@@ -230,7 +230,7 @@ class Progress:
             print(text)  # rich's own output does not wrap there
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Show an event of a run, see `RunGroup.train`."""
+        """Show an event of a run, see `Group.train`."""
         self._time_left.notify(event)
         name = self._names[event["run"]]
         if event["event"] == "note" and event["note"] not in self._notes:

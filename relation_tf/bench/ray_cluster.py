@@ -40,7 +40,7 @@ def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOp
 
     Args:
         groups: The groups, in the order in which they start.
-        notify: Called with each event, see `RunGroup.train`.
+        notify: Called with each event, see `Group.train`.
         options: Options of the run: address, reserved resources, jobs and timeout.
 
     Raises:
@@ -266,7 +266,7 @@ class RayWorker:
             return
         events: SimpleQueue[Any] = SimpleQueue()
         job = self._thread.submit(answer, packed, events.put)
-        job.add_done_callback(lambda ended: events.put(Returned(error=ended.exception())))
+        job.add_done_callback(lambda _: events.put(Returned()))  # also after `SystemExit`
         while not isinstance(event := events.get(), Returned):
             yield event
         yield event

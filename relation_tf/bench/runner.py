@@ -61,7 +61,7 @@ from relation_tf.words import two_digits
 
 
 @accepts_options()
-@workers.idle_workers_ended()
+@workers.ends_workers
 def run_suite(
     suite: str | Path | Suite,
     out: str | Path | None = None,
@@ -181,7 +181,7 @@ def _train_pending(
 
 
 @accepts_options(OF_PLANS)
-@workers.idle_workers_ended()
+@workers.ends_workers
 def plan_suite(
     suite: str | Path | Suite,
     out: str | Path | None = None,

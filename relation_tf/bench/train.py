@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -85,34 +86,48 @@ Inputs = tuple[EncodedTask, Vectors | None]
 
 
 @dataclass(frozen=True)
-class RunGroup:
-    """Runs that share a compiled network, and their options.
+class Group(ABC):
+    """Runs that are trained one after the other.
 
     Attributes:
-        runs: Runs of one task and one method, with different seeds.
-        folder: The suite's folder.
-        options: Options of the run.
-        save_models: If True, keep the model of each run, see `write_model`.
+        runs: The runs.
+        folder: The folder of all runs.
         failed: Runs that failed before the command, see `RunFolder.errors`.
     """
 
-    runs: Sequence[RunConfig]
+    runs: Sequence[Any]
     folder: Path
-    options: RunOptions = field(default_factory=RunOptions)
-    save_models: bool = False
-    failed: Mapping[RunKey, int] = field(default_factory=dict)
+    failed: Mapping[RunKey, int] = field(default_factory=dict, kw_only=True)
 
+    @abstractmethod
     def train(self, notify: EventCallback) -> None:
-        """Train the runs one after the other; TensorFlow's output goes to `tensorflow.log`.
+        """Train the runs; TensorFlow's output goes to `tensorflow.log`.
 
         Args:
             notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
-                "done" | "failed" | "locked", "run": key, ...}`. A run that another process trains
-                is locked.
+                "step" | "done" | "failed" | "locked", "run": key, ...}`. A run that another process
+                trains is locked.
 
         Raises:
             SuiteError: If no run can be written.
         """
+
+
+@dataclass(frozen=True)
+class RunGroup(Group):
+    """Runs of one task and one method of a suite, which share a compiled network.
+
+    Attributes:
+        options: Options of the run.
+        save_models: If True, keep the model of each run, see `write_model`.
+    """
+
+    runs: Sequence[RunConfig]
+    options: RunOptions = field(default_factory=RunOptions)
+    save_models: bool = False
+
+    def train(self, notify: EventCallback) -> None:
+        """Train the runs, see `Group`."""
         load_plugins(self.runs[0].plugins)
         compiled: list[SuiteTrainer] = []
 
@@ -395,7 +410,7 @@ def train_run(
         group: The group of the run.
         compiled: The compiled network of the last run, if this one can use it; then that of this
             run. Empty after a failed run, whose network may be broken.
-        notify: Called with events, see `RunGroup.train`.
+        notify: Called with events, see `Group.train`.
     """
 
     def warn(line: str) -> None:

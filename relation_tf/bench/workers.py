@@ -17,6 +17,7 @@ Use `run_in_workers` for workers that may die, see `ray_cluster.py`.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import linecache
@@ -32,28 +33,26 @@ import types
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 
 from relation_tf import registry
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.train import EventCallback, RunGroup, fail
+from relation_tf.bench.train import EventCallback, Group, fail
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.errors import RelationError, SuiteError, one_line
+from relation_tf.option_fields import Function
 from relation_tf.quiet import loading_quietly
 from relation_tf.registry import Registry, register_executor
 
 if TYPE_CHECKING:
-    from relation_tf.bench.pretraining import PretrainingGroup
     from relation_tf.bench.run_folder import AnyRun
-
-    Group = RunGroup | PretrainingGroup
 
 _TRIES = 2  # of a run whose worker died
 
@@ -66,7 +65,7 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
 
     Args:
         groups: The groups, in the order in which they start.
-        notify: Called with each event, see `RunGroup.train`.
+        notify: Called with each event, see `Group.train`.
         options: Options of the run; `run_timeout` also limits the start of a run.
 
     Raises:
@@ -92,7 +91,7 @@ def call(
 ) -> Any:
     """Call a function of this package in a worker process, and return its result.
 
-    The process waits for the next call or group, until the end of `idle_workers_ended`.
+    The process waits for the next call or group, until the end of the command, see `ends_workers`.
 
     Args:
         function: The function.
@@ -126,14 +125,18 @@ def call(
         raise
 
 
-@contextmanager
-def idle_workers_ended() -> Iterator[None]:
-    """End the worker processes that `call` leaves at the end of the block, which is a command."""
-    try:
-        yield
-    finally:
-        while _idle:
-            _idle.pop().kill()
+def ends_workers(function: Function) -> Function:
+    """Wrap a function of a command: at its end, the worker processes end that `call` has left."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        finally:
+            while _idle:
+                _idle.pop().kill()
+
+    return command  # type: ignore[return-value]
 
 
 class WorkerEndedError(SuiteError):
@@ -240,7 +243,7 @@ def run_in_workers(
         make: Makes a worker.
         wait_for: Waits until one of the workers reports an event or ends, or the given seconds
             have passed.
-        notify: Called with each event, see `RunGroup.train`.
+        notify: Called with each event, see `Group.train`.
         run_timeout: Time limit in seconds for the start of a run and for the run.
 
     Raises:

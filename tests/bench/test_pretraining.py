@@ -10,7 +10,6 @@ import pytest
 
 from relation_tf.bench import pretraining
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.bench.progress import Progress
 from relation_tf.errors import DataError, DivergedError, OptionError, RelationError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
@@ -197,18 +196,21 @@ def test_an_interrupted_command_resumes(text_file, made, tmp_path, monkeypatch):
     """From the last checkpoint, to the same weights; scores of finished runs are written."""
     settings = PretrainingSettings(**SMALL | {"embedding_dim": 6})
     monkeypatch.setattr(pretraining, "_CHECKPOINT_EVERY", 0.0)
-    notify = Progress.notify
+    train_run = pretraining._train_run
 
-    def interrupt(progress, event):
-        notify(progress, event)
-        if event["run"][0] == "attention" and event.get("step") == 3:
-            raise KeyboardInterrupt
+    def interrupted(run, path, settings, text, notify):
+        def then_interrupt(event):
+            notify(event)
+            if run.mechanism == "attention" and event.get("step") == 3:
+                raise KeyboardInterrupt
+
+        train_run(run, path, settings, text, then_interrupt)
 
     def train():
         return pretrain([text_file], tmp_path, ["relation", "attention"], [1], settings, quiet=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "notify", interrupt)
+        patch.setattr(pretraining, "_train_run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             train()
     assert read_source(tmp_path).scores.methods == ["relation"]

@@ -55,8 +55,8 @@ def test_workers_share_the_memory_of_a_gpu(monkeypatch, chosen):
     monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
     if chosen:
         monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", chosen)
-    with workers.idle_workers_ended():
-        assert workers.call(os.getenv, "TF_FORCE_GPU_ALLOW_GROWTH") == chosen or "true"
+    call = workers.ends_workers(workers.call)
+    assert call(os.getenv, "TF_FORCE_GPU_ALLOW_GROWTH") == (chosen or "true")
 
 
 # A script without `if __name__ == "__main__"`, read from stdin: its layers are in no file.
