@@ -39,6 +39,8 @@ def interrupts_delayed() -> Iterator[None]:
     if not before or _delay in before.values() or not _in_main_thread():
         yield
         return
+    if _raised and _raise in before.values():  # it was dropped
+        raise _error(_raised[0])
     _delayed.clear()
     _handle(dict.fromkeys(before, _delay))
     try:
