@@ -109,16 +109,24 @@ def run_suite(
     suite = _load(suite, settings, replace_methods, made.plugins)
     folder = _folder(suite, out)
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
+    find_executor(made)
+    check_trackers(made.track)
     if suite.sweep is not None:
+        # What the runs after the sweep need: no error comes after hours of tuning.
+        runs = select(suite, tasks, methods, seeds)
+        check_requirements(suite, runs, made)
+        RunFolder(folder).check_runs(suite)
+        check_no_untuned_runs(suite, folder, runs)
         say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
         once = replace(made, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
-            return _train_pending(tuning, path, once, tasks, names, compared=False)
+            runs = select(tuning, tasks, names, None)
+            return _train_pending(tuning, runs, RunFolder(path), once, compared=False)
 
-        _check_before_sweep(suite, folder, made, tasks, methods, seeds)
         suite = tune(suite, folder, train, say, tasks, methods)
-    return _train_pending(suite, folder, made, tasks, methods, seeds)
+    runs = select(suite, tasks, methods, seeds)
+    return _train_pending(suite, runs, RunFolder(folder), made)
 
 
 def _listed(selection: Any) -> Any:
@@ -126,55 +134,54 @@ def _listed(selection: Any) -> Any:
     return [*selection] if isinstance(selection, Iterator) else selection
 
 
-def _check_before_sweep(
-    suite: Suite,
-    path: Path,
-    options: RunOptions,
-    tasks: str | Iterable[str] | None,
-    methods: str | Iterable[str] | None,
-    seeds: int | Iterable[int] | None,
-) -> None:
-    """Check what the runs after a sweep need, so that no error comes after hours of tuning."""
-    find_executor(options)
-    check_trackers(options.track)
-    runs = select(suite, tasks, methods, seeds)
-    check_requirements(suite, runs, options)
-    RunFolder(path).check_runs(suite)
-    check_no_untuned_runs(suite, path, runs)
-
-
 def _train_pending(
     suite: Suite,
-    path: Path,
-    made: RunOptions,
-    tasks: str | Iterable[str] | None,
-    methods: str | Iterable[str] | None,
-    seeds: int | Iterable[int] | None = None,
+    runs: Sequence[RunConfig],
+    folder: RunFolder,
+    options: RunOptions,
     *,
     compared: bool = True,
 ) -> Results:
-    """Train the pending runs of a suite whose settings are known; see `run_suite`."""
-    executor = find_executor(made)
-    check_trackers(made.track)
-    runs = select(suite, tasks, methods, seeds)
-    whole = RunGroup(runs, path, made, save_models=suite.save_models)
-    check_requirements(suite, whole.runs, made)
-    request, folder = _request(suite, whole), RunFolder(whole.folder)
+    """Train the pending runs of a suite whose settings are known.
+
+    Args:
+        suite: The suite.
+        runs: The requested runs.
+        folder: The folder of the suite.
+        options: Options of the call.
+        compared: If False, these are the runs of a sweep.
+    """
+    check_requirements(suite, runs, options)
+    request = _request(suite, runs, options)
+    done = request.done(folder, options)
+    pending = [run for run in request.chosen if run.key not in done]
+    folder.check_runs(suite)
+    names = None if compared else untuned_names(suite)
+    lines = check_layers(_unlocked(pending, folder), folder, options, names)
+    if change := folder.change(suite, of_sweep=not compared):
+        lines.append(change)
+    lines += [
+        *_notes(request, options),
+        *(f"{each}: run again" for each in folder.damaged(pending)),
+    ]
+    if compared:
+        lines += _shown(request, done)
+    lost = count_diverged(folder, request.chosen, pending)
 
     def train(
         free: Sequence[RunConfig], failed: Mapping[RunKey, int], notify: EventCallback
     ) -> None:
-        parts = group_runs(suite, free, made.jobs or 1)
-        groups = [replace(whole, runs=runs, failed=failed) for runs in parts]
-        executor.execute(groups, notify, made)
+        groups = [
+            RunGroup(part, folder.path, options, suite.save_models, failed=failed)
+            for part in group_runs(suite, free, options.jobs or 1)
+        ]
+        find_executor(options).execute(groups, notify, options)
 
-    lines, pending = _prepare(request, folder, made, compared)
-    lost = count_diverged(folder, request.chosen, pending)
-    with Progress(folder.path, len(request.chosen), pending, lost, quiet=made.quiet) as progress:
+    with Progress(folder.path, len(runs), pending, lost, quiet=options.quiet) as progress:
         for line in lines:
             progress.say(line)
         if free := _unlocked(pending, folder):
-            _build_methods(free, made)
+            _build_methods(free, options)
         folder.open(suite)
         train_shared(pending, folder, progress, train)
     return read_results(folder.path)
@@ -233,9 +240,9 @@ def plan_suite(
     if untuned:
         suite = with_first_values(suite, untuned)
         runs = select(suite, tasks, methods, seeds)
-    whole = RunGroup(runs, _folder(suite, out), made, save_models=suite.save_models)
-    request = _request(suite, whole)
-    pending = request.pending(request.done(RunFolder(whole.folder), made))
+    request, folder = _request(suite, runs, made), RunFolder(_folder(suite, out))
+    done = request.done(folder, made)
+    pending = [run for run in request.chosen if run.key not in done]
     names = untuned_names(tuning_suite(suite)) if untuned else {}
     refused = [*dict.fromkeys(refused_methods([*pending, *variants], made, names))]
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
@@ -250,6 +257,7 @@ def plan_suite(
             f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
             f"{two_digits(ratio)} times the time of all these runs"
         )
+    whole = RunGroup(runs, folder.path, made, suite.save_models)
     return replace(make_plan(suite, request.chosen, pending, whole, say), notes=notes)
 
 
@@ -273,20 +281,6 @@ def _load(
 
 def _folder(suite: Suite, out: str | Path | None) -> Path:
     return expand_home(out) if out is not None else Path("runs") / suite.name
-
-
-def _prepare(
-    request: _Request, folder: RunFolder, options: RunOptions, compared: bool
-) -> tuple[list[str], list[RunConfig]]:
-    """Check a request and its custom layers; return the lines to print and the pending runs."""
-    done = request.done(folder, options)
-    pending = request.pending(done)
-    folder.check_runs(request.suite)
-    names = None if compared else untuned_names(request.suite)
-    lines = check_layers(_unlocked(pending, folder), folder, options, names)
-    if change := folder.change(request.suite, of_sweep=not compared):
-        lines.append(change)
-    return [*lines, *_foreword(request, folder, done, options, compared)], pending
 
 
 def _unlocked(runs: Sequence[RunConfig], folder: RunFolder) -> list[RunConfig]:
@@ -335,31 +329,25 @@ class _Request:
             raise
         return {config.key for config in done}
 
-    def pending(self, done: Collection[RunKey]) -> list[RunConfig]:
-        """Return the unfinished requested runs."""
-        return [config for config in self.chosen if config.key not in done]
 
-
-def _request(suite: Suite, whole: RunGroup) -> _Request:
+def _request(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> _Request:
     """Find the layers, data and word vectors of the requested runs."""
-    options = whole.options
-    runs = suite.runs()
-    digests = {}
+    runs, digests = suite.runs(), {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks)
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
-    keys = {config.key for config in whole.runs}
-    vectors = vectors_digest(suite, whole.runs, options.glove)
+    keys = {config.key for config in chosen}
+    vectors = vectors_digest(suite, chosen, options.glove)
     sources = {
         name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
-        for name in dict.fromkeys(config.task for config in whole.runs)
+        for name in dict.fromkeys(config.task for config in chosen)
     }
     read: dict[tuple[str, str], dict[str, Any]] = {
         (name, vocabulary): {"data_digests": sources[name].training_digests(vocabulary)}
         | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
-        for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in whole.runs)
+        for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in chosen)
     }
     made = []
     for run in runs:
@@ -391,19 +379,8 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
         yield "XLA is off: its operations are not deterministic"
 
 
-def _foreword(
-    request: _Request,
-    folder: RunFolder,
-    done: Collection[RunKey],
-    options: RunOptions,
-    compared: bool = True,
-) -> Iterator[str]:
-    """Yield notes that are printed before the first run."""
-    yield from _notes(request, options)
-    yield from (f"{fault}: run again" for fault in folder.damaged(request.pending(done)))
-    if not compared:
-        return
-    # The report also contains runs that are finished already.
+def _shown(request: _Request, done: Collection[RunKey]) -> Iterator[str]:
+    """Yield what the tests of the report can show, which also contains finished runs."""
     reported = [*request.chosen, *(run for run in request.runs if run.key in done)]
     methods, seeds, tasks = (
         {getattr(config, key) for config in reported} for key in ("method", "seed", "task")

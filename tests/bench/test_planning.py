@@ -24,7 +24,7 @@ from relation_tf.bench.planning import (
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import _foreword, _Request
+from relation_tf.bench.runner import _Request, _shown
 from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
@@ -199,13 +199,13 @@ def test_one_seed_on_several_tasks_can_be_tested():
     assert nothing_can_be_shown(suite, num_seeds=1) is None
 
 
-def test_what_can_be_shown_uses_the_test_of_the_suite(isolated, tmp_path):
+def test_what_can_be_shown_uses_the_test_of_the_suite(isolated):
     isolated(PROCEDURES)
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
     assert evidence(suite, "ab", 2)[0].endswith(": Own test.")
     request = _Request(suite, [], suite.runs(), {})
-    *_, own, over_tasks = _foreword(request, RunFolder(tmp_path), set(), RunOptions())
+    *_, own, over_tasks = _shown(request, set())
     assert own.endswith(": Own test.")
     assert f" x {len(suite.tasks)} tasks x " in over_tasks
 

@@ -15,7 +15,6 @@ import pytest
 from glue_submit import compute
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
 from relation_tf.bench import runner as runner_module
-from relation_tf.bench.options import RunOptions
 from relation_tf.bench.runner import _load
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
@@ -599,14 +598,14 @@ def test_a_folder_that_becomes_another_suites_is_announced(tmp_path):
     assert "suite.toml" in folder.change(demo)
 
 
-def test_what_can_be_shown_counts_all_methods_of_the_report(tmp_path, suite):
+def test_what_can_be_shown_counts_all_methods_of_the_report(suite):
     """Runs that are there already stand in it too, and a control makes a smaller family."""
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
     asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
     requested = runner_module._Request(asked, asked.runs(), asked.runs()[:10], {})
     there = {config.key for config in asked.runs()[10:]}
     for done, num_methods in ((set(), 2), (there, 3)):
-        said = [*runner_module._foreword(requested, RunFolder(tmp_path), done, RunOptions())]
+        said = [*runner_module._shown(requested, done)]
         assert said == [what_can_be_shown(num_methods, 5, test="steel")]
 
 
