@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import tempfile
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.training.session import LOG, start_tensorflow
+from relation_tf.training.session import start_tensorflow
 
 _UNTRAINABLE = ("construction", "output shape", "training", "training in mixed precision")
 _ENDED = "process"  # the check that a layer fails if it ends the process
@@ -166,18 +166,17 @@ def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault
 
 def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
     load_plugins({name for config in configs for name in config.plugins})
-    with tempfile.TemporaryDirectory() as folder:
-        log, threads = Path(folder) / LOG, configs[0].threads
-        start_tensorflow(log, threads, options.distribution, options.deterministic)
-        import keras
+    log, threads = Path(os.devnull), configs[0].threads
+    start_tensorflow(log, threads, options.distribution, options.deterministic)
+    import keras
 
-        from relation_tf.training.building import layer_faults
+    from relation_tf.training.building import layer_faults
 
-        try:
-            with stderr_to(log):
-                return [layer_faults(config) for config in configs]
-        finally:
-            keras.backend.clear_session()
+    try:
+        with stderr_to(log):
+            return [layer_faults(config) for config in configs]
+    finally:
+        keras.backend.clear_session()
 
 
 def refused_methods(

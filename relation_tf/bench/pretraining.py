@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -305,9 +305,7 @@ def _faults(
     mechanisms: Sequence[str], settings: PretrainingSettings, vocabulary_size: int
 ) -> list[list[Fault]]:
     """Build a model of each built-in mechanism; return the failed checks of custom layers."""
-    with tempfile.TemporaryDirectory() as place:
-        session.start_tensorflow(Path(place) / session.LOG, settings.threads)
-
+    session.start_tensorflow(Path(os.devnull), settings.threads)
     import keras
 
     from relation_tf.training.building import faults_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import sys
 import tempfile
 import time
@@ -293,23 +294,22 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     layers = {layer for config in by_method.values() for layer in config.custom_layers}
     free = {layer for layer in layers if find_mechanism(layer).factory == layer}
     known = [config for config in by_method.values() if not free & {*config.custom_layers}]
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / LOG
-        if known or configs[0].callbacks:
-            threads = configs[0].threads
-            start_tensorflow(log, threads, options.distribution, options.deterministic)
-        if configs[0].callbacks:
-            from relation_tf.training.callbacks import make_callbacks
+    log = Path(os.devnull)
+    if known or configs[0].callbacks:
+        threads = configs[0].threads
+        start_tensorflow(log, threads, options.distribution, options.deterministic)
+    if configs[0].callbacks:
+        from relation_tf.training.callbacks import make_callbacks
 
-            make_callbacks(configs[0])  # of all methods
-        for config in known:
-            try:
-                with stderr_to(log):
-                    _trainer_class(config).check(config)
-            except RelationError:
-                raise
-            except Exception as error:  # a plugin may raise anything
-                raise SuiteError(f"method {config.method}: {one_line(error)}") from error
+        make_callbacks(configs[0])  # of all methods
+    for config in known:
+        try:
+            with stderr_to(log):
+                _trainer_class(config).check(config)
+        except RelationError:
+            raise
+        except Exception as error:  # a plugin may raise anything
+            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:

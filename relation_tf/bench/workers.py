@@ -26,6 +26,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -445,12 +446,13 @@ class _Process(Worker):
         self.arrived = arrived
         self._events: deque[Any] = deque()
         arguments = [json.dumps([*map(str, sys.path)]), *sys.argv]
+        self._temporary = tempfile.TemporaryDirectory()  # so that nothing is left if it is killed
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Otherwise the first worker reserves nearly all memory of the GPU that workers share.
-            env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ},
+            env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ, "TMPDIR": self._temporary.name},
             start_new_session=True,  # a terminal sends Ctrl-C to this process only
         )
         threading.Thread(target=self._read, daemon=True).start()
@@ -505,6 +507,7 @@ class _Process(Worker):
         assert self._process.stdin is not None
         with suppress(OSError):  # a part of a request that it has not read
             self._process.stdin.close()
+        self._temporary.cleanup()
 
 
 _idle: list[_Process] = []
