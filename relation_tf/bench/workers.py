@@ -446,11 +446,12 @@ class _Process(Worker):
         self.arrived = arrived
         self._events: deque[Any] = deque()
         arguments = [json.dumps([*map(str, sys.path)]), *sys.argv]
-        self._temporary = tempfile.TemporaryDirectory()  # so that nothing is left if it is killed
+        self._temporary = tempfile.TemporaryDirectory()  # killed processes leave theirs
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if sys.__stderr__ is None else None,  # closed
             # Otherwise the first worker reserves nearly all memory of the GPU that workers share.
             env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ, "TMPDIR": self._temporary.name},
             start_new_session=True,  # a terminal sends Ctrl-C to this process only
