@@ -108,10 +108,10 @@ def test_layers_of_a_script_are_trained(tmp_path, monkeypatch):
         text=True,
         check=True,
     )
-    *called, result, last = ended.stdout.splitlines()
+    *called, message, last = ended.stdout.splitlines()
     assert {*called} == {"called"}
-    assert result.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
-    assert '(cell:4: raise ValueError("no such width"))' in result
+    assert message.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
+    assert '(cell:4: raise ValueError("no such width"))' in message
     assert last == "interrupted"
     assert "Traceback" not in ended.stderr
     assert not [*(tmp_path / "pressed").rglob("error.json")]
