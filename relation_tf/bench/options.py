@@ -15,7 +15,7 @@ from relation_tf.errors import OptionError, SuiteError, did_you_mean
 from relation_tf.files import expand_home
 from relation_tf.option_fields import Function, accepts, check_fields, option
 from relation_tf.registry import EXECUTORS, Executor
-from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import Distribution
 
 
 @dataclass(frozen=True)

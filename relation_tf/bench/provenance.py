@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from relation_tf import __version__
 from relation_tf.config.run import RunConfig
 from relation_tf.config.stand_ins import declared
-from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import Distribution
 
 if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun

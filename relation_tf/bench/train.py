@@ -60,9 +60,8 @@ from relation_tf.tasks.official import is_labelled, shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.distribution import Distribution
 from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
-from relation_tf.training.session import LOG, forget_peaks, peaks, start_tensorflow
+from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
 from relation_tf.words import count
 
 if TYPE_CHECKING:
@@ -324,9 +323,8 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
 
 
 def _trainer_class(config: RunConfig) -> Any:
-    from relation_tf.training.layer_timing import LayerTimer
-    from relation_tf.training.step_timing import StepTimer
     from relation_tf.training.task_trainer import TaskTrainer
+    from relation_tf.training.timing import LayerTimer, StepTimer
     from relation_tf.training.transfer_trainer import TransferTrainer
 
     if config.transfers:
@@ -587,7 +585,7 @@ def write_predictions(
         trainer: The trainer of the run.
         predictions: Outputs by (split, name), see `TrainingResult`.
     """
-    from relation_tf.training.classification import words_of
+    from relation_tf.training.steps import words_of
 
     for (part, name), outputs in predictions.items():
         task, split = trainer.task.task.of(name), trainer.task.splits[part]

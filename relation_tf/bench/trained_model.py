@@ -23,7 +23,7 @@ from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.tables import check_spelled
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
-from relation_tf.training.classification import EVALUATION_BATCH, words_of
+from relation_tf.training.steps import EVALUATION_BATCH, words_of
 from relation_tf.training.trainer import trace
 
 

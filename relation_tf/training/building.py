@@ -24,9 +24,9 @@ _FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-traine
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # Runs name their embeddings; networks get them as an array.
 _SETTINGS = tuple(
-    each.name
-    for each in fields(networks.NetworkConfig)
-    if each.name in RunConfig.model_fields and each.name != "embeddings"
+    field.name
+    for field in fields(networks.NetworkConfig)
+    if field.name in RunConfig.model_fields and field.name != "embeddings"
 )
 
 
@@ -102,10 +102,10 @@ def layer_faults(config: RunConfig) -> list[Fault]:
         return [fault._replace(layer=config.mixer) for fault in faults] if built_in else faults
     if not built_in:
         return []
-    encoder, own = config.block_mechanism, options.get("options") or {}
+    encoder, encoder_options = config.block_mechanism, options.get("options") or {}
     decoder = options.get("decoder_mechanism")
-    causal = options.get("decoder_options") or ({} if decoder is not None else own)
-    used = (encoder, own), (str(decoder or encoder), {"causal": True, **causal})
+    causal = options.get("decoder_options") or ({} if decoder is not None else encoder_options)
+    used = (encoder, encoder_options), (str(decoder or encoder), {"causal": True, **causal})
     return [
         fault
         for name, arguments in used
@@ -145,11 +145,11 @@ def faults_of(
             mechanism, units, width, options, precision=precision, required_only=True
         )
     failed = [
-        each
-        for each in report.checks
-        if each.status == "failed" and not (all_read and each.name == TOKEN_READ)
+        check
+        for check in report.checks
+        if check.status == "failed" and not (all_read and check.name == TOKEN_READ)
     ]
-    return [Fault(mechanism, each.name, each.message) for each in failed]
+    return [Fault(mechanism, check.name, check.message) for check in failed]
 
 
 def _small_settings(config: RunConfig) -> dict[str, Any]:

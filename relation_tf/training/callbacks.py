@@ -37,13 +37,13 @@ def _make(entry: CallbackEntry) -> keras.callbacks.Callback:
         factory = load(entry.callback, "callback")
     except ValueError as error:
         raise SuiteError(f"key 'callbacks': {error}") from error
-    made = make_part("callback", entry.callback, factory, {}, entry.options)
-    if not isinstance(made, keras.callbacks.Callback):
+    callback = make_part("callback", entry.callback, factory, {}, entry.options)
+    if not isinstance(callback, keras.callbacks.Callback):
         raise SuiteError(
             "key 'callbacks': must be subclasses of keras.callbacks.Callback. "
             f"Received: {entry.callback}"
         )
-    return made
+    return callback
 
 
 END_OF_CALLBACK = "the end that a callback requested"

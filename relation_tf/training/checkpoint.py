@@ -103,23 +103,23 @@ class TrainingCheckpoint(Checkpoint):
     In the file, each row of the history has the number of its `training`.
 
     Args:
-        whole: The checkpoint of the run.
+        of_run: The checkpoint of the run.
         number: Number of the training, from 1.
         ended: State of the run after the earlier trainings: its history, seconds, resumed epochs
             and carried arrays.
     """
 
-    def __init__(self, whole: Checkpoint, number: int, ended: State) -> None:
-        self._whole, self._number, self._ended = whole, number, ended
+    def __init__(self, of_run: Checkpoint, number: int, ended: State) -> None:
+        self._of_run, self._number, self._ended = of_run, number, ended
 
     def due(self) -> bool:
         """Return True if a new state is due, see `Checkpoint`."""
-        return self._whole.due()
+        return self._of_run.due()
 
     def write(self, state: State) -> None:
         """Write the state of the run."""
         ended = self._ended
-        self._whole.write(
+        self._of_run.write(
             replace(
                 state,
                 history=[*ended.history, *numbered(state.history, self._number)],
@@ -131,11 +131,11 @@ class TrainingCheckpoint(Checkpoint):
 
     def read(self) -> State | None:
         """Return the state of the training, without the seconds before; None if there is none."""
-        state = self._whole.read()
+        state = self._of_run.read()
         if state is None or number_of(state) != self._number:
             return None
-        own = [row for row in state.history if row["training"] == self._number]
-        return replace(state, history=own, seconds=0.0, resumed=[])
+        rows = [row for row in state.history if row["training"] == self._number]
+        return replace(state, history=rows, seconds=0.0, resumed=[])
 
 
 def numbered(history: Iterable[Mapping[str, float]], number: int) -> list[dict[str, float]]:

@@ -224,6 +224,10 @@ def pretraining_optimizer(
         weight_decay=settings.weight_decay,
     )
     if settings.weight_decay:
-        kept = [each for each in variables if len(each.shape) < 2 or each.name == "embeddings"]
-        optimizer.exclude_from_weight_decay(kept, var_names=["bias"])
+        excluded = [
+            variable
+            for variable in variables
+            if len(variable.shape) < 2 or variable.name == "embeddings"
+        ]
+        optimizer.exclude_from_weight_decay(excluded, var_names=["bias"])
     return optimizer

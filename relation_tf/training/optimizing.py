@@ -129,23 +129,23 @@ def make_optimizer(
     arguments = {"learning_rate": learning_rate}
     if weight_decay:
         arguments["weight_decay"] = weight_decay
-    made = make_part(OPTIMIZERS.kind, name, factory, arguments, options)
-    if not isinstance(made, keras.optimizers.Optimizer):
+    optimizer = make_part(OPTIMIZERS.kind, name, factory, arguments, options)
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise SuiteError(
             f"{OPTIMIZERS.kind} {name!r}: must return an optimizer of Keras. "
-            f"Received: {type(made).__name__}"
+            f"Received: {type(optimizer).__name__}"
         )
-    _check_trainable(made, f"{OPTIMIZERS.kind} {name!r}")
+    _check_trainable(optimizer, f"{OPTIMIZERS.kind} {name!r}")
     if weight_decay == 0:
-        made.weight_decay = None
+        optimizer.weight_decay = None
     # Muon has another decay for embeddings and variables that are not matrices.
-    if weight_decay is not None and isinstance(made, keras.optimizers.Muon):
-        made.adam_weight_decay = options.get("adam_weight_decay", weight_decay or None)
-    if not isinstance(made, SumRows):
+    if weight_decay is not None and isinstance(optimizer, keras.optimizers.Muon):
+        optimizer.adam_weight_decay = options.get("adam_weight_decay", weight_decay or None)
+    if not isinstance(optimizer, SumRows):
         # A factory may be a function, so that its class is known only now.
-        cls: Any = type(made)
-        object.__setattr__(made, "__class__", _with_summed_rows(cls))
-    return made
+        cls: Any = type(optimizer)
+        object.__setattr__(optimizer, "__class__", _with_summed_rows(cls))
+    return optimizer
 
 
 def _check_trainable(optimizer: keras.optimizers.Optimizer, which: str) -> None:
@@ -164,17 +164,17 @@ def _check_trainable(optimizer: keras.optimizers.Optimizer, which: str) -> None:
 
 def _classes(module: Any, base: type) -> dict[str, type]:
     return {
-        name: each
-        for name, each in vars(module).items()
-        if isinstance(each, type) and issubclass(each, base) and name not in _WRAPPERS
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, base) and name not in _WRAPPERS
     }
 
 
 def _find(registry: Registry[Any], classes: Mapping[str, type], name: str) -> Callable[..., Any]:
-    found = registry[name] if name in registry else classes.get(name)
-    if found is None:
+    factory = registry[name] if name in registry else classes.get(name)
+    if factory is None:
         raise UnknownNameError(registry.kind, name, [*registry, *sorted(classes)])
-    return found
+    return factory
 
 
 @functools.cache

@@ -38,14 +38,14 @@ def make_part(
         try:
             return factory(**{**arguments, **options})
         except (TypeError, ValueError) as error:
-            known = [each for each in options_of(factory) if each not in arguments]
+            known = [argument for argument in options_of(factory) if argument not in arguments]
             for option in options:
                 if option not in known and f"'{option}'" in str(error):
                     if not known:
                         raise ValueError(f"has no options. Received: {option!r}") from error
                     raise UnknownNameError("option", option, known) from error
             if missing := _required(factory) - {*arguments, *options}:
-                names = ", ".join(repr(each) for each in sorted(missing))
+                names = ", ".join(repr(argument) for argument in sorted(missing))
                 raise ValueError(f"also needs the options {names}") from error
             raise
 

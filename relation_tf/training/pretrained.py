@@ -107,8 +107,8 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
 `relation-tf pretrain`, with pretraining.json
     """
     folder = _folder(folder)
-    found = _find_run(folder, method, seed)
-    run = run_folder(folder, found["method"], found["seed"])
+    result = _find_run(folder, method, seed)
+    run = run_folder(folder, result["method"], result["seed"])
     arrays, weights = _read_weights(run / WEIGHTS)
     embedding = arrays[_EMBEDDING]
     vocabulary = Vocabulary.read(vocabulary_of(folder))
@@ -119,7 +119,7 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
             f"{run / WEIGHTS}: must have an embedding of shape {expected}, as "
             f"{vocabulary_of(folder).name} and config.json say. Received: shape {embedding.shape}"
         )
-    mechanism, seed = str(found["mechanism"]), int(found["seed"])
+    mechanism, seed = str(result["mechanism"]), int(result["seed"])
     return PretrainedEncoder(
         run, vocabulary, mechanism, seed, settings, embedding, weights,
         arrays.get(_BIAS), arrays.get(_PROJECTION),
@@ -142,8 +142,8 @@ def pretrained_digest(
     folder = _folder(folder)
     paths = [vocabulary_of(folder)]
     if method is not None:
-        found = _find_run(folder, method, seed)
-        paths.append(run_folder(folder, found["method"], found["seed"]) / WEIGHTS)
+        result = _find_run(folder, method, seed)
+        paths.append(run_folder(folder, result["method"], result["seed"]) / WEIGHTS)
     digest = hashlib.sha256()
     for path in paths:
         try:
@@ -175,8 +175,10 @@ def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
         )
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
     if not runs:
-        made = [*dict.fromkeys(str(run["method"]) for run in done)]
-        raise SuiteError(f"{folder}: has no finished run of {method}, only of {join_names(made)}")
+        methods = [*dict.fromkeys(str(run["method"]) for run in done)]
+        raise SuiteError(
+            f"{folder}: has no finished run of {method}, only of {join_names(methods)}"
+        )
     for run in runs:
         if seed in (None, run["seed"]) or len(runs) == 1:
             return run
@@ -200,24 +202,24 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
     """
     for name, values in (("embedding", (pretrained.embedding,)), (layer, pretrained.weights)):
         try:
-            own = model.get_layer(name)
+            target = model.get_layer(name)
         except ValueError as error:
             raise SuiteError(
                 f"{pretrained.folder}: the network must have a layer {name!r}. "
                 f"Received: {join_names([each.name for each in model.layers])}"
             ) from error
         if name == "mechanism":
-            _check_same_arguments(own, pretrained)
-        required = [tuple(weight.shape) for weight in own.weights]
+            _check_same_arguments(target, pretrained)
+        required = [tuple(weight.shape) for weight in target.weights]
         shapes = [value.shape for value in values]
         if required != shapes:
-            expected, found = next((a, b) for a, b in zip_longest(required, shapes) if a != b)
+            expected, received = next((a, b) for a, b in zip_longest(required, shapes) if a != b)
             raise SuiteError(
-                f"{pretrained.folder}: layer {name!r} has a weight of shape {found} where the "
+                f"{pretrained.folder}: layer {name!r} has a weight of shape {received} where the "
                 f"network has {expected}; it fills a network made with "
                 f"{', '.join(f'{key}={value!r}' for key, value in pretrained.network.items())}"
             )
-        own.set_weights(list(values))
+        target.set_weights(list(values))
 
 
 def _check_same_arguments(layer: Any, pretrained: PretrainedEncoder) -> None:
@@ -230,13 +232,13 @@ def _check_same_arguments(layer: Any, pretrained: PretrainedEncoder) -> None:
 
     units = pretrained.settings["units"]
     learned = encoder(units=units, **pretrained.network["options"]).get_config()
-    own = layer.get_config()
+    config = layer.get_config()
     free = {"name", "dtype", "dropout", "seed", "trainable"}
     for key in sorted(learned.keys() - free):
-        if own.get(key) != learned[key]:
+        if config.get(key) != learned[key]:
             raise SuiteError(
                 f"{pretrained.folder}: its encoder was made with {key} = {learned[key]!r}, the "
-                f"network's has {own.get(key)!r}"
+                f"network's has {config.get(key)!r}"
             )
 
 
@@ -252,16 +254,16 @@ def finished_runs(folder: Path) -> list[dict[str, Any]]:
         SuiteError: If a result is broken.
     """
     paths = sorted(folder.glob("runs/*/seed-*/result.json"))
-    found = [_read(path, _OF_A_RUN) for path in paths]
-    return sorted(found, key=lambda run: (run["method"], run["seed"]))
+    values = [_read(path, _OF_A_RUN) for path in paths]
+    return sorted(values, key=lambda run: (run["method"], run["seed"]))
 
 
 def _read(path: Path, needed: set[str]) -> dict[str, Any]:
     """Read a JSON file that must have some keys."""
-    found = read_json(path)
-    if missing := needed - found.keys():
+    values = read_json(path)
+    if missing := needed - values.keys():
         raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
-    return found
+    return values
 
 
 def write_weights(

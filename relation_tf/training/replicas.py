@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from relation_tf.errors import OptionError
-from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import Distribution
 
 _SUM = tf.distribute.ReduceOp.SUM
 _OF_A_REPLICA = 2**32  # between the seeds of two replicas; Keras's own are smaller
@@ -54,9 +54,9 @@ class Replicas:
 
         def of_replica(ids: tuple[Any, ...], labels: Any) -> Any:
             rows = tf.shape(labels)[0]
-            own, count = self._rows(rows)
+            mine, count = self._rows(rows)
             share = tf.cast(count, tf.float32) / tf.cast(rows, tf.float32)
-            return _reduced(step(tuple(column[own] for column in ids), labels[own], share))
+            return _reduced(step(tuple(column[mine] for column in ids), labels[mine], share))
 
         return self._everywhere(of_replica)
 
@@ -71,10 +71,10 @@ class Replicas:
 
         def of_replica(ids: tuple[Any, ...]) -> Any:
             rows = tf.shape(ids[0])[0]
-            own, count = self._rows(rows)
-            outputs = step(tuple(column[own] for column in ids))[:count]
+            mine, count = self._rows(rows)
+            outputs = step(tuple(column[mine] for column in ids))[:count]
             # A sum of zero-padded outputs, because devices other than GPUs cannot gather.
-            return _reduced(tf.pad(outputs, [[own.start, rows - own.start - count], [0, 0]]))
+            return _reduced(tf.pad(outputs, [[mine.start, rows - mine.start - count], [0, 0]]))
 
         return self._everywhere(of_replica)
 
@@ -94,8 +94,8 @@ class Replicas:
 
         def of_replica() -> None:
             for state in seeds:
-                own = tf.stack([_OF_A_REPLICA * tf.cast(_number(), tf.int64), 0])
-                state.assign(state.value + own)
+                offset = tf.stack([_OF_A_REPLICA * tf.cast(_number(), tf.int64), 0])
+                state.assign(state.value + offset)
 
         return tf.function(
             lambda: strategy.run(of_replica), autograph=False

@@ -10,13 +10,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError, require_package
 from relation_tf.quiet import check_backend_name, stderr_to
 from relation_tf.system import peak_memory, require_address_space
-from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
     from relation_tf.training.replicas import Replicas
@@ -27,6 +27,19 @@ _LEAST_ADDRESS_SPACE = 3000  # MiB on two cores; with less, TensorFlow aborts or
 
 _device_peaks: list[int] = []  # peaks of the first GPU during the run, before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Devices that share each run.
+
+    Attributes:
+        strategy: `"mirrored"`, the devices of this machine.
+        devices: Number of devices, by default all.
+    """
+
+    strategy: str
+    devices: int | None = None
 
 
 def check_tensorflow() -> None:

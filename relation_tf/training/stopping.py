@@ -100,8 +100,8 @@ def check_losses(row: Mapping[str, float], epochs_before: int = 0) -> None:
     """
     lost = [name for name in ("loss", "val_loss") if not math.isfinite(row[name])]
     if lost:
-        found = " and ".join(f"{name} is {row[name]:g}" for name in lost)
-        raise DivergedError(f"diverged in epoch {row['epoch'] + epochs_before:.0f}: {found}")
+        losses = " and ".join(f"{name} is {row[name]:g}" for name in lost)
+        raise DivergedError(f"diverged in epoch {row['epoch'] + epochs_before:.0f}: {losses}")
 
 
 def records_accuracy(settings: Any) -> bool:

@@ -26,13 +26,16 @@ from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, build_small_network, find_match
 from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
 from relation_tf.training.checkpoint import Checkpoint, State
-from relation_tf.training.classification import TaskSteps, are_finite
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.replicas import Replicas
-from relation_tf.training.sequence import SequenceSteps
 from relation_tf.training.session import check_backend, op_determinism
+from relation_tf.training.steps import (
+    SequenceSteps,
+    TaskSteps,
+    TokenClassificationSteps,
+    are_finite,
+)
 from relation_tf.training.stopping import Stop, check_losses, make_rule, records_accuracy
-from relation_tf.training.token_classification import TokenClassificationSteps
 from relation_tf.training.trainer import (
     Clock,
     Estimate,
@@ -79,7 +82,7 @@ class TaskTrainer(SuiteTrainer):
         self.replicas = replicas or Replicas()
         self.match = find_match(config, task)
         models = self._networks(config.seed_of("init"))
-        rows = [len(each.splits["train"]) for each in task.members]
+        rows = [len(member.splits["train"]) for member in task.members]
         self._steps = sum(-(-count // config.batch_size) for count in rows)
         # XLA compiles only full batches. Its operations are not deterministic.
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
@@ -213,9 +216,9 @@ class TaskTrainer(SuiteTrainer):
         """
         start = time.perf_counter()
         batches = self.plan_epoch(seed, epoch)
-        own = [[rows for of, rows in batches if of is part] for part in self.parts]
+        batches_of_part = [[rows for of, rows in batches if of is part] for part in self.parts]
         lengths = [part.train_rows.lengths for part in self.parts]
-        padding = padding_share(*zip(lengths, own, strict=True), buckets=self.xla)
+        padding = padding_share(*zip(lengths, batches_of_part, strict=True), buckets=self.xla)
         input_seconds = time.perf_counter() - start
         self.prepare(batches)
         steps = []
@@ -257,8 +260,8 @@ class TaskTrainer(SuiteTrainer):
             return
         start = time.perf_counter()
         (part,) = self.parts
-        whole = [rows for _, rows in batches if len(rows) == self.config.batch_size]
-        shapes = widths(part.train_rows.lengths, whole, buckets=True)
+        full = [rows for _, rows in batches if len(rows) == self.config.batch_size]
+        shapes = widths(part.train_rows.lengths, full, buckets=True)
         new = sorted(set(map(tuple, shapes.T.tolist())) - self._shapes)
         if new:
             self._compile_by_xla(part, new)
@@ -383,16 +386,16 @@ class TaskTrainer(SuiteTrainer):
         ended = time.perf_counter()
         outputs = [(part, part.predict(part.held_out)) for part in self.parts]
         # The values of a group are means over its tasks.
-        finite = all(are_finite(own) for _, own in outputs)
-        losses = [part.loss(own, part.held_out) for part, own in outputs]
+        finite = all(are_finite(values) for _, values in outputs)
+        losses = [part.loss(values, part.held_out) for part, values in outputs]
         row = {
             "epoch": len(history) + 1,
             "loss": trained["loss"],
             "val_loss": float(np.mean(losses)) if finite else math.nan,
         }
-        scores = [part.score(own, part.held_out) for part, own in outputs] if finite else []
+        scores = [part.score(values, part.held_out) for part, values in outputs] if finite else []
         for name in self.task.task.metrics:
-            row[f"val_{name}"] = float(np.mean([own[name] for own in scores] or math.nan))
+            row[f"val_{name}"] = float(np.mean([values[name] for values in scores] or math.nan))
         if records_accuracy(self.config) and len(self.parts) == 1:
             row["accuracy"] = trained["accuracy"]
             row["running_accuracy"] = self._running_accuracy(history, row)
@@ -411,9 +414,9 @@ class TaskTrainer(SuiteTrainer):
         """
         (part,) = self.parts
         train, held_out = len(part.train_rows), len(part.held_out)
-        own = (row["accuracy"] * train + row["val_accuracy"] * held_out) / (train + held_out)
+        accuracy = (row["accuracy"] * train + row["val_accuracy"] * held_out) / (train + held_out)
         before = history[-1]["running_accuracy"] if history else 0.0
-        return before + (own - before) / (len(history) + 1)
+        return before + (accuracy - before) / (len(history) + 1)
 
     def _seconds(self, history: Sequence[Mapping[str, float]], total: float) -> dict[str, float]:
         epoch = statistics.median_high(row["seconds"] for row in history)

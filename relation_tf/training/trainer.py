@@ -272,7 +272,7 @@ def train_step(
     with tf.GradientTape() as tape:
         loss, more = compute()
         if model.losses:
-            loss = loss + tf.add_n([tf.cast(each, loss.dtype) for each in model.losses])
+            loss = loss + tf.add_n([tf.cast(value, loss.dtype) for value in model.losses])
         loss = loss * share
     gradients = tape.gradient(loss, [variable.value for variable in variables])
     optimizer.apply(gradients, variables)
@@ -286,6 +286,7 @@ def _copies(variables: Sequence[Any]) -> list[np.ndarray]:
 
 def _match(variables: Sequence[Any], values: Sequence[np.ndarray] | None) -> bool:
     """Return True if the values can be assigned or are None."""
-    return values is None or [(tuple(each.shape), each.dtype) for each in variables] == [
-        (each.shape, each.dtype.name) for each in values
-    ]
+    if values is None:
+        return True
+    wanted = [(tuple(variable.shape), variable.dtype) for variable in variables]
+    return wanted == [(value.shape, value.dtype.name) for value in values]

@@ -23,9 +23,9 @@ from relation_tf.training.checkpoint import (
     number_of,
     numbered,
 )
-from relation_tf.training.classification import score_outputs
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.session import check_backend
+from relation_tf.training.steps import score_outputs
 from relation_tf.training.stopping import Stop
 from relation_tf.training.task_trainer import TaskTrainer
 from relation_tf.training.trainer import (
@@ -105,8 +105,8 @@ class TransferTrainer(SuiteTrainer):
             history=self._history(ended),
             seconds=self._seconds(ended),
             stop=Stop(f"{2 * len(tasks)} trainings ended", len(ended.history)),
-            predictions={(scored[name], name): own for name, own in outputs.items()},
-            metrics={name: self._score(name, own) for name, own in outputs.items()},
+            predictions={(scored[name], name): values for name, values in outputs.items()},
+            metrics={name: self._score(name, values) for name, values in outputs.items()},
             padding=trained.padding,
             resumed=ended.resumed,
         )
@@ -150,7 +150,7 @@ class TransferTrainer(SuiteTrainer):
         tasks = self.task.task.members
         index, on_task = divmod(number - 1, 2)
         task = tasks[index]
-        outputs = sum(len(each.scored) for each in tasks[:index])
+        outputs = sum(len(task.scored) for task in tasks[:index])
         trainer = self._target(task) if on_task else self._source(task)
         trainer.epochs_before = len(ended.history)
         if isinstance(trainer, _FrozenTrainer):
@@ -161,8 +161,8 @@ class TransferTrainer(SuiteTrainer):
                 total = len(ended.history) + epoch
                 on_progress(total, {**row, "epoch": total})
 
-        own = None if checkpoint is None else TrainingCheckpoint(checkpoint, number, ended)
-        trained = trainer.run(seed, progress, own)
+        of_training = None if checkpoint is None else TrainingCheckpoint(checkpoint, number, ended)
+        trained = trainer.run(seed, progress, of_training)
         self.compile_seconds += trainer.compile_seconds
         new = [*trained.predictions.values()] if on_task else self._shared(task, trainer.model)
         after = replace(
@@ -176,19 +176,19 @@ class TransferTrainer(SuiteTrainer):
     def _source(self, task: Task) -> TaskTrainer:
         """Return the trainer of the shared layers, which does not have the rows of the task."""
         config = self.config.model_copy(update={"sharing": "adversarial"})
-        others = [each for each in self.task.task.members if each is not task]
+        others = [member for member in self.task.task.members if member is not task]
         return TaskTrainer(config, self._only(others), self.vectors, self.replicas)
 
     def _target(self, task: Task) -> _FrozenTrainer:
-        own = self._only([task])
-        return _FrozenTrainer(self.config, own, self.vectors, self.replicas)
+        rows = self._only([task])
+        return _FrozenTrainer(self.config, rows, self.vectors, self.replicas)
 
     def _only(self, tasks: Sequence[Task]) -> EncodedTask:
         """Return the group with some of its tasks and only their rows."""
-        whole = self.task.task
-        own = tuple(whole.split_of(task, "") for task in tasks)
-        splits = {name: rows for name, rows in self.task.splits.items() if name.startswith(own)}
-        return replace(self.task, task=joined(whole.name, tasks), splits=splits)
+        group = self.task.task
+        names = tuple(group.split_of(task, "") for task in tasks)
+        splits = {name: rows for name, rows in self.task.splits.items() if name.startswith(names)}
+        return replace(self.task, task=joined(group.name, tasks), splits=splits)
 
     def _shared(self, task: Task, source: keras.Model) -> list[np.ndarray]:
         """Return the weights of a network for the layers that are frozen for a task."""
@@ -197,10 +197,10 @@ class TransferTrainer(SuiteTrainer):
         return [np.array(weight) for layer in layers for weight in layer.get_weights()]
 
     def _score(self, name: str, outputs: np.ndarray) -> dict[str, float]:
-        whole = self.task.task
-        labels = self.task.splits[whole.scored[name]].labels
+        group = self.task.task
+        labels = self.task.splits[group.scored[name]].labels
         assert labels is not None  # of a scored split
-        return score_outputs(whole.of(name), outputs, labels, name)
+        return score_outputs(group.of(name), outputs, labels, name)
 
     def _history(self, ended: State) -> list[dict[str, float]]:
         """Return the columns that all trainings have."""
@@ -214,7 +214,7 @@ class TransferTrainer(SuiteTrainer):
     def _seconds(self, ended: State) -> dict[str, float]:
         """Return the sums of all trainings, and an epoch and a batch on the other tasks."""
         tasks = self.task.members
-        steps = sum(-(-len(own.splits["train"]) // self.config.batch_size) for own in tasks)
+        steps = sum(-(-len(task.splits["train"]) // self.config.batch_size) for task in tasks)
         on_others = [row["seconds"] for row in ended.history if row["training"] % 2]
         epoch = statistics.median_high(on_others)
         return {

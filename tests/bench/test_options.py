@@ -11,7 +11,7 @@ import pytest
 from relation_tf.bench import plan_suite, run_suite
 from relation_tf.bench.options import RunOptions, find_executor
 from relation_tf.errors import SuiteError
-from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import Distribution
 
 RAY = {"executor": "ray", "address": "127.0.0.1:1"}
 

@@ -18,7 +18,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.tasks import load_task
 from relation_tf.training.checkpoint import Checkpoint
-from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import Distribution
 from tests.backends import close
 
 

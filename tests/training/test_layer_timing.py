@@ -11,7 +11,7 @@ import tensorflow as tf
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.tasks import load_task
-from relation_tf.training import pass_timing
+from relation_tf.training import timing
 from relation_tf.training.session import memory_of
 from tests.backends import close
 
@@ -47,17 +47,17 @@ def asked(*methods: Method) -> Any:
 
 
 def timer(method: Method) -> Any:
-    from relation_tf.training.layer_timing import LayerTimer
+    from relation_tf.training.timing import LayerTimer
 
     return LayerTimer(asked(method).runs()[0], load_task("training-128"))
 
 
 @pytest.mark.parametrize("mechanism", ["relation", "min-gru", "lstm", Doubled])
 def test_passes_are_timed(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pass_timing, "SECONDS", 0.0)
+    monkeypatch.setattr(timing, "SECONDS", 0.0)
     timed = timer(Method(mechanism=mechanism, units=8)).run(1)
     seconds = [row["seconds"] for row in timed.history]
-    assert len(seconds) == pass_timing.PASSES
+    assert len(seconds) == timing.PASSES
     speed = timed.metrics["training-128"]["tokens_per_second"]
     assert speed == pytest.approx(2 * 128 / sorted(seconds)[1])
 
@@ -74,7 +74,7 @@ def test_a_pass_computes_all_gradients() -> None:
 
 
 def test_a_pass_has_its_memory_and_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.training.timing.SECONDS", 0.0)
     facts = {name: timer(Method(mechanism=name, units=8)).run(1).facts for name in MECHANISMS}
     measured = memory_of(lambda: tf.ones(2**20)) is not None
     wide = timer(Method(mechanism="relation", units=1024)).run(1).facts  # arrays of 1 MiB

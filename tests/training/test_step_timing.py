@@ -87,7 +87,7 @@ class Lost(RunningSum):
 
 
 def stepping(method):
-    from relation_tf.training.step_timing import StepTimer
+    from relation_tf.training.timing import StepTimer
 
     config = asked(method=[method]).runs()[0]
     return StepTimer(config, load_task("decode-128"))
@@ -119,7 +119,7 @@ def test_steps_that_compute_something_else_are_refused(layer):
 
 
 def test_state_size_depends_on_the_mechanism(monkeypatch):
-    monkeypatch.setattr("relation_tf.training.pass_timing.SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.training.timing.SECONDS", 0.0)
     held = {name: stepping(decoder(name)).run(1).facts["state_bytes"] for name in MIXERS}
     blocks, rows, width, numbers = 2, 2, 8, 4
     # Keys and values of all 128 tokens, and an integer for the place and for each token's mask.
@@ -164,7 +164,7 @@ def test_a_suite_of_decoders(tmp_path, suite):
 
 
 def test_a_plan_times_every_length(tmp_path, monkeypatch):
-    from relation_tf.training.step_timing import StepTimer
+    from relation_tf.training.timing import StepTimer
 
     monkeypatch.setattr(StepTimer, "_time_pass", lambda timer: timer.tokens)
     plan = plan_suite(asked(tasks=["decode-128", "decode-2048"]), tmp_path, quiet=True)

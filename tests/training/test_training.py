@@ -68,12 +68,12 @@ def test_step_equals_keras(network):
 
 
 def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
-    from relation_tf.training import classification
+    from relation_tf.training import steps
 
     first, _ = network("MNLI")
     split = first.task.splits["dev_matched"]
     whole = first.parts[0].predict(split)
-    monkeypatch.setattr(classification, "EVALUATION_BATCH", 3)
+    monkeypatch.setattr(steps, "EVALUATION_BATCH", 3)
     close(first.parts[0].predict(split), whole)
 
 
