@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import keras
@@ -90,6 +91,7 @@ def folder(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("made"), *MECHANISMS, seeds=(1, 2))
 
 
+@functools.cache
 def loaded(folder, method, seed=1):
     """Return a model and its vocabulary."""
     pretrained = load_pretrained(folder, method, seed)

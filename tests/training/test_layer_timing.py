@@ -52,7 +52,7 @@ def timer(method: Method) -> Any:
     return LayerTimer(asked(method).runs()[0], load_task("training-128"))
 
 
-@pytest.mark.parametrize("mechanism", ["relation", "min-gru", "lstm", Doubled])
+@pytest.mark.parametrize("mechanism", ["relation", "lstm", Doubled])
 def test_passes_are_timed(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SECONDS", 0.0)
     timed = timer(Method(mechanism=mechanism, units=8)).run(1)
