@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import os
 import subprocess
 import sys
@@ -11,6 +13,13 @@ from typing import TypeAlias
 ROOT = Path(__file__).resolve().parents[1]
 
 Answer: TypeAlias = subprocess.CompletedProcess[str]
+
+
+@functools.cache
+def sources() -> dict[Path, ast.Module]:
+    """Return the parsed modules of the packages by path."""
+    paths = [*ROOT.glob("relation_tf/**/*.py"), *ROOT.glob("glue_submit/**/*.py")]
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
 
 def python(program: str, folder: Path, *arguments: str, **variables: str) -> Answer:

@@ -124,15 +124,20 @@ def test_the_search_returns_its_trials(search):
     assert all(trial.hyperparameters.values["mechanism"] in MECHANISMS for trial in trials)
 
 
-@pytest.fixture
-def lm(monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def lm(tmp_path_factory):
     """Return the model of lm_eval on an encoder with random weights; lm_eval is replaced."""
-    monkeypatch.setitem(sys.modules, "lm_eval.__main__", SimpleNamespace(cli_evaluate=None))
-    monkeypatch.setitem(sys.modules, "lm_eval.api.model", SimpleNamespace(LM=object))
-    registry = SimpleNamespace(register_model=lambda name: lambda cls: cls)
-    monkeypatch.setitem(sys.modules, "lm_eval.api.registry", registry)
-    folder = write_folder(tmp_path / "causal", "attention")
-    return load("lm_eval_model").CausalEncoder(folder, "attention", batch_size=4, device=None)
+    replaced = {
+        "__main__": {"cli_evaluate": None},
+        "api.model": {"LM": object},
+        "api.registry": {"register_model": lambda name: lambda cls: cls},
+    }
+    folder = write_folder(tmp_path_factory.mktemp("causal"), "attention")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, values in replaced.items():
+            patch.setitem(sys.modules, f"lm_eval.{name}", SimpleNamespace(**values))
+        module = load("lm_eval_model")
+    return module.CausalEncoder(folder, "attention", batch_size=4, device=None)
 
 
 def requests(*arguments):

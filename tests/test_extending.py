@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from relation_tf import registry
+from relation_tf.bench import run_suite
+from relation_tf.report import make_report
 from tests.test_docs import DOCS, blocks
 
 pytestmark = pytest.mark.tensorflow
@@ -124,14 +126,14 @@ def test_a_changed_plugin_is_not_mixed_with_its_older_runs(folder, tmp_path):
     assert "another version of its plugins" in error
 
 
-NOTEBOOK = """
-from relation_tf.bench import run_suite
-from relation_tf.report import make_report
-
-results = run_suite("extended.toml", out="runs/cell", methods=["max-pool-8"], quiet=True)
-print(len(results.runs), "The longest run took" in make_report(results).markdown())
-"""
-
-
-def test_a_notebook_cell_knows_the_parts(folder):
-    assert python(folder, "-c", NOTEBOOK) == "3 True"
+def test_python_knows_the_parts(folder, monkeypatch, isolated):
+    for parts in vars(registry).values():
+        if isinstance(parts, registry.Registry):
+            isolated(parts)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    options = {"methods": ["max-pool-8"], "seeds": [1, 2], "quiet": True}
+    results = run_suite("extended.toml", out="runs/cell", **options)
+    assert [run["epochs"] for run in results.runs] == [2, 2]
+    assert [[*run["metrics"]["tones"]] for run in results.runs] == [["error"]] * 2
+    assert "The longest run took" in make_report(results).markdown()

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.programs import ROOT, python, sources
 
 BASE = {
     "errors",
@@ -73,7 +69,7 @@ def part(module: str) -> str | None:
 
 def imports(path: Path) -> set[str]:
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(sources()[path]):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -84,19 +80,20 @@ def imports(path: Path) -> set[str]:
     return modules
 
 
-SOURCES = sorted([*(ROOT / "relation_tf").rglob("*.py"), *(ROOT / "glue_submit").rglob("*.py")])
+def own_part(path: Path) -> str | None:
+    return part(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def test_every_part_is_listed():
-    parts = {part(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in SOURCES}
+    parts = {own_part(path) for path in sources()}
     assert parts - {None, "__init__"} == set(ALLOWED)
 
 
 def test_imports_go_one_way():
     """Check all files in one test and report every forbidden import."""
     wrong = []
-    for path in SOURCES:
-        own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    for path in sources():
+        own = own_part(path)
         for module in imports(path):
             other = part(module)
             if other is None or other in (own, "__version__"):
@@ -113,43 +110,38 @@ BACKENDS = {"keras", "tensorflow", "jax", "torch"}
 HEAVY = BACKENDS | {"numpy", "scipy", "pandas", "matplotlib"}
 
 
-def modules_after(statement: str) -> set[str]:
-    program = f"""
+def modules_after(statements: str) -> set[str]:
+    answer = python(f"""
 import json, sys
-{statement}
+{statements}
 print(json.dumps([*sys.modules]))
-"""
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+""", ROOT)  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
     return {*json.loads(answer.stdout.splitlines()[-1])}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import relation_tf",
-        "import relation_tf.layers, relation_tf.networks, relation_tf.tasks",
-        "import relation_tf.bench, relation_tf.config, relation_tf.report, relation_tf.stats",
-        "import relation_tf.cli.commands",
-        "import glue_submit, glue_submit.cli",
-    ],
-)
-def test_loads_nothing_heavy(statement):
-    assert not modules_after(statement) & HEAVY
+NOTHING_HEAVY = """
+import relation_tf
+import relation_tf.layers, relation_tf.networks, relation_tf.tasks
+import relation_tf.bench, relation_tf.config, relation_tf.report, relation_tf.stats
+import relation_tf.cli.commands
+import glue_submit, glue_submit.cli
+"""
+WITHOUT_KERAS = """
+from relation_tf.networks.mechanisms import MECHANISMS
+from relation_tf.bench import read_results, RunFolder, run_suite
+from relation_tf.report import render
+from glue_submit import pack, check, score
+import relation_tf.cli.commands
+"""
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from relation_tf.networks.mechanisms import MECHANISMS",
-        "from relation_tf.bench import read_results, RunFolder, run_suite",
-        "from relation_tf.report import render",
-        "from glue_submit import pack, check, score; import relation_tf.cli.commands",
-    ],
-)
-def test_loads_without_keras(statement):
-    assert not modules_after(statement) & BACKENDS
+def test_loads_nothing_heavy():
+    assert modules_after(NOTHING_HEAVY).isdisjoint(HEAVY)
+
+
+def test_loads_without_keras():
+    assert modules_after(WITHOUT_KERAS).isdisjoint(BACKENDS)
 
 
 def test_a_comparison_of_tables_loads_no_code_for_runs():

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from pathlib import Path
 
 from relation_tf.bench import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.report import make_report
 from tests.bench.finished_runs import write_finished
-from tests.programs import ROOT, python
+from tests.programs import ROOT, sources
 
-SOURCES = sorted([*(ROOT / "relation_tf").rglob("*.py"), *(ROOT / "glue_submit").rglob("*.py")])
 MODULES = {
     "crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "readline", "resource",
     "syslog", "termios", "tty",
@@ -30,40 +28,24 @@ NAMES = {
     )),
 }  # fmt: skip
 # Hides the modules from relation_tf and glue_submit; Python and other packages need them on Linux.
-HIDE = f"""
+AS_ON_WINDOWS = f"""
 import builtins, signal
-whole, hidden = builtins.__import__, {MODULES!r}
+whole, lacking = builtins.__import__, {MODULES!r}
 def without(name, globals=None, *rest, **more):
     importer = str((globals or {{}}).get("__name__")).partition(".")[0]
-    if name in hidden and importer in ("relation_tf", "glue_submit"):
+    if name in lacking and importer in ("relation_tf", "glue_submit"):
         raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
     return whole(name, globals, *rest, **more)
 builtins.__import__ = without
-"""
-WITHOUT_KERAS = """
-import sys
-from relation_tf.cli import main
 from relation_tf.system import peak_memory
 assert peak_memory() is None
-for command in ("compare scores.csv --out compared", "report runs"):
-    sys.argv = ["relation-tf", *command.split()]
-    try:
-        main()
-    except SystemExit as ended:
-        assert not ended.code
-assert "keras" not in sys.modules
 """
-
-
-def run(program: str, folder: Path) -> None:
-    answer = python(HIDE + program, folder)
-    assert answer.returncode == 0, answer.stderr
 
 
 def test_two_modules_use_what_windows_lacks():
     users = set()
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, parsed in sources().items():
+        for node in ast.walk(parsed):
             used = set()
             if isinstance(node, ast.Import):
                 used = {each.name.partition(".")[0] for each in node.names} & MODULES
@@ -75,12 +57,6 @@ def test_two_modules_use_what_windows_lacks():
             if used:
                 users.add(path.relative_to(ROOT).as_posix())
     assert users == {"relation_tf/system.py", "glue_submit/files.py"}
-
-
-def test_compare_and_report_without_them(scored_folder):
-    run(WITHOUT_KERAS, scored_folder)
-    assert (scored_folder / "compared" / "report.html").is_file()
-    assert (scored_folder / "runs" / "report" / "report.html").is_file()
 
 
 def test_reports_of_runs_with_unknown_memory(suite, tmp_path):
