@@ -130,7 +130,6 @@ import glue_submit, glue_submit.cli
 WITHOUT_KERAS = """
 from relation_tf.networks.mechanisms import MECHANISMS
 from relation_tf.bench import read_results, RunFolder, run_suite
-from relation_tf.report import render
 from glue_submit import pack, check, score
 import relation_tf.cli.commands
 """

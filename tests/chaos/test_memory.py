@@ -25,6 +25,7 @@ for command in sys.argv[1:]:
     except SystemExit as ended:
         if ended.code:
             raise
+assert "keras" not in sys.modules
 """
 
 ENOUGH = 2900 + 16 * max(0, (os.cpu_count() or 1) - 2)  # MiB without TensorFlow; threads reserve
