@@ -292,15 +292,6 @@ def test_the_recurrence_equals_a_loop(recurrence):
     np.testing.assert_allclose(found.swapaxes(0, 1), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_comparison(elsewhere, monkeypatch, capsys):
-    program = elsewhere / "program.py"
-    program.write_text(blocks(DOCS / "how-to" / "compare.md", "python")[0][1], encoding="utf-8")
-    runpy.run_path(str(program))
-    run(monkeypatch, "relation-tf compare scores.csv --out comparison")
-    assert "mine is better than" in " ".join(capsys.readouterr().out.split())
-    assert (elsewhere / "comparison" / "report.html").is_file()
-
-
 def test_the_suites_are_all_listed():
     text = (DOCS / "suites.md").read_text(encoding="utf-8").partition("\n## Write")[0]
     assert sorted(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)) == sorted(list_suites())

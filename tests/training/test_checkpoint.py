@@ -127,12 +127,20 @@ class InterruptedRunError(Exception):
     pass
 
 
-@pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
-def test_resumed_run_equals_an_uninterrupted_one(network, tmp_path, stopping):
-    """Whatever the epoch, and twice; dropout, Adam, batches and the rule resume."""
-    made, config = network(epochs=6, stopping=stopping)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"stopping": "early_stopping", "patience": 3},
+        {"stopping": "smoothed_early_stopping", "patience": 2, "stopping_options": {"window": 2}},
+    ],
+    ids=lambda rule: rule["stopping"],
+)
+def test_resumed_run_equals_an_uninterrupted_one(network, tmp_path, rule):
+    """Interrupted twice; dropout, Adam, batches and the rule, which ends the run, resume."""
+    made, config = network(epochs=20, **rule)
     assert config.dropout > 0
     expected = made.run(config.seed)
+    assert 5 < len(expected.history) < 20
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
     for last in (1, 4):
 
