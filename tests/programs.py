@@ -12,6 +12,20 @@ from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# Runs its arguments, which are commands, until one fails.
+COMMANDS = """
+import sys
+from relation_tf.cli import main
+for line in sys.argv[1:]:
+    sys.argv = ["relation-tf", *line.split()]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    print("END")
+"""
+
 Answer: TypeAlias = subprocess.CompletedProcess[str]
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -14,11 +11,11 @@ import pytest
 from relation_tf import registry
 from relation_tf.bench import run_suite
 from relation_tf.report import make_report
+from tests.programs import COMMANDS, python
 from tests.test_docs import DOCS, blocks
 
 pytestmark = pytest.mark.tensorflow
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "extending.md"
 
 
@@ -39,43 +36,12 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def python(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run Python in the folder; return its output, or its errors if it must fail."""
-    answer = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def commands(folder: Path, *lines: str, code: int = 0) -> list[str]:
+    """Run commands in a process; return the output of each, or the errors if one must fail."""
+    answer = python(COMMANDS, folder, *lines)
     assert answer.returncode == code, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
-    return " ".join((answer.stderr if code else answer.stdout).split())
-
-
-# Several commands in one process, because each start of TensorFlow takes seconds.
-COMMANDS = """
-import sys
-from relation_tf import cli
-
-for line in sys.argv[1:]:
-    sys.argv = ["relation-tf", *line.split()]
-    try:
-        cli.main()
-    except SystemExit as ended:
-        assert not ended.code, line
-    print("END")
-"""
-
-
-def command(folder: Path, arguments: str, code: int = 0) -> str:
-    return python(folder, "-m", "relation_tf.cli", *arguments.split(), code=code)
-
-
-def commands(folder: Path, *lines: str) -> list[str]:
-    """Run successful commands; return the output of each."""
-    return python(folder, "-c", COMMANDS, *lines).split("END")
+    return " ".join((answer.stderr if code else answer.stdout).split()).split("END")
 
 
 def test_every_kind_of_part_is_shown_in_few_lines():
@@ -119,10 +85,10 @@ def test_each_command_knows_the_parts(folder):
 def test_a_changed_plugin_is_not_mixed_with_its_older_runs(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns("runs"))
     one = "run extended.toml --methods baseline-8 --seeds 1"
-    command(copy, one)
+    commands(copy, one)
     with (copy / "my_parts.py").open("a", encoding="utf-8") as file:
         file.write("\n# changed\n")
-    error = command(copy, one, code=2)
+    (error,) = commands(copy, one, code=2)
     assert "another version of its plugins" in error
 
 

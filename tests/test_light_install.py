@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import Answer, python
+from tests.programs import COMMANDS, Answer, python
 from tests.test_release import setup_cfg
 from tests.test_system import AS_ON_WINDOWS
 
@@ -28,17 +28,6 @@ class Installed(PathFinder):
         found = PathFinder.find_distributions(*of)
         return (each for each in found if each.name.replace("-", "_") not in hidden)
 sys.meta_path[sys.meta_path.index(PathFinder)] = Installed
-"""
-COMMAND = "from relation_tf.cli import main; main()"
-REPORTS = """
-import sys
-from relation_tf.cli import main
-for command in ("compare scores.csv --out compared", "report runs", "status runs"):
-    sys.argv = ["relation-tf", *command.split()]
-    try:
-        main()
-    except SystemExit as ended:
-        assert not ended.code, command
 """
 LAYERS = """
 import numpy as np
@@ -64,7 +53,7 @@ def without(
 
 
 def test_runs_on_another_backend_are_refused_before_the_first(tmp_path):
-    answer = python(COMMAND, tmp_path, "run", "demo", "--out", "out", KERAS_BACKEND="jax")
+    answer = python(COMMANDS, tmp_path, "run demo --out out", KERAS_BACKEND="jax")
     assert answer.returncode == 2
     assert answer.stderr.startswith("relation-tf: runs need KERAS_BACKEND=tensorflow. Received: ")
     assert not (tmp_path / "out").exists()
@@ -72,7 +61,8 @@ def test_runs_on_another_backend_are_refused_before_the_first(tmp_path):
 
 def test_reports_need_no_keras_and_nothing_that_windows_lacks(scored_folder):
     hidden = OF_RUNS | {"keras", "jax", "torch"}
-    answer = without(hidden, scored_folder, AS_ON_WINDOWS + REPORTS)
+    lines = "compare scores.csv --out compared", "report runs", "status runs"
+    answer = without(hidden, scored_folder, AS_ON_WINDOWS + COMMANDS, *lines)
     assert (answer.returncode, answer.stderr) == (0, "")
     for folder in ("compared", "runs/report"):
         for name in ("report.html", "report.md", "report.tex", "scores.csv"):
@@ -89,15 +79,15 @@ def test_layers_and_networks_on_another_backend(tmp_path, backend):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what", "others"),
+    ("line", "what", "others"),
     [
         ("run demo", "training or loading a model", ""),
         ("check-layer relation", "the backend of Keras", ", or set KERAS_BACKEND to jax or torch"),
     ],
 )
-def test_commands_name_what_to_install(scored_folder, arguments, what, others):
+def test_commands_name_what_to_install(scored_folder, line, what, others):
     before = sorted(scored_folder.rglob("*"))
-    answer = without(OF_RUNS, scored_folder, COMMAND, *arguments.split())
+    answer = without(OF_RUNS, scored_folder, COMMANDS, line)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
         f"relation-tf: {what} needs the package tensorflow, which is not installed: "

@@ -10,37 +10,31 @@ import pytest
 from relation_tf import cli, system
 from relation_tf.errors import SuiteError
 from relation_tf.system import lacks_memory
-from tests.programs import python
+from tests.programs import COMMANDS, python
 
-LIMITED = """
+LIMIT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 limit = int(sys.argv.pop(1)) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-from relation_tf.cli import main
-for command in sys.argv[1:]:
-    sys.argv = ["relation-tf", *command.split()]
-    try:
-        main()
-    except SystemExit as ended:
-        if ended.code:
-            raise
-assert "keras" not in sys.modules
 """
+NO_KERAS = "assert 'keras' not in sys.modules"
 
 ENOUGH = 2900 + 16 * max(0, (os.cpu_count() or 1) - 2)  # MiB without TensorFlow; threads reserve
 
 
 @pytest.mark.skipif(system.resource is None, reason="needs the module resource")
 def test_reports_need_little_memory(scored_folder: Path) -> None:
-    answer = python(LIMITED, scored_folder, str(ENOUGH), "report runs", "compare scores.csv")
+    answer = python(
+        LIMIT + COMMANDS + NO_KERAS, scored_folder, str(ENOUGH), "report runs", "compare scores.csv"
+    )
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
 @pytest.mark.skipif(system.resource is None, reason="needs the module resource")
 @pytest.mark.parametrize(("command", "mebibytes"), [("suites", 600), ("run demo", ENOUGH)])
 def test_too_little_memory(tmp_path: Path, command: str, mebibytes: int) -> None:
-    answer = python(LIMITED, tmp_path, str(mebibytes), command)
+    answer = python(LIMIT + COMMANDS, tmp_path, str(mebibytes), command)
     assert answer.returncode == 2
     (error,) = answer.stderr.splitlines()
     assert error.startswith("relation-tf: not enough memory: ")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import python
+
 SUITE = """
 name = "small"
 tasks = ["CoLA", "RTE"]
@@ -68,14 +64,6 @@ def test_nothing_slow_is_loaded(work):
         "atexit.register(lambda: print(sorted({'keras', 'tensorflow', 'matplotlib', 'ray'} "
         "& sys.modules.keys()), file=sys.stderr))\nmain()"
     )
-    environment = {
-        **os.environ,
-        **request("relation-tf run demo --tasks C"),
-        "PYTHONPATH": str(ROOT),
-    }
-    answer = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    answer = python(program, work, **request("relation-tf run demo --tasks C"))
     assert answer.stdout.split()
     assert answer.stderr == "[]\n"
