@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -169,7 +170,7 @@ def test_output_that_is_closed_ends_the_command(work):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_output_on_a_full_disk_is_one_line():
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "relation_tf.cli", "suites"]
+        command = [sys.executable, "-m", "relation_tf.cli", "suites", "demo"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (
         2, "relation-tf: No space left on device.\n"
@@ -253,12 +254,14 @@ def test_help_pages(call, monkeypatch, command):
 
 def test_lines_are_wrapped_between_words_in_a_terminal(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    whole = call("suites")[1], call("run", "dmeo")[2]
+    whole = call("suites", "demo")[1], call("run", "dmeo")[2]
     assert max(map(len, whole[0].splitlines())) > 60
     assert whole[1].count("\n") == 1
     for stream in ("stdout", "stderr"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
-    for text, before in zip((call("suites")[1], call("run", "dmeo")[2]), whole, strict=True):
+    for text, before in zip(
+        (call("suites", "demo")[1], call("run", "dmeo")[2]), whole, strict=True
+    ):
         assert max(map(len, text.splitlines())) <= 60
         assert text.split() == before.split()
 
@@ -514,18 +517,22 @@ def test_a_deleted_working_folder_is_named(tmp_path, monkeypatch, call):
 
 
 def test_check_layer(tmp_path, monkeypatch, call):
-    """Faults of a layer in the working folder set the exit code, warnings do not."""
+    """Faults of a layer in the working folder set the exit code."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checked_layer.py").write_text(LAYER, encoding="utf-8")
-    command = ("check-layer", "checked_layer:Mine", "--units", "3", "--option", "scale=0.5")
-    code, out, _ = call(*command)
-    assert code == 0
-    lines = out.splitlines()
-    assert lines[0].startswith("checked_layer:Mine with units=3, width=6, scale=0.5 (")
-    assert lines[-1].startswith("passed")
-    code, out, _ = call(*command, "--option", "scale=wide")
+    command = ("check-layer", "checked_layer:Mine", "--units", "3", "--option")
+    code, out, _ = call(*command, "scale=wide")
     assert code == 1
-    assert out.splitlines()[-1].startswith("failed: ")
+    lines = out.splitlines()
+    assert lines[0].startswith("checked_layer:Mine with units=3, width=6, scale='wide' (")
+    assert lines[-1].startswith("failed: ")
+    checked = []
+    monkeypatch.setattr(
+        "relation_tf.networks.check_layer",
+        lambda *arguments: checked.append(arguments) or SimpleNamespace(passed=True),
+    )
+    assert call(*command, "scale=0.5")[0] == 0
+    assert checked == [("checked_layer:Mine", 3, 6, {"scale": 0.5})]
 
 
 @pytest.mark.tensorflow
