@@ -298,7 +298,6 @@ def test_json_of_any_depth_is_named(tmp_path, name, depth):
         ("GLUE with a header", b"\t".join(b"c%d" % i for i in range(99)), " and 91 more"),
         ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
         ("sentences", b"1 good\n0 bad\n", "rt-polarity.all: must have enough rows to cut off"),
-        ("tweets", b"sentiment,text\nfear,a\nsad,b\n", "data2.csv: must have enough rows"),
     ],
 )  # fmt: skip
 def test_received_value_is_shown_readably(tmp_path, name, data, message):

@@ -32,7 +32,7 @@ from tests.backends import close
         ),
     ],
 )
-def test_options_excluded_by_a_strategy(tmp_path, suite, monkeypatch, options, message):
+def test_options_excluded_by_a_strategy(tmp_path, suite, options, message):
     with pytest.raises(SuiteError, match=message):
         run_suite(suite(), tmp_path / "out", data=tmp_path, **options)
     assert not (tmp_path / "out").exists()
@@ -190,7 +190,6 @@ def test_a_registered_optimizer_must_not_clip_on_several_devices(
     from relation_tf.training.task_trainer import TaskTrainer
 
     isolated(OPTIMIZERS)
-    monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
     register_optimizer("clipped")(
         lambda learning_rate: keras.optimizers.Adam(learning_rate, clipnorm=1.0)
     )
@@ -200,10 +199,9 @@ def test_a_registered_optimizer_must_not_clip_on_several_devices(
         TaskTrainer(config, load_task("CoLA", data=small_glue))
 
 
-def test_networks_with_optimizers_of_users_are_made_for_each_seed(suite, monkeypatch, isolated):
+def test_networks_with_optimizers_of_users_are_made_for_each_seed(suite, isolated):
     """Such an optimizer can have state outside of the variables."""
     isolated(OPTIMIZERS)
-    monkeypatch.setattr(OPTIMIZERS, "_origins", {**OPTIMIZERS._origins})
     register_optimizer("own")(keras.optimizers.SGD)
     (config,) = suite(**EXACT, tasks=["CoLA"], method=[RELATION]).runs()
     assert config.shares_network
