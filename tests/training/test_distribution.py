@@ -169,16 +169,22 @@ def call(suite, out, data, **options):
     return [run["manifest"] for run in results.runs], results.failures
 
 
+def divide_twice(config, data):
+    """Build a network for two devices, then one for three."""
+    for devices in (2, 3):
+        network_of(config, data, Distribution("mirrored", devices))
+
+
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_suite_on_two_devices_says_so(mirrored, tmp_path, small_glue, suite):
-    """There is no third device."""
+    """A process divides its CPU once."""
     asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[RELATION])
     manifests, failures = mirrored(call, asked, tmp_path / "out", small_glue, **MIRRORED)
     assert failures == []
     assert [(each["strategy"], each["replicas"]) for each in manifests] == [("mirrored", 2)]
     with pytest.raises(SuiteError, match="devices: must be at most 2, the CPUs of this process"):
-        mirrored(call, asked, tmp_path / "more", small_glue, strategy="mirrored", devices=3)
+        mirrored(divide_twice, asked.runs()[0], small_glue)
 
 
 @pytest.mark.tensorflow
