@@ -200,6 +200,7 @@ def pretrain(
     for run in runs:
         if run not in pending:
             folder.check_configuration(run)
+    folder.check_locked(pending)
     lost = count_diverged(folder, runs, pending)
 
     def train(

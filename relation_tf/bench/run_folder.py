@@ -117,6 +117,16 @@ class RunFolder:
             pass
         return False
 
+    def check_locked(self, runs: Iterable[AnyRun]) -> None:
+        """Check that the runs that other processes train have the same configuration.
+
+        Raises:
+            SuiteError: If one has another configuration; names the key and both values.
+        """
+        for run in runs:
+            if self.is_locked(run) and (self.run(run) / "config.json").exists():
+                self.check_configuration(run)
+
     def _lock(self, name: object) -> Path:
         return self.path / ".locks" / f"{name}.lock"
 

@@ -156,6 +156,7 @@ def _train_pending(
     done = request.done(folder, options)
     pending = [run for run in request.chosen if run.key not in done]
     folder.check_runs(suite)
+    folder.check_locked(pending)
     names = None if compared else untuned_names(suite)
     lines = check_layers(_unlocked(pending, folder), folder, options, names)
     if change := folder.change(suite, of_sweep=not compared):

@@ -36,11 +36,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped]
 
+import relation_tf
 from relation_tf import registry
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
@@ -309,7 +311,11 @@ def _remaining(
         tries[run.key] += 1
         if not end.again or tries[run.key] == _TRIES:
             often = f", {_TRIES} times" if end.again else ""
-            fail(folder, run, end.reason + often, notify, end.detail)
+            with folder.locked(run) as free:  # else another process has started it again
+                if free:
+                    fail(folder, run, end.reason + often, notify, end.detail)
+                else:
+                    notify({"event": "locked", "run": run.key})
             left = left[1:]
     return [replace(worker.group, runs=left)] if left else []
 
@@ -356,7 +362,7 @@ class Request:
         }
         packed = io.BytesIO()
         try:
-            _Pickler(packed).dump((self, sorted(modules), main, registered, cells))
+            _Pickler(packed).dump((self, sorted(modules), main, registered, cells, _of_keras()))
             return packed.getvalue()
         except Exception as error:  # of any object that a custom part refers to
             raise SuiteError(
@@ -376,6 +382,17 @@ class Request:
             send(Returned(result))
 
 
+def _of_keras() -> dict[str, Any]:
+    """Return what this script or notebook has registered with Keras, which loads models by it."""
+    keras = sys.modules.get("keras")
+    parts = keras.saving.get_custom_objects() if keras else {}
+    return {
+        name: part
+        for name, part in parts.items()
+        if getattr(part, "__module__", None) == "__main__"
+    }
+
+
 class _Pickler(cloudpickle.Pickler):
     """Keeps the names of the files of code, for tracebacks; cloudpickle 3.1 replaces them."""
 
@@ -391,12 +408,18 @@ def answer(packed: bytes, send: Callable[[Any], None]) -> None:
     """Answer a request of another process in this one, see `Request`."""
     try:
         with loading_quietly():
-            request, modules, main, registered, cells = pickle.loads(packed)
+            request, modules, main, registered, cells, serializable = pickle.loads(packed)
         load_plugins(modules)
         vars(sys.modules["__main__"]).update(main)
         linecache.cache.update(cells)
         for place, name, entry in registered:
             _registries()[place].add(name, entry, "__main__")
+        if serializable:
+            import keras
+
+            for registered_name, part in serializable.items():
+                package, _, name = registered_name.rpartition(">")
+                keras.saving.register_keras_serializable(package or "Custom", name)(part)
     except RelationError as error:
         send(Returned(error=error))
     except Exception as error:  # of a module that this process cannot import, for example
@@ -427,10 +450,11 @@ def _registries() -> dict[str, Registry[Any]]:
 
 
 # Not `python -m`: `__main__` stays empty, for the parts of the user's script. -P: no file of the
-# current folder replaces a module before the path is that of the parent.
+# current folder replaces a module of this package or its dependencies.
 _PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); sys.argv[:] = sys.argv[2:]; "
-    "from relation_tf.bench.workers import serve; serve()"
+    "import json, sys; path, sys.path[:0] = json.loads(sys.argv[1]), sys.argv[2:3]; "
+    "sys.argv[:] = sys.argv[3:]; from relation_tf.bench.workers import serve; "
+    "sys.path[:] = path; serve()"
 )
 
 
@@ -445,8 +469,11 @@ class _Process(Worker):
         super().__init__()
         self.arrived = arrived
         self._events: deque[Any] = deque()
-        arguments = [json.dumps([*map(str, sys.path)]), *sys.argv]
-        self._temporary = tempfile.TemporaryDirectory()  # killed processes leave theirs
+        root = str(Path(relation_tf.__file__).parents[1])
+        arguments = [json.dumps([*map(str, sys.path)]), root, *sys.argv]
+        # Killed processes leave theirs.
+        self._temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._fault = ""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
@@ -457,6 +484,7 @@ class _Process(Worker):
             start_new_session=True,  # a terminal sends Ctrl-C to this process only
         )
         threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._end_children, daemon=True).start()
 
     @classmethod
     def idle_or_new(cls, arrived: threading.Event) -> _Process:
@@ -477,26 +505,38 @@ class _Process(Worker):
     def _read(self) -> None:
         assert self._process.stdout is not None
         try:
-            with self._process.stdout as answers, suppress(EOFError, pickle.UnpicklingError):
+            with self._process.stdout as answers, suppress(EOFError):
                 while True:
                     self._events.append(pickle.load(answers))
                     self.arrived.set()
+        except Exception as error:  # of a class that this process cannot import, for example
+            self._fault = one_line(error)
+            self._process.kill()
         finally:
             self._events.append(None)
             self.arrived.set()
+
+    def _end_children(self) -> None:
+        """Kill the processes that the worker has started, when it ends."""
+        self._process.wait()
+        if sys.platform != "win32":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def received(self) -> Iterator[Any]:
         while self._events:
             event = self._events.popleft()
             if event is None:
                 self.ended = End(f"its process {self._how_it_ended()}", again=True)
-            elif isinstance(event, str):
-                sys.stdout.write(event)  # of a custom layer, for its author
+            elif isinstance(event, _Text):
+                print(event.text, end="")  # of a custom layer, for its author
             else:
                 yield event
 
     def _how_it_ended(self) -> str:
         code = self._process.wait()
+        if self._fault:
+            return f"sent an answer that cannot be read: {self._fault}"
         if code >= 0:
             return f"ended with exit code {code}"
         name = signal.Signals(-code).name
@@ -527,12 +567,23 @@ def serve() -> None:
 
     def send(event: Any) -> None:
         with lock:
-            answers.write(pickle.dumps(event))
+            answers.write(_dumps(event))
             answers.flush()
 
     sys.stdout = _Printed(send)
     while True:
         answer(requests.get(), send)
+
+
+def _dumps(event: Any) -> bytes:
+    """Pickle an event; of a result or error that cannot be sent, only its text."""
+    try:
+        return pickle.dumps(event)
+    except Exception as error:  # of any object that a custom part returns
+        if not isinstance(event, Returned):
+            raise
+        kind = SuiteError if isinstance(event.error, RelationError) else RuntimeError
+        return pickle.dumps(Returned(error=kind(one_line(event.error or error))))
 
 
 def _read_requests(received: BinaryIO, requests: SimpleQueue[bytes]) -> None:
@@ -541,6 +592,13 @@ def _read_requests(received: BinaryIO, requests: SimpleQueue[bytes]) -> None:
         while True:
             requests.put(pickle.load(received))
     os._exit(1)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Text that a worker prints."""
+
+    text: str
 
 
 class _Printed(io.TextIOBase):
@@ -554,5 +612,5 @@ class _Printed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        self._send(text)
+        self._send(_Text(text))
         return len(text)

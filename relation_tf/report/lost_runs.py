@@ -39,8 +39,9 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
 
     Returns:
         Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged`,
-        `ranked` (if True, rank tests rank the run worst: by default if it has diverged) and `error`
-        (NaN for runs of tables, which do not have it).
+        `ranked` (if True, rank tests rank the run worst: by default if it has diverged), `error`
+        (NaN for runs of tables, which do not have it) and `other_cause` (True if the run is known
+        not to have diverged).
     """
     # A table can have a row for the trained task and others for the scored ones.
     scored, tasks = scored_names(suite), scores.own_tasks
@@ -53,16 +54,18 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         for task in known.get(run["task"], tasks)
     ]
     found = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
+    other_cause = found["diverged"].eq(False)
     diverged = found["diverged"].eq(True)
     ranked = found["ranked"].eq(True) | (found["ranked"].isna() & diverged)
-    return found.assign(diverged=diverged, ranked=ranked)
+    return found.assign(diverged=diverged, ranked=ranked, other_cause=other_cause)
 
 
 def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
     """Return the failed runs by scored task and method; True if one is known to have diverged."""
     found: dict[tuple[str, str], dict[str, bool]] = {}
     for row in rows_of(failed):
-        found.setdefault((row.task, row.method), {})[row.run] = row.diverged
+        runs = found.setdefault((row.task, row.method), {})
+        runs[row.run] = runs.get(row.run, False) or row.diverged
     return found
 
 
@@ -166,12 +169,15 @@ def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int
     Args:
         scores: The scores.
         *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which diverged
-            runs and failed runs of tables count.
+            runs and failed runs of tables count, without those of another cause.
 
     Returns:
         The number of these networks, and of all networks, by method.
     """
-    own = [x[x["diverged"] | x["error"].isna()] if "diverged" in x else x for x in lost]
+    own = [
+        x[x["diverged"] | (x["error"].isna() & ~x["other_cause"])] if "diverged" in x else x
+        for x in lost
+    ]
     both = pd.concat([scores.table, *own])
     gone, of = (
         trained_networks(runs, scores)["method"].value_counts() for runs in (pd.concat(own), both)

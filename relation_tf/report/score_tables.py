@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from relation_tf.errors import DataError, OptionError, did_you_mean, join_names,
 from relation_tf.report.options import COLUMNS, LARGEST_SCORE, ComparisonOptions
 from relation_tf.report.scores import KEY, SCORE, Scores, most_seeds
 from relation_tf.stats.directions import read_name, suggest_direction
-from relation_tf.words import count
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
 
 _LONGEST = 200  # characters of a name
 _FLAGS = {"": None, "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -45,6 +46,8 @@ def read_table(
 ) -> ScoreTable:
     """Read a table with one row per score, per metric of a score, or per seed of all methods.
 
+    Rows of averages, as in the tables of reports, are left out.
+
     Args:
         table: The table; numbers can be text.
         rows: Place of each row, for messages.
@@ -56,6 +59,8 @@ def read_table(
     """
     own, notes = _named(table.reset_index(drop=True), where, options.columns or {})
     rows = [*rows] * (len(own) // max(1, len(rows)))  # a wide table has several scores in a row
+    is_task = ~own["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])
+    own, rows = own[is_task].reset_index(drop=True), [*compress(rows, is_task)]
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     splits: dict[str, str] = {}

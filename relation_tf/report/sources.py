@@ -45,7 +45,7 @@ from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
-from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, format_level
+from relation_tf.words import format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -145,7 +145,7 @@ def read_source(
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         rows = [f"{name}, row {index!r}" for index in source.index]
-        read = _read_table(source, rows, "the table", options)
+        read = read_table(source, rows, "the table", options)
         return LoadedScores(
             label or name,
             read.scores,
@@ -320,17 +320,7 @@ def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
             raise DataError(fault)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
     table = table[(table != "").any(axis=1)]
-    return _read_table(table, [*table.index], str(path), options)
-
-
-def _read_table(
-    table: pd.DataFrame, rows: Sequence[str], where: str, options: ComparisonOptions
-) -> ScoreTable:
-    """Read a table without the averages of reports, which are no tasks."""
-    if "task" in table:
-        own = ~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS]).to_numpy()
-        table, rows = table[own], [row for row, kept in zip(rows, own, strict=True) if kept]
-    return read_table(table, rows, where, options)
+    return read_table(table, [*table.index], str(path), options)
 
 
 _LEVEL = 0.05  # if no suite declares a level

@@ -12,6 +12,7 @@ from relation_tf.files import write_json
 from relation_tf.networks.mechanisms import mixes_tokens
 from relation_tf.registry import MECHANISMS, register_mechanism
 from relation_tf.report import compare, make_report
+from relation_tf.report.lost_runs import mostly_lost
 from relation_tf.stats import steel_dwass, stratified_steel_dwass
 from tests.report.conftest import content, rows_of
 
@@ -183,6 +184,17 @@ def test_a_table_can_say_which_runs_diverged(table_of, lost, known, ranked, word
     assert report.tables["pvalues"]["n_b"].tolist() == [4 + ranked]
     assert f"runs, {words}" in report.markdown()
     assert content(report)["failures"] == [["x/b/seed-4", "no finite score"]]
+
+
+@pytest.mark.parametrize(("known", "best"), [("no", True), ("yes", False), ("", False)])
+def test_runs_that_failed_for_another_reason_do_not_lose_a_method(table_of, known, best):
+    table = table_of({"x": {"a": A, "b": [*B[:2], *[np.nan] * 3]}}).assign(diverged="")
+    table.loc[table["score"].isna(), "diverged"] = known
+    assert ("b" not in mostly_lost(*_with_failed(compare(table)))) == best
+
+
+def _with_failed(report):
+    return report.data.scores, report.data.failed
 
 
 def test_a_wrong_word_for_diverged_is_refused(table_of):

@@ -11,6 +11,7 @@ from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.options import ComparisonOptions
 from relation_tf.report.score_tables import KEY, read_table
+from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
 
 
 def read(table, **options):
@@ -26,6 +27,15 @@ def long_table(tasks=("A",), methods=("a", "b"), seeds=3, columns=("task", "meth
         for seed in range(seeds)
     ]
     return pd.DataFrame(rows, columns=[*columns, "score"])
+
+
+def test_averages_are_no_tasks():
+    table = long_table(["MR", MEAN_OF_TASKS, GLUE_AVERAGE]).rename(columns={"task": "data"})
+    scores = read(table, columns={"task": "data"}).scores
+    assert scores.tasks == ["MR"]
+    with pytest.raises(DataError, match="task"):
+        read(pd.concat([table.rename(columns={"data": "task"}), table[["data"]]], axis=1)
+             .set_axis(["task", "method", "seed", "score", "task"], axis=1))  # fmt: skip
 
 
 # Direction
