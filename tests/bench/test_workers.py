@@ -99,6 +99,7 @@ import linecache, os, signal, sys
 import keras
 from relation_tf.bench import run_suite
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 FACTOR = 2.0
 
 @keras.saving.register_keras_serializable()
