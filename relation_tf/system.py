@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+from contextlib import suppress
 
 from relation_tf.errors import SuiteError
 
@@ -29,6 +31,17 @@ def peak_memory() -> int | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def kill_group(leader: int) -> None:
+    """Kill the processes of a group that are left; on Windows, which has no groups, none.
+
+    Args:
+        leader: Number of the process that leads, or led, the group.
+    """
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
 
 
 def address_space_limit() -> int | None:

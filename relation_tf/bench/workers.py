@@ -53,6 +53,7 @@ from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.option_fields import Function
 from relation_tf.quiet import loading_quietly
 from relation_tf.registry import Registry, register_executor
+from relation_tf.system import kill_group
 
 if TYPE_CHECKING:
     from relation_tf.bench.run_folder import AnyRun
@@ -519,9 +520,7 @@ class _Process(Worker):
     def _end_children(self) -> None:
         """Kill the processes that the worker has started, when it ends."""
         self._process.wait()
-        if sys.platform != "win32":
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        kill_group(self._process.pid)
 
     def received(self) -> Iterator[Any]:
         while self._events:

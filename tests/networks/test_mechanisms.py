@@ -109,7 +109,7 @@ STEERING = "x\x1b[2J\n" + "y" * 10_000
 def test_quoted_text_in_messages_is_shortened_and_escaped(refused: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"x\\x1b\[2J.*yyy\.\.\.") as error:
         refused()
-    assert len(str(error.value)) < 700
+    assert len(str(error.value)) < 2000  # other tests register mechanisms, which it lists
     assert str(error.value).isprintable()
 
 
