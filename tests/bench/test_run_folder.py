@@ -219,3 +219,14 @@ def test_a_suite_does_not_share_the_folder_of_encoders(tmp_path):
     (tmp_path / "pretraining.json").write_text("{}")
     with pytest.raises(SuiteError, match="contains runs of pretrain"):
         RunFolder(tmp_path).check_runs(load_suite("demo"))
+
+
+def test_a_run_in_training_with_other_settings_is_refused(tmp_path, suite):
+    folder, runs = RunFolder(tmp_path), suite().runs()
+    folder.start(runs[0])
+    others = suite(dropout=0.25).runs()
+    folder.check_locked(others)  # no process trains it
+    with folder.locked(runs[0]):
+        folder.check_locked(runs)
+        with pytest.raises(SuiteError, match="dropout"):
+            folder.check_locked(others)
