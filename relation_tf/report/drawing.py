@@ -307,10 +307,12 @@ def heat_maps(
             the colors of both pages.
     """
     down, across = maps[0].shares.shape
-    beside, below = (_LETTER * max(map(len, names), default=0) for names in (rows, columns))
-    upright = below > cell - 0.06
-    left = 0.25 + beside + 0.15 * bool(axes[1])
-    bottom = 0.1 + (below if upright else 0.1 * bool(columns)) + 0.25 * bool(axes[0])
+    row_labels, column_labels = (
+        _LETTER * max(map(len, names), default=0) for names in (rows, columns)
+    )
+    upright = column_labels > cell - 0.06
+    left = 0.25 + row_labels + 0.15 * bool(axes[1])
+    bottom = 0.1 + (column_labels if upright else 0.1 * bool(columns)) + 0.25 * bool(axes[0])
 
     def draw(shown: HeatMap, ax: Axes) -> None:
         known = np.nan_to_num(shown.shares).clip(0, 1)
