@@ -15,7 +15,6 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from relation_tf.errors import SuiteError, UnknownNameError, join_names
 
 T = TypeVar("T")
-_STAND_IN = "a plugin that is not imported"
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -64,21 +63,11 @@ class Registry(Mapping[str, T], Generic[T]):
         # Load the parts of the package first, so that their names are reserved.
         if not origin.startswith("relation_tf."):
             self._load()
-        known = name in self._entries and not self.is_stand_in(name)
-        if known and (not origin or origin != self._origins[name]):
+        if name in self._entries and (not origin or origin != self._origins[name]):
             by = self._origins[name] or "a script"
             raise SuiteError(f"{self.kind} {name!r} is registered already, by {by}")
         self._entries[name] = entry
         self._origins[name] = origin
-
-    def stand_in(self, name: str, entry: T) -> None:
-        """Register an entry for an unknown name, until the plugin that has it registers its own."""
-        if name not in self or self.is_stand_in(name):
-            self.add(name, entry, _STAND_IN)
-
-    def is_stand_in(self, name: str) -> bool:
-        """Return True for an entry of `stand_in`."""
-        return self._origins.get(name) == _STAND_IN
 
     def find(self, name: str, or_else: str = "") -> T:
         """Return the entry of a name.
@@ -112,7 +101,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def of_user(self) -> dict[str, str]:
         """Return the names from outside of the package, with their modules. Loads nothing."""
         names = filter(self.is_of_user, self._origins)
-        return {name: self._origins[name] for name in names if not self.is_stand_in(name)}
+        return {name: self._origins[name] for name in names}
 
     def origins(self) -> set[str]:
         """Return the modules with registered entries."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +15,7 @@ from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
 from relation_tf.bench.train import score_tests, write_predictions
+from relation_tf.config import load_suite
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
@@ -71,8 +72,6 @@ def predict_missing(
     folder: str | Path,
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
-    *,
-    imports: Collection[str] | None = None,
 ) -> Predictions:
     """Predict the test sets that finished runs of a suite lack, with their saved weights.
 
@@ -83,7 +82,6 @@ def predict_missing(
         folder: The suite's folder.
         data: Folder of the task files.
         tfds_folder: TFDS folder.
-        imports: The only plugins and modules of custom layers to import, by default all.
 
     Returns:
         The runs with new predictions, and the others with the reason.
@@ -97,8 +95,7 @@ def predict_missing(
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     scored: dict[str, list[str]] = {}
-    suite = RunFolder(folder).suite()
-    load_plugins(suite.plugins if imports is None else imports)
+    suite = load_suite(RunFolder(folder).suite_file())
     check_folders(suite, data, tfds_folder)
     known: dict[tuple[str, str], _Data] = {}
     results = read_results(folder)
@@ -123,9 +120,6 @@ def predict_missing(
                 used = source.training_digests(config.vocabulary)
                 known[key] = _Data(source, source.digests(), used)
             names, reason = run.find_pending(known[key])
-            others = set() if imports is None else run.modules - {*imports}
-            if names and others:
-                names, reason = [], _not_trusted(others, folder)
             if names:
                 pending.append((run, names))
             if reason:
@@ -166,12 +160,6 @@ class _FinishedRun:
         return cls(
             RunConfig.of(run["config"]), Path(run["folder"]), run["metrics"], run["manifest"]
         )
-
-    @property
-    def modules(self) -> set[str]:
-        """Modules with the plugins and custom layers of the network."""
-        layers = (name.rpartition(":")[0] for name in self.config.custom_layers)
-        return {*self.config.plugins, *layers}
 
     @property
     def weights(self) -> Path:
@@ -334,13 +322,6 @@ def _outputs(
                     "state outside its weights, train the run again"
                 )
     return outputs, metrics
-
-
-def _not_trusted(modules: Collection[str], folder: Path) -> str:
-    return (
-        f"needs {join_names(sorted(modules))}. If you trust this code, add --plugin for each, or "
-        f"run `relation-tf predict {folder}`"
-    )
 
 
 def _runs(names: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf import __version__
 from relation_tf.config.run import RunConfig
-from relation_tf.config.stand_ins import declared
 from relation_tf.training.session import Distribution
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
     return {
         "xla": trainer.xla,
         "seed": config.seed,
-        "declared": declared(task.task),
         "data": {
             "source": task.source.kind,
             "layout": task.source.layout.name,

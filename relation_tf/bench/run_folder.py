@@ -202,6 +202,14 @@ class RunFolder:
         """Return the suite of the folder; its plugins are not imported, see `load_suite`.
 
         Raises:
+            SuiteError: If it is not the folder of a suite, or a plugin is not imported.
+        """
+        return load_suite(self.suite_file(), import_plugins=False)
+
+    def suite_file(self) -> Path:
+        """Return the path of `suite.toml`.
+
+        Raises:
             SuiteError: If it is not the folder of a suite.
         """
         path = self.path / "suite.toml"
@@ -218,7 +226,7 @@ class RunFolder:
                 f"{self.path}: {fault}. DIR must be a folder written by `relation-tf run` (it "
                 f"contains suite.toml).{hint}"
             )
-        return load_suite(path, import_plugins=False)
+        return path
 
     def run(self, run: AnyRun) -> Path:
         """Return the folder of a run."""

@@ -40,7 +40,6 @@ def suites(
     """List suites, and mark those with too few seeds to show a significant difference."""
     from relation_tf.bench.evidence import suite_facts
     from relation_tf.config import list_suites, load_suite
-    from relation_tf.config.stand_ins import missing_parts
 
     names, plugins = names or list_suites(), options["plugins"] or ()
     found = ((name, load_suite(name, {}, plugins, import_plugins=False)) for name in names)
@@ -53,8 +52,6 @@ def suites(
         facts = suite_facts(suite)
         note = "" if facts["note"] is None else f". {facts['note']}"
         echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}", indent=width + 12)
-        for sentence in missing_parts(suite):
-            echo(sentence)
 
 
 @command(

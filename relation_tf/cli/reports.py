@@ -46,7 +46,6 @@ def status(folder: Folder, as_json: Json = False, **options: Any) -> None:
     results = _read(folder, options["plugins"])
     echo(SuiteStatus.of(results))
     print_failures(results.failures)
-    _print_missing(results)
 
 
 @command(
@@ -155,11 +154,10 @@ def submit(
     check_submittable(results)
     if any(options.values()):
         with progress_shown():
-            made = predict_missing(folder, **options, imports=plugins)
+            made = predict_missing(folder, **options)
         typer.echo(str(made))
-        results = _read(folder)
+        results = _read(folder, plugins)
     submissions = write_zips(results, fill_missing)
-    _print_missing(results)
     if submissions.refused and not submissions.packed:
         raise typer.Exit(2)
     if submissions.refused or (submissions.left_out and not allow_missing):
@@ -173,13 +171,6 @@ def _read(folder: Path, plugins: Sequence[str] | None = None) -> Results:
 
     load_plugins(plugins or ())
     return read_results(folder)
-
-
-def _print_missing(results: Results) -> None:
-    from relation_tf.config.stand_ins import missing_parts
-
-    for sentence in missing_parts(results.suite):
-        echo(sentence)
 
 
 def write_report(results: Results, costs: Sequence[str] = ()) -> Report:

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
-from relation_tf.config.stand_ins import add_stand_ins
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import without_former_keys
 from relation_tf.errors import (
@@ -57,8 +56,8 @@ def load_suite(
             a reference or control that is not among the new methods no longer applies, nor does
             its margin.
         plugins: Modules to import in addition to the suite's own.
-        import_plugins: If False, import no plugin and run no code of others: the suite can be read
-            and its results reported, but not run.
+        import_plugins: If False, import only `plugins`, and refuse a suite with others: a plugin
+            can run any code.
 
     Raises:
         UnknownNameError: If there is no suite of this name.
@@ -92,13 +91,17 @@ def load_suite(
             published = folder / str(values.get("published"))
             if published.is_file():
                 values["published"] = str(published)
-    if not import_plugins:
+    if not import_plugins and _are_names(own):
         load_plugins(plugins, folder)
-        if _are_names(own) and not sys.modules.keys() >= {*own}:
-            add_stand_ins(values, folder or Path())
+        if others := [name for name in own if name not in sys.modules]:
+            options = " ".join(f"--plugin {name}" for name in others)
+            raise SuiteError(
+                f"{where}: its plugin {join_names(others)} is not imported, because it can run any "
+                f"code. If you trust it, add {options}"
+            )
     if settings and "method" in settings:
-        drop_other_methods(where, values, settings, folder, import_plugins=import_plugins)
-    return make_suite(where, values, folder, import_plugins=import_plugins)
+        drop_other_methods(where, values, settings, folder)
+    return make_suite(where, values, folder)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -157,8 +160,6 @@ def drop_other_methods(
     values: dict[str, Any],
     given: Collection[str],
     folder: Path | None = None,
-    *,
-    import_plugins: bool = True,
 ) -> None:
     """Remove what names methods that are not among the new ones of a suite.
 
@@ -170,7 +171,6 @@ def drop_other_methods(
         values: Keys of the suite, changed in place.
         given: Keys that were given with the methods; they stay.
         folder: As for `make_suite`.
-        import_plugins: As for `load_suite`.
 
     Raises:
         SuiteError: If the suite is invalid with these methods.
@@ -183,12 +183,7 @@ def drop_other_methods(
     overrides, tuned = values.get("overrides", {}), values.get("tuned", [])
     with contextlib.suppress(AttributeError, TypeError):  # `Suite` names wrong types
         overrides = {task: {**own, "margin": None} for task, own in overrides.items()}
-    unjudged = make_suite(
-        where,
-        {**values, **others, "overrides": overrides, "tuned": []},
-        folder,
-        import_plugins=import_plugins,
-    )
+    unjudged = make_suite(where, {**values, **others, "overrides": overrides, "tuned": []}, folder)
     names = [str(method.name) for method in unjudged.methods()]
     if "tuned" not in given:
         with contextlib.suppress(KeyError, TypeError):
@@ -200,20 +195,13 @@ def drop_other_methods(
         values |= {"overrides": overrides, "margin": None}
 
 
-def make_suite(
-    where: str,
-    values: Mapping[str, Any],
-    folder: Path | None = None,
-    *,
-    import_plugins: bool = True,
-) -> Suite:
+def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:
     """Import the plugins of a suite, check its values and return it.
 
     Args:
         where: Name or file of the suite, for messages.
         values: Keys of the suite.
         folder: Folder to search for plugins, in addition to the current one.
-        import_plugins: As for `load_suite`.
 
     Raises:
         SuiteError: One line per fault with the key, the value and the allowed values.
@@ -221,7 +209,7 @@ def make_suite(
     plugins = values.get("plugins")
     try:
         # `Suite` checks the list itself.
-        load_plugins(plugins if import_plugins and _are_names(plugins) else [], folder)
+        load_plugins(plugins if _are_names(plugins) else [], folder)
         return Suite.model_validate(dict(values))
     except SuiteError as error:
         raise SuiteError(f"{where}: {error}") from error

@@ -22,7 +22,7 @@ from relation_tf.config.sweep import (
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import MECHANISMS, METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
+from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.custom import NAME_PATTERN
 from relation_tf.tasks.diagnostics.presets import find_diagnostic
@@ -60,9 +60,8 @@ def faults_of(suite: Suite) -> Iterator[str]:
     for rule in named:
         yield from rule(facts)
     for method in facts.methods:
-        if not MECHANISMS.is_stand_in(method.mechanism):  # it is in runs that were checked
-            for because, keys in _rules(facts, method):
-                yield from _other_values(suite, method, because, keys)
+        for because, keys in _rules(facts, method):
+            yield from _other_values(suite, method, because, keys)
     yield from _cells(facts)
     yield from _judges_of_families(facts)
     yield from _sweep(facts)

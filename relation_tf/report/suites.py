@@ -10,7 +10,6 @@ import pandas as pd
 
 from relation_tf.bench.results import Results, score_of
 from relation_tf.config.families import families_of
-from relation_tf.config.stand_ins import assumed, missing_parts
 from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.registry import SOURCES
@@ -33,8 +32,8 @@ def source_of_runs(label: str, results: Results, split: str | None = None) -> Lo
     """
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     paths = [results.folder, results.folder / "report"]
-    notes, scores = missing_parts(results.suite), with_glue_average(scores_of(results))
-    source = LoadedScores(label, scores, origin, results, paths, notes=notes)
+    scores = with_glue_average(scores_of(results))
+    source = LoadedScores(label, scores, origin, results, paths)
     if split is not None and {*results.splits.values()} != {split}:
         source = replace(
             source,
@@ -70,7 +69,7 @@ def scores_of(results: Results) -> Scores:
         averages=averages,
         noun=_noun(results),
         directions={
-            name: Direction(metric.higher_is_better, "assumed" if assumed(metric) else "registered")
+            name: Direction(metric.higher_is_better, "registered")
             for name, metric in metrics.items()
         },
         control=results.suite.control,

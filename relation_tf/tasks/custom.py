@@ -102,7 +102,7 @@ class CustomTask(Settings):
             yield f"inputs: must be two different columns. Received: {self.inputs}"
         if self.label in self.inputs:
             yield f"label: must not be one of the inputs. Received: {self.label!r}"
-        allowed = [name for name, metric in METRICS.items() if self._fits(name, metric)]
+        allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
         for name in self.metrics:
             if name not in allowed:
                 hint = did_you_mean(name, allowed)
@@ -110,9 +110,9 @@ class CustomTask(Settings):
         if len(set(self.metrics)) < len(self.metrics):
             yield f"metrics: must be different metrics. Received: {self.metrics}"
 
-    def _fits(self, name: str, metric: Metric) -> bool:
+    def _fits(self, metric: Metric) -> bool:
         return (
-            (metric.function is not None or METRICS.is_stand_in(name))
+            metric.function is not None
             and metric.target == ("labels" if self.labels else "scores")
             and (metric.positive is None or metric.positive in self.labels)
         )
