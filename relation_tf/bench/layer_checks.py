@@ -1,40 +1,25 @@
-"""Checks of custom layers before the runs of a suite; built-in layers are not checked.
-
-The faults of a layer are cached by the digest of its source. A worker process checks the layers.
-"""
+"""Checks of custom layers before the runs of a suite, in a worker; others are not checked."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from relation_tf import __version__
 from relation_tf.bench import workers
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import version_of
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.config.plugins import load_plugins, plugins_digest
+from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
-from relation_tf.files import read_json, write_json
 from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
-from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import start_tensorflow
 
 _UNTRAINABLE = ("construction", "output shape", "training", "training in mixed precision")
-_ENDED = "process"  # the check that a layer fails if it ends the process
-_IDENTITY = (
-    "mechanism", "options", "units", "embedding_dim", "size", "sized_by", "precision",
-    "mechanism_digest", "plugins_digest",
-)  # fmt: skip
 
 
 def check_layers(
@@ -86,29 +71,22 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
     Raises:
         SuiteError: If an option of a layer is unknown.
     """
-    methods = {config.method: config for config in configs if _is_checked(config)}
+    methods = {
+        config.method: config
+        for config in configs
+        if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
+    }
     # Widths of one layer are checked once.
     layers = {_layer(config): config for config in reversed(methods.values())}
-    files = {layer: _cache_file(each, options.deterministic) for layer, each in layers.items()}
-    faults = {layer: known for layer, file in files.items() if (known := _cached(file)) is not None}
-    new = [layer for layer in layers if layer not in faults]
-    if new:
-        checked = _check([layers[layer] for layer in new], options)
-        for layer, found in zip(new, checked, strict=True):
-            faults[layer] = found
-            # The end of a process can have another reason, such as too little memory.
-            if (file := files[layer]) and all(fault.check != _ENDED for fault in found):
-                with contextlib.suppress(OSError):  # such as a full disk
-                    write_json(file, {"faults": found})
+    checked = _check([*layers.values()], options) if layers else []
+    faults = dict(zip(layers, checked, strict=True))
     read = {config.method for config in configs if not find_task(config.entry).generated}
     return {
-        name: [each for each in faults[_layer(config)] if name in read or each.check != TOKEN_READ]
+        name: [
+            fault for fault in faults[_layer(config)] if name in read or fault.check != TOKEN_READ
+        ]
         for name, config in methods.items()
     }
-
-
-def _is_checked(config: RunConfig) -> bool:
-    return not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
 
 
 def _layer(config: RunConfig) -> str:
@@ -135,33 +113,13 @@ def refusal(found: Sequence[Fault]) -> str:
     return f"{sentence(found)} {advice}"
 
 
-def _cache_file(config: RunConfig, deterministic: bool) -> Path | None:
-    """Return the file of the cached faults; None if the source of the layer is unknown."""
-    if config.mechanism_digest is None and config.plugins_digest is None:
-        return None
-    identity: dict[str, Any] = config.model_dump(mode="json", include={*_IDENTITY})
-    # Unlike the digest of a layer, also covers modules that its module imports.
-    identity["sources"] = plugins_digest([each.partition(":")[0] for each in config.custom_layers])
-    identity["deterministic"] = deterministic
-    identity["versions"] = [__version__, *map(version_of, ("keras", "tensorflow"))]
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return cache_folder() / f"layer-faults-{digest[:24]}.json"
-
-
-def _cached(file: Path | None) -> list[Fault] | None:
-    try:
-        return None if file is None else [Fault(*each) for each in read_json(file)["faults"]]
-    except (OSError, SuiteError, KeyError, TypeError):  # no cache, or a broken one
-        return None
-
-
 def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
     try:
         found: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
         return found
     except workers.WorkerEndedError as error:
         message = f"{error}, while it checked the layer."
-        return [[Fault(config.mixer, _ENDED, message)] for config in configs]
+        return [[Fault(config.mixer, "process", message)] for config in configs]
 
 
 def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:

@@ -8,13 +8,12 @@ import sys
 
 import pytest
 
-from relation_tf.bench import layer_checks, plan_suite, read_results, run_suite, runner
+from relation_tf.bench import layer_checks, plan_suite, run_suite
 from relation_tf.bench.layer_checks import _layer, check_layers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sweeping import tuning_suite, untuned_names
 from relation_tf.config import Method
-from relation_tf.config.layer_source import layer_digest
 from relation_tf.errors import SuiteError
 from relation_tf.networks.check.report import Fault
 from relation_tf.registry import MECHANISMS, Mechanism
@@ -50,19 +49,6 @@ def asked(suite, leaky):
     return suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[leaky, baseline])
 
 
-@pytest.fixture
-def checked(suite, leaky, tmp_path, monkeypatch):
-    """A run with this layer, whose checks are cached in an empty folder."""
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path / "cache")
-    (tmp_path / "cache").mkdir()
-    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
-    return config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
-
-
-FAULTS = "padding: It leaks. lengths: It fails."
-LEAKS = Fault("my_leaky:Leaky", "padding", "It leaks.")
-
-
 def never(*arguments):
     raise AssertionError("the layer is checked again")
 
@@ -79,8 +65,7 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     assert not (out / "runs").exists()
     assert not (out / "suite.toml").exists()
 
-    # The check of this source is cached.
-    monkeypatch.setattr(layer_checks, "_check", never)
+    monkeypatch.setattr(layer_checks, "_check", failing("padding", "It leaks."))
     results = run_suite(asked, out, data=small_glue, allow_failing_checks=True, quiet=True)
     assert len(results.runs) == 4
     assert [*results.failing_layers] == ["Leaky-8"]
@@ -93,8 +78,8 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
     folder = finish_suite(tmp_path, suite(tasks=["CoLA"]))
     first, second = (str(method.name) for method in folder.suite().methods())
     shutil.rmtree(tmp_path / "runs" / "CoLA" / second)
-    for failing, expected in ((first, 1), (second, 0)):
-        folder.record_failing_layers([first, second], {failing: "It leaks."})
+    for failing, expected in ((first, 1), (second, 0), ("former", 0)):
+        folder.record_failing_layers([first, second, "former"], {failing: "It leaks."})
         warnings = make_report(tmp_path).warnings
         assert sum("check-layer" in each for each in warnings) == expected
 
@@ -121,7 +106,9 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     notes = check_layers(configs, folder, options)
     assert len(checked) == 1  # one for all widths
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8", "method Leaky-16"]
-    assert folder.failing_layers() == dict.fromkeys(["Leaky-8", "Leaky-16"], FAULTS)
+    assert folder.failing_layers() == dict.fromkeys(
+        ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
+    )
     monkeypatch.setattr(layer_checks, "_check", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
@@ -132,7 +119,6 @@ def failing(check, message):
     return lambda configs, *_: [[Fault(each.mechanism, check, message)] for each in configs]
 
 
-@pytest.mark.usefixtures("checked")
 def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
     tmp_path, leaky, suite, monkeypatch
 ):
@@ -148,7 +134,6 @@ def test_a_layer_that_cannot_be_trained_gets_no_advice_to_allow_it(
         )
 
 
-@pytest.mark.usefixtures("checked")
 def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
     monkeypatch.setattr(layer_checks, "_check", failing("padding", "It leaks."))
     sweep = {"learning_rate": [0.001, 0.01]}
@@ -159,41 +144,6 @@ def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, s
     options = RunOptions(allow_failing_checks=True)
     notes = check_layers(tuning_suite(asked).runs(), RunFolder(tmp_path), options, names)
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
-
-
-def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, suite):
-    """The digest of a layer covers only its own module."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
-    helper = tmp_path / "leaky_helper.py"
-    helper.write_text("SCALE = 1\n", encoding="utf-8")
-    (tmp_path / "with_helper.py").write_text("import leaky_helper\nclass Own: pass\n", "utf-8")
-    own = Method(mechanism="with_helper:Own", units=8)
-    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[own]).runs()
-    config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
-    file = layer_checks._cache_file(config, deterministic=False)
-    helper.write_text("SCALE = 20\n", encoding="utf-8")
-    assert layer_checks._cache_file(config, deterministic=False) != file
-
-
-def test_a_cache_that_cannot_be_used_is_not(tmp_path):
-    file = tmp_path / "layer-faults-1.json"
-    for content in ("{", "[]", "{}", '{"faults": 3}', '{"faults": [[1]]}'):
-        file.write_text(content)
-        assert layer_checks._cached(file) is None
-    file.write_text('{"faults": [["Own", "padding", "It leaks."]]}')
-    assert layer_checks._cached(file) == [Fault("Own", "padding", "It leaks.")]
-    file.unlink()
-    file.mkdir()
-    assert layer_checks._cached(file) is None
-
-
-@pytest.mark.parametrize(("name", "cached"), [("process", 0), ("padding", 1)])
-def test_the_end_of_a_process_is_not_cached(checked, tmp_path, monkeypatch, name, cached):
-    """It can have another reason than the layer, such as too little memory."""
-    monkeypatch.setattr(layer_checks, "_check", failing(name, "It ends."))
-    layer_checks.find_faults([checked], RunOptions())
-    assert len([*tmp_path.glob("cache/*")]) == cached
 
 
 DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
@@ -256,22 +206,6 @@ def test_a_date_can_be_an_option(suite):
     assert "2020-01-01" in _layer(config)
 
 
-def test_a_suite_of_another_folder_is_refused_before_its_layers_are_checked(
-    tmp_path, small_glue, suite, monkeypatch
-):
-    monkeypatch.setattr(runner, "check_layers", never)
-    finish_suite(tmp_path, suite(tasks=["CoLA"]))
-    with pytest.raises(SuiteError, match="this finished run is not in suite small"):
-        run_suite(suite(tasks=["RTE"]), tmp_path, data=small_glue, quiet=True)
-
-
-def test_only_methods_of_the_suite_are_marked(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    folder.open(suite())
-    folder.record_failing_layers([], dict.fromkeys(["relation-8", "former"], "It leaks."))
-    assert [*read_results(tmp_path).failing_layers] == ["relation-8"]
-
-
 @pytest.mark.tensorflow
 def test_unknown_option_of_a_layer_is_named(tmp_path, small_glue, suite, leaky):
     own = leaky.model_copy(update={"options": {"unitz": 3}})
@@ -298,7 +232,6 @@ class Declared(Earlier):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.usefixtures("checked")
 @pytest.mark.parametrize(
     ("task", "name", "fails"),
     [("CoLA", "Earlier", True), ("recall-small", "Earlier", False), ("CoLA", "Declared", False)],
