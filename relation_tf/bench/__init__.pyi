@@ -1,12 +1,12 @@
 from .diagnosing import diagnose
 from .loading import load
 from .options import RunOptions
-from .planning import SuitePlan
+from .planning import SuitePlan, plan_suite
 from .predicting import Predictions, predict_missing
 from .pretraining import Pretraining, pretrain
 from .results import Results, SuiteStatus, read_results
 from .run_folder import RunFolder
-from .runner import plan_suite, run_suite
+from .runner import run_suite
 from .submissions import Submissions, write_submissions
 from .trained_model import TrainedModel
 

@@ -137,16 +137,13 @@ def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Faul
         keras.backend.clear_session()
 
 
-def refused_methods(
-    pending: Sequence[RunConfig], options: RunOptions, names: Mapping[str, str]
-) -> Iterator[str]:
+def refused_methods(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]:
     """Yield the methods that `run_suite` refuses because their layer fails its checks.
 
     Raises:
         SuiteError: If a layer cannot be trained, so its time cannot be measured.
     """
-    for variant, found in find_faults(pending, options).items():
-        name = names.get(variant, variant)
+    for name, found in find_faults(pending, options).items():
         if found and is_untrainable(found):
             raise SuiteError(f"method {name}: {refusal(found)}")
         if found:

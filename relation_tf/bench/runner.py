@@ -1,4 +1,4 @@
-"""Run or plan a suite: check it, execute the pending runs, read the results."""
+"""Run a suite: check it, execute the pending runs, read the results."""
 
 from __future__ import annotations
 
@@ -17,28 +17,17 @@ from relation_tf.bench.inputs import (
     encoder_digest,
     vectors_digest,
 )
-from relation_tf.bench.layer_checks import check_layers, find_faults, refused_methods
+from relation_tf.bench.layer_checks import check_layers, find_faults
 from relation_tf.bench.options import (
-    OF_PLANS,
     RunOptions,
     accepts_options,
     find_executor,
     make_options,
 )
-from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
-from relation_tf.bench.sweeping import (
-    already_tuned,
-    check_no_untuned_runs,
-    described,
-    tune,
-    tuning_suite,
-    untested_variants,
-    untuned_names,
-    with_first_values,
-)
+from relation_tf.bench.sweeping import check_no_untuned_runs, tune, untuned_names
 from relation_tf.bench.tracking import check_trackers
 from relation_tf.bench.train import (
     EventCallback,
@@ -57,7 +46,6 @@ from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.training.session import check_tensorflow
-from relation_tf.words import two_digits
 
 
 @accepts_options()
@@ -106,8 +94,8 @@ def run_suite(
         [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
     made = make_options(options)
-    suite = _load(suite, settings, replace_methods, made.plugins)
-    folder = _folder(suite, out)
+    suite = load(suite, settings, replace_methods, made.plugins)
+    folder = folder_of(suite, out)
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
     find_executor(made)
     check_trackers(made.track)
@@ -152,7 +140,7 @@ def _train_pending(
         compared: If False, these are the runs of a sweep.
     """
     check_requirements(suite, runs, options)
-    request = _request(suite, runs, options)
+    request = request_of(suite, runs, options)
     done = request.done(folder, options)
     pending = [run for run in request.chosen if run.key not in done]
     folder.check_runs(suite)
@@ -162,7 +150,7 @@ def _train_pending(
     if change := folder.change(suite, of_sweep=not compared):
         lines.append(change)
     lines += [
-        *_notes(request, options),
+        *notes_of(request, options),
         *(f"{each}: run again" for each in folder.damaged(pending)),
     ]
     if compared:
@@ -182,92 +170,19 @@ def _train_pending(
         for line in lines:
             progress.say(line)
         if free := _unlocked(pending, folder):
-            _build_methods(free, options)
+            build_in_worker(free, options)
         folder.open(suite)
         train_shared(pending, folder, progress, train)
     return read_results(folder.path)
 
 
-@accepts_options(OF_PLANS)
-@workers.ends_workers
-def plan_suite(
-    suite: str | Path | Suite,
-    out: str | Path | None = None,
-    *,
-    methods: str | Iterable[str] | None = None,
-    tasks: str | Iterable[str] | None = None,
-    seeds: int | Iterable[int] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    replace_methods: Sequence[Method | type | str] | None = None,
-    **options: Any,
-) -> SuitePlan:
-    """Estimate the cost of `run_suite` with the same arguments, without training.
-
-    Times a few steps of some methods and tasks on this machine, for some seconds each; the times of
-    finished runs in the folder are used as they are. The encoded data is cached for the runs.
-
-    Args:
-        suite: See `run_suite`, also for the other arguments.
-        out: The folder of the runs.
-        methods: Names of methods or mechanisms, by default all.
-        tasks: Names of the tasks, by default all.
-        seeds: Seeds, by default all.
-        settings: Suite keys to override.
-        replace_methods: Methods to use instead of the suite's.
-        **options: Fields of `RunOptions` that a plan depends on, such as `data` and `jobs`.
-
-    Returns:
-        A plan with runs, hours, disk space and smallest possible p-values; `print` shows it.
-
-    Raises:
-        SuiteError, DataError, TypeError: See `run_suite`.
-
-    Example:
-        >>> import tempfile
-        >>> from relation_tf.bench import plan_suite
-        >>> one = {"tasks": ["WNLI"], "methods": ["baseline-64"]}
-        >>> plan = plan_suite("demo", tempfile.mkdtemp(), **one, quiet=True)
-        >>> plan.total, plan.hours[0] < plan.hours[1]
-        (5, True)
-    """
-    made = make_options(options, OF_PLANS)
-    suite = _load(suite, settings, replace_methods, made.plugins)
-    if suite.sweep is not None:
-        suite = already_tuned(suite, _folder(suite, out))
-    runs = select(suite, tasks, methods, seeds)
-    tuned = {(each.task, each.method) for each in suite.tuned}
-    untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
-    variants = untested_variants(suite, untuned) if untuned else []
-    if untuned:
-        suite = with_first_values(suite, untuned)
-        runs = select(suite, tasks, methods, seeds)
-    request, folder = _request(suite, runs, made), RunFolder(_folder(suite, out))
-    done = request.done(folder, made)
-    pending = [run for run in request.chosen if run.key not in done]
-    names = untuned_names(tuning_suite(suite)) if untuned else {}
-    refused = [*dict.fromkeys(refused_methods([*pending, *variants], made, names))]
-    say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-    notes = [*_notes(request, made), *refused]
-    if variants:
-        _build_methods(variants, made)
-    if suite.sweep is not None and untuned:
-        pairs = len({(run.task, run.method) for run in untuned})
-        trained = len([*suite.sweep.combinations()]) * len(suite.sweep.seeds) * pairs
-        ratio = trained / len(runs)
-        notes.append(
-            f"before these runs: a sweep of {described(suite.sweep)}, which needs about "
-            f"{two_digits(ratio)} times the time of all these runs"
-        )
-    whole = RunGroup(runs, folder.path, made, suite.save_models)
-    return replace(make_plan(suite, request.chosen, pending, whole, say), notes=notes)
-
-
-def _load(
+def load(
     suite: str | Path | Suite,
     settings: Mapping[str, Any] | None,
     methods: Sequence[Method | type | str] | None,
     plugins: Sequence[str],
 ) -> Suite:
+    """Load a suite for runs, with other settings and methods, see `run_suite`."""
     check_tensorflow()
     suite = load_suite(suite, settings, plugins)
     if methods is None:
@@ -280,7 +195,8 @@ def _load(
     return make_suite("replace_methods", values)
 
 
-def _folder(suite: Suite, out: str | Path | None) -> Path:
+def folder_of(suite: Suite, out: str | Path | None) -> Path:
+    """Return the folder of a suite's runs."""
     return expand_home(out) if out is not None else Path("runs") / suite.name
 
 
@@ -289,14 +205,14 @@ def _unlocked(runs: Sequence[RunConfig], folder: RunFolder) -> list[RunConfig]:
     return [run for run in runs if not folder.is_locked(run)]
 
 
-def _build_methods(runs: Sequence[RunConfig], options: RunOptions) -> None:
+def build_in_worker(runs: Sequence[RunConfig], options: RunOptions) -> None:
     """Build the network of each method in a worker process, see `build_methods`."""
     one_of_each = [*{run.method: run for run in runs}.values()]
     workers.call(build_methods, one_of_each, options, runs=one_of_each)
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """Requested runs of a suite.
 
     Attributes:
@@ -325,13 +241,13 @@ class _Request:
                 folder.check_configuration(config)
         except ChangedOptionsError:
             # First the error of a misspelled option, which also differs from finished runs.
-            _build_methods(self.chosen, options)
+            build_in_worker(self.chosen, options)
             find_faults(self.chosen, options)
             raise
         return {config.key for config in done}
 
 
-def _request(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> _Request:
+def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> Request:
     """Find the layers, data and word vectors of the requested runs."""
     runs, digests = suite.runs(), {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
@@ -358,10 +274,10 @@ def _request(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> 
         if run.key in keys:
             known["pretrained_digest"] = encoder_digest(run)
         made.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
-    return _Request(suite, made, [run for run in made if run.key in keys], sources)
+    return Request(suite, made, [run for run in made if run.key in keys], sources)
 
 
-def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
+def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
     """Yield notes on the machine and the data."""
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
     if request.suite.timed and not alone:
@@ -380,7 +296,7 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
         yield "XLA is off: its operations are not deterministic"
 
 
-def _shown(request: _Request, done: Collection[RunKey]) -> Iterator[str]:
+def _shown(request: Request, done: Collection[RunKey]) -> Iterator[str]:
     """Yield what the tests of the report can show, which also contains finished runs."""
     reported = [*request.chosen, *(run for run in request.runs if run.key in done)]
     methods, seeds, tasks = (

@@ -20,7 +20,6 @@ from relation_tf.config.loading import make_suite, select
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.sweep import Sweep, Tuned, combination_name, tuned_method
-from relation_tf.config.training import TrainingSettings
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric
@@ -66,27 +65,22 @@ def tune(
     table = sweep_table(suite, results)
     with writing(folder / SWEEP):
         write_text(folder / SWEEP / TABLE, table.to_csv(index=False, lineterminator="\n"))
-    tuned, kept = _choices(suite, folder, table)
-    known = {(each.task, each.method) for each in tuned}
+    tuned = _choices(suite, folder, table)
+    known = {(choice.task, choice.method) for choice in tuned}
     lacking = [pair for pair in pairs if pair not in known]
     if unfinished := [pair for pair in lacking if not all_runs_finished(suite, table, *pair)]:
-        which = "some"
-        advice = (
-            "The suite needs all of them. Run the same command again to retry them, or remove a "
-            "value from the sweep and choose another --out"
-        )
-        if not any(finished_runs_of(table, *pair) for pair in unfinished):
-            which, advice = "all", "Remove the cause, and run the same command again"
         raise SuiteError(
-            f"{folder / SWEEP}: {which} runs of the sweep failed for {_named(unfinished)}"
-            f"{_reason(suite.sweep, results, unfinished)}. {advice}"
+            f"{folder / SWEEP}: runs of the sweep failed for {_named(unfinished)}"
+            f"{_reason(suite.sweep, results, unfinished)}. The suite needs all of them: remove the "
+            "cause and run the same command again, or remove a value from the sweep and choose "
+            "another --out"
         )
     if lacking:
         raise SuiteError(
             f"{folder / SWEEP}: no combination of the sweep has finite losses in all its runs for "
             f"{_named(lacking)}. Change the values of the sweep, and choose another --out"
         )
-    for line in (*_chosen(suite, tuned), *_said_doubts(suite, tuned, table), *kept):
+    for line in _chosen(suite, tuned):
         say(line)
     return suite.model_copy(update={"tuned": tuned})
 
@@ -105,27 +99,18 @@ def already_tuned(suite: Suite, folder: Path) -> Suite:
         return suite.model_copy(update={"tuned": []})  # `tune` chooses them
     RunFolder(folder / SWEEP).check_runs(tuning_suite(suite))
     table = sweep_table(suite, read_results(folder / SWEEP))
-    return suite.model_copy(update={"tuned": _choices(suite, folder, table)[0]})
+    return suite.model_copy(update={"tuned": _choices(suite, folder, table)})
 
 
-def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> tuple[list[Tuned], list[str]]:
-    """Return the chosen settings, and notes on those kept because runs with them are finished."""
-    tuned, kept = choose(suite, table), []
-    fixed = {
-        (each.task, each.method): each
-        for each in _tuned_before(folder)
-        if any((folder / "runs" / each.task / each.method).glob(_RESULTS))
+def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> list[Tuned]:
+    """Return the chosen settings; finished runs keep those that an earlier command chose."""
+    chosen = {(choice.task, choice.method): choice for choice in choose(suite, table)}
+    kept = {
+        (choice.task, choice.method): choice
+        for choice in _tuned_before(folder)
+        if any((folder / "runs" / choice.task / choice.method).glob(_RESULTS))
     }
-    for place, each in enumerate(tuned):
-        before = fixed.pop((each.task, each.method), each)
-        if before.settings != each.settings:
-            kept.append(
-                f"{each.method} on {each.task}: finished runs have {_in_words(before.settings)}, "
-                f"which is kept. The sweep now prefers {_in_words(each.settings)}; to use it, "
-                "choose another --out"
-            )
-            tuned[place] = before
-    return [*tuned, *fixed.values()], kept
+    return [*(chosen | kept).values()]
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:
@@ -197,18 +182,6 @@ def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
             yield f"chosen for {method.name}: {'; '.join(parts)}"
 
 
-def _said_doubts(suite: Suite, tuned: Sequence[Tuned], table: pd.DataFrame) -> Iterator[str]:
-    """Yield why settings that were not tried can be better, by method."""
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for each in tuned:
-        if why := doubt(suite, each, table):
-            tasks.setdefault((each.method, why.words), []).append(each.task)
-    for (method, words), own in tasks.items():
-        yield (
-            f"the sweep may not have found the best setting of {method} ({', '.join(own)}): {words}"
-        )
-
-
 def tuning_suite(suite: Suite) -> Suite:
     """Return the suite of a sweep: a method for each method and combination of settings.
 
@@ -271,22 +244,6 @@ def with_first_values(suite: Suite, runs: Iterable[RunConfig]) -> Suite:
     pairs = dict.fromkeys((run.task, run.method) for run in runs)
     added = [Tuned(task=task, method=method, settings=first) for task, method in pairs]
     return suite.model_copy(update={"tuned": [*suite.tuned, *added]})
-
-
-def untested_variants(suite: Suite, runs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Return a run of each method of a sweep with options or widths that may be invalid.
-
-    Args:
-        suite: A suite with `sweep`.
-        runs: The runs of the suite that need the sweep.
-    """
-    assert suite.sweep is not None
-    if suite.sweep.values.keys() <= TrainingSettings.model_fields.keys():
-        return []
-    methods = {run.method for run in runs}
-    names = {name for method in methods for name, _ in _variants(suite.sweep, method)}
-    variants = (run for run in tuning_suite(suite).runs() if run.method in names)
-    return [*{run.method: run for run in variants}.values()]
 
 
 def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
@@ -359,14 +316,8 @@ def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
 def all_runs_finished(suite: Suite, table: pd.DataFrame, task: str, method: str) -> bool:
     """Return True if all runs of the sweep for a task and method have results."""
     assert suite.sweep is not None
-    return finished_runs_of(table, task, method) == (
-        len([*suite.sweep.combinations()]) * len(suite.sweep.seeds)
-    )
-
-
-def finished_runs_of(table: pd.DataFrame, task: str, method: str) -> int:
-    """Return the number of runs of a task and method with results."""
-    return int(((table["task"] == task) & (table["method"] == method)).sum())
+    finished = ((table["task"] == task) & (table["method"] == method)).sum()
+    return bool(finished == len([*suite.sweep.combinations()]) * len(suite.sweep.seeds))
 
 
 def same_score(a: float, b: float) -> bool:

@@ -89,7 +89,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     out="Folder of finished runs to read, if any.",
 )
 def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
-    """Estimate the hours, disk space and smallest possible p-values of a suite.
+    """Estimate the hours and smallest possible p-values of a suite.
 
     Times a few training steps of some methods and tasks on this machine. Starts no run.
     """

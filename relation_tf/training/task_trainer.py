@@ -298,7 +298,7 @@ class TaskTrainer(SuiteTrainer):
         self.reset(self.config.seed_of("init"))
         self.predict()
         once = time.perf_counter() - start
-        return Estimate(epoch, once, sum(map(_prediction_bytes, self.parts)))
+        return Estimate(epoch, once)
 
     def predict(
         self,
@@ -464,14 +464,6 @@ def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
     if config.time_limit is not None and seconds >= config.time_limit:
         return f"{config.time_limit:g} s"
     return None
-
-
-def _prediction_bytes(part: TaskSteps) -> int:
-    """Estimate the bytes of the predictions: 20 per row, 12 per probability."""
-    task, splits = part.task.task, part.task.splits
-    of_row = dict.fromkeys(task.answered.values(), 20)
-    of_row |= dict.fromkeys(part.task.scored.values(), 20 + 12 * len(task.labels or []))
-    return sum(size * len(splits[name]) for name, size in of_row.items() if name in splits)
 
 
 def _cannot_predict(split: EncodedSplit, error: tf.errors.OpError) -> str:

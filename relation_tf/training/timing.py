@@ -123,7 +123,7 @@ class PassTimer(SuiteTrainer):
         seconds = (
             max(SECONDS, PASSES * one_pass) + self.extra_passes * one_pass + self.compile_seconds
         )
-        return Estimate(seconds, once=0.0, prediction_bytes=0)
+        return Estimate(seconds, once=0.0)
 
     def _time_pass(self) -> float:
         start = time.perf_counter()

@@ -172,12 +172,10 @@ class Estimate(NamedTuple):
     Attributes:
         epoch: Seconds per epoch, including evaluation.
         once: Seconds for initial weights and final predictions.
-        prediction_bytes: Bytes of the predictions.
     """
 
     epoch: float
     once: float
-    prediction_bytes: int
 
 
 class SuiteTrainer(Trainer):

@@ -123,7 +123,6 @@ class TransferTrainer(SuiteTrainer):
         return Estimate(
             on_others + of_target.epoch * sum(rows) / rows[-1],
             count * (of_source.once + of_target.once),
-            count * of_target.prediction_bytes,
         )
 
     def _build(self, seed: int) -> keras.Model:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from types import SimpleNamespace
-
 import hypothesis.strategies as st
 import pytest
-import tomli_w
 from hypothesis import given, settings
 
-from relation_tf.bench import layer_checks, plan_suite, planning, runner
+from relation_tf.bench import layer_checks, plan_suite, planning
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import RunOptions
@@ -24,7 +19,7 @@ from relation_tf.bench.planning import (
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import _Request, _shown
+from relation_tf.bench.runner import Request, _shown
 from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
@@ -42,7 +37,7 @@ SMALL = {"tasks": ["WNLI", "RTE"], "methods": ["baseline-64", "relation-64"]}
 
 def plan_of(suite, runs, costs, **changes):
     """Make a plan of runs, of which 5 are requested."""
-    values = {"total": 5, "start": 0.0, "bytes": 0, "jobs": 1, "seeds": 5} | changes
+    values = {"total": 5, "start": 0.0, "jobs": 1, "seeds": 5} | changes
     return SuitePlan(suite, pending=runs, costs=costs, **values)
 
 
@@ -69,22 +64,15 @@ def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
     assert found == pytest.approx(seconds)
 
 
-def test_timed_cells_of_a_sparse_grid():
-    cells = [("A", "x"), ("B", "y"), ("A", "y")]
-    assert _to_time(cells) == cells  # the third connects the others
-    assert _to_time([*cells, ("B", "x")]) == cells
-    # Nothing ties the two: the missing one is still something between them.
-    assert 1 < by_proportion({("A", "x"): 1.0, ("B", "y"): 4.0}, cells)["A", "y"] < 4
-
-
 def test_estimated_hours_are_of_pending_runs(demo):
     suite, runs = demo
     costs = {CELL: Cost(10.0, 30.0, measured=True, compiling=4.0)}
-    plan = plan_of(suite, runs[:4], costs, start=7.0, bytes=2_000_000, jobs=2)
+    plan = plan_of(suite, runs[:4], costs, start=7.0, jobs=2)
     # Both jobs compile the network.
     assert plan.hours == pytest.approx(((7 + 4 + 20) / 3600, (7 + 4 + 60) / 3600))
     assert "31 s to 1" in str(plan)
-    assert "2 MB" in str(plan)
+    costs = {CELL: Cost(10.0, 30.0, measured=True, compiling=4.0, compiled_once=False)}
+    assert plan_of(suite, runs[:4], costs).hours[0] == pytest.approx(4 * 14 / 3600)
     assert plan_of(suite, [], costs, start=3.0).hours == (0.0, 0.0)
 
 
@@ -95,7 +83,7 @@ def test_hours_are_those_of_the_job_that_ends_last():
     costs = {("RTE", name): Cost(10.0, 10.0, measured=True, compiling=4.0) for name in names}
 
     def seconds(jobs, costs=costs):
-        plan = SuitePlan(suite, 12, runs, costs, start=7.0, bytes=0, jobs=jobs, seeds=4)
+        plan = SuitePlan(suite, 12, runs, costs, start=7.0, jobs=jobs, seeds=4)
         return round(3600 * plan.hours[0] - 7)
 
     assert seconds(1) == 3 * 44
@@ -107,54 +95,6 @@ def test_hours_are_those_of_the_job_that_ends_last():
     assert seconds(2, {**costs, ("RTE", names[0]): Cost(50.0, 50.0, measured=True)}) == 200
 
 
-def test_disk_space_is_that_of_finished_runs_or_estimated(tmp_path, monkeypatch):
-    """The model depends on the method, the predictions on the task."""
-    suite = load_suite("demo", {"tasks": ["RTE", "QQP"], "seeds": [1, 2]})
-    runs = [run for run in suite.runs() if run.method in ("relation-64", "baseline-64")]
-    sizes = {("RTE", "relation-64"): 9e6, ("RTE", "baseline-64"): 1e6, ("QQP", "relation-64"): 18e6}
-
-    def timed(group, run):
-        return planning._Timed(1.0, 1.0, 0.0, sizes[run.task, run.method])
-
-    monkeypatch.setattr(planning, "_time_group", timed)
-    group = RunGroup(runs, tmp_path, RunOptions())
-    every = {**sizes, ("QQP", "baseline-64"): 2e6}
-    assert make_plan(suite, runs, runs, group).bytes == pytest.approx(2 * sum(every.values()))
-
-    folder, done = RunFolder(tmp_path), next(run for run in runs if run.key[:2] not in sizes)
-    write_finished(folder.start(done), done)
-    (folder.run(done) / "model.keras").write_bytes(b"x" * 5_000_000)
-    write_result(folder.run(done), read_json(folder.run(done) / "result.json"))
-    plan = make_plan(suite, runs, [run for run in runs if run is not done], group)
-    assert plan.bytes == pytest.approx(2 * sum(sizes.values()) + 5e6, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("share", "most", "shown"),
-    [(None, 4, None), (0.95, 4, None), (0.2, 2, "50.0 h."), (0.2, 4, "50.0 h to 100.0 h.")],
-)
-def test_load_of_other_programs_is_named(demo, share, most, shown):
-    costs = {CELL: Cost(7200.0, 3600.0 * most, measured=True)}
-    lines = str(plan_of(*demo, costs, processor_share=share)).splitlines()
-    said = [line.partition(" about ")[2] for line in lines if line.startswith("Other programs")]
-    assert said == [shown] * (shown is not None)
-
-
-@pytest.mark.parametrize(("gpu", "epoch"), [(False, 3.0), (True, 12.0)])
-def test_seconds_of_a_plan_are_without_other_load(monkeypatch, gpu, epoch):
-    """A pass of 8 s that had the processor for 2 s counts a quarter, except on a GPU."""
-    clocks = {"perf_counter": [0.0, 8.0], "process_time": [0.0, 2.0]}
-    fake = {name: partial(next, iter(times)) for name, times in clocks.items()}
-    monkeypatch.setattr(planning, "time", SimpleNamespace(**fake))
-    monkeypatch.setattr(planning, "uses_gpu", lambda: gpu)
-    found = SimpleNamespace(epoch=12.0, once=4.0, prediction_bytes=9)
-    trainer = SimpleNamespace(estimate=lambda: found, compile_seconds=1.0)
-    monkeypatch.setattr(planning, "compile_network", lambda group, run: trainer)
-    run = load_suite("demo").runs()[0]
-    timed = planning._time_group(RunGroup([run], Path(), RunOptions()), run)
-    assert (timed.epoch, timed.once) == (epoch, epoch / 3)
-
-
 def test_predictions_of_a_large_test_set_are_estimated_by_proportion(monkeypatch, tmp_path):
     """A task with many test rows costs each method more, also the methods not timed on it."""
     suite = load_suite("demo", {"tasks": ["RTE", "QQP"], "seeds": [1]})
@@ -162,23 +102,12 @@ def test_predictions_of_a_large_test_set_are_estimated_by_proportion(monkeypatch
     once = {("RTE", "relation-64"): 1.0, ("RTE", "baseline-64"): 0.5, ("QQP", "relation-64"): 8.0}
 
     def timed(group, run):
-        return planning._Timed(1.0, once[run.task, run.method], 0.0, 9)
+        return planning._Timed(1.0, once[run.task, run.method], 0.0)
 
     monkeypatch.setattr(planning, "_time_group", timed)
     plan = make_plan(suite, runs, runs, RunGroup(runs, tmp_path, RunOptions()))
     least = plan.costs["QQP", "baseline-64"].fewest - plan.costs["RTE", "baseline-64"].fewest
     assert least == pytest.approx(3.5)
-
-
-@pytest.mark.parametrize(("once", "seconds"), [(True, 4), (False, 20)])
-def test_custom_layers_are_compiled_for_each_seed(demo, once, seconds):
-    cost = Cost(10.0, 10.0, measured=True, compiling=4.0, compiled_once=once)
-    plan = plan_of(*demo, {CELL: cost}, start=6.0)
-    assert plan.hours == pytest.approx(((6 + seconds + 50) / 3600,) * 2)
-    assert f" {seconds} s to compile" in str(plan)
-    run = demo[1][0]
-    own = run.model_copy(update={"mechanism": "my:Layer"})
-    assert (run.shares_network, own.shares_network) == (True, False)
 
 
 def evidence(suite, methods, seeds, tasks=("RTE",)):
@@ -204,7 +133,7 @@ def test_what_can_be_shown_uses_the_test_of_the_suite(isolated):
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
     assert evidence(suite, "ab", 2)[0].endswith(": Own test.")
-    request = _Request(suite, [], suite.runs(), {})
+    request = Request(suite, [], suite.runs(), {})
     *_, own, over_tasks = _shown(request, set())
     assert own.endswith(": Own test.")
     assert f" x {len(suite.tasks)} tasks x " in over_tasks
@@ -225,7 +154,7 @@ def test_plan_has_the_notes_of_a_run(tmp_path, small_glue, monkeypatch):
     monkeypatch.setattr(
         layer_checks, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []}
     )
-    monkeypatch.setattr(runner, "make_plan", lambda suite, *_: plan_of(suite, [], {}))
+    monkeypatch.setattr(planning, "make_plan", lambda suite, *_: plan_of(suite, [], {}))
     plan = plan_suite("glue-small", tmp_path, tasks=["RTE"], data=small_glue, quiet=True)
     short, refused = plan.notes
     assert " set for RTE: " in short
@@ -247,13 +176,6 @@ def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
 
 
 @pytest.mark.tensorflow
-def test_a_suite_with_xla_is_timed(tmp_path):
-    one = {"tasks": ["WNLI"], "methods": ["baseline-64"], "seeds": [1]}
-    plan = plan_suite("demo", tmp_path / "out", **one, settings={"xla": True}, quiet=True)
-    assert plan.costs["WNLI", "baseline-64"].measured
-
-
-@pytest.mark.tensorflow
 def test_finished_runs_give_the_estimated_time(tmp_path):
     one = {"tasks": ["WNLI"], "methods": ["baseline-64"], "quiet": True}
     suite = load_suite("demo", {"epochs": 2})
@@ -264,9 +186,7 @@ def test_finished_runs_give_the_estimated_time(tmp_path):
     write_result(folder.run(done), read_json(folder.run(done) / "result.json"))
     plan = plan_suite(suite, tmp_path, **one)
     assert (plan.total, len(plan.pending)) == (5, 4)
-    size = plan.costs["WNLI", "baseline-64"].bytes
-    assert size > 500
-    assert plan.costs["WNLI", "baseline-64"] == Cost(4.0, 4.0, True, 0.5, bytes=size)
+    assert plan.costs["WNLI", "baseline-64"] == Cost(4.0, 4.0, True, 0.5)
     # A folder of other runs is refused as by a run.
     with pytest.raises(SuiteError, match="epochs"):
         plan_suite("demo", tmp_path, **one, settings={"epochs": 3})
@@ -276,41 +196,30 @@ def test_finished_runs_give_the_estimated_time(tmp_path):
 
 
 def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
-    """SD from finished runs, from published figures, or unknown."""
+    """SD from finished runs, or unknown."""
     methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
     values = {"name": "x", "tasks": ["CoLA", "MNLI"], "method": methods, "seeds": 5}
     suite = make_suite("x", values | {"reference": "attention", "margin": 2.0})
     folder = RunFolder(tmp_path)
 
-    def margin():
-        spread = expected_spread(suite, folder, suite.runs(), [])
+    def margin(done):
+        spread = expected_spread(suite, folder, suite.runs(), done)
         costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
         return plan_of(suite, [], costs, spread=spread).to_dict()["evidence"][-1]
 
-    assert margin().startswith(what_margin_can_be_shown(2, 5, None, [1.0, 1.0], unit="SD"))
-
-    published = tmp_path / "published.toml"
-    figures = [("CoLA", "matthews", 3.0), ("MNLI-m", "accuracy", 1.0), ("MNLI-mm", "accuracy", 2.0)]
-    keys = ("task", "metric", "sd")
-    found = [
-        {"method": "relation", "value": 50} | dict(zip(keys, each, strict=True)) for each in figures
-    ]
-    published.write_text(tomli_w.dumps({"source": "a paper", "figure": found}))
-    suite = suite.model_copy(update={"published": str(published)})
-    assert margin().startswith(what_margin_can_be_shown(2, 5, 2.0, [3.0, 1.5], unit="points"))
-    two = suite.model_copy(update={"tasks": ["CoLA", *MNLI]})
-    assert expected_spread(two, folder, two.runs(), []).sds == [3.0, 1.5]
-
+    assert margin([]).startswith(what_margin_can_be_shown(2, 5, None, [1.0, 1.0], unit="SD"))
     finish_suite(tmp_path, suite, lambda task, method, seed: 0.5 + seed / 100)
     for path in tmp_path.glob("runs/MNLI/*/*/result.json"):
         result = read_json(path)
         result["metrics"]["MNLI-mm"] = {"accuracy": 0.5}
         write_json(path, result)
+    sds = [2.5**0.5, 2.5**0.5 / 2]
+    assert margin(suite.runs()).startswith(what_margin_can_be_shown(2, 5, 2.0, sds, unit="points"))
     spread = expected_spread(suite, folder, suite.runs(), suite.runs())
     assert spread.origin == "of 20 finished runs"
-    assert spread.sds == pytest.approx([2.5**0.5, 2.5**0.5 / 2])
+    assert spread.sds == pytest.approx(sds)
     only = [run for run in suite.runs() if run.task == "MNLI"]
-    assert expected_spread(suite, folder, only, only).sds == pytest.approx([2.5**0.5 / 2])
+    assert expected_spread(suite, folder, only, only).sds == pytest.approx(sds[1:])
 
 
 def test_spread_of_unlike_units_is_unknown(tmp_path):

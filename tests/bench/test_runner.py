@@ -15,7 +15,7 @@ import pytest
 from glue_submit import compute
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
 from relation_tf.bench import runner as runner_module
-from relation_tf.bench.runner import _load
+from relation_tf.bench.runner import load
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
@@ -602,7 +602,7 @@ def test_what_can_be_shown_counts_all_methods_of_the_report(suite):
     """Runs that are there already stand in it too, and a control makes a smaller family."""
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
     asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
-    requested = runner_module._Request(asked, asked.runs(), asked.runs()[:10], {})
+    requested = runner_module.Request(asked, asked.runs(), asked.runs()[:10], {})
     there = {config.key for config in asked.runs()[10:]}
     for done, num_methods in ((set(), 2), (there, 3)):
         said = [*runner_module._shown(requested, done)]
@@ -650,12 +650,12 @@ def test_single_and_multi_task_training_are_compared(tmp_path, suite):
 def test_a_reference_does_not_apply_to_other_methods():
     """As in notebook 4, which trains one mechanism of the demo or of glue-small."""
     for name in ("demo", "glue-small"):
-        assert _load(name, None, ["relation"], ()).reference is None
-        kept = _load(name, None, ["relation", "attention"], ())
+        assert load(name, None, ["relation"], ()).reference is None
+        kept = load(name, None, ["relation", "attention"], ())
         assert (kept.reference, kept.margin) == ("attention-64", 1.0)
     with pytest.raises(SuiteError, match="'reference': must be a method of the suite: relation-64"):
-        _load("demo", {"reference": "baseline-64"}, ["relation"], ())
-    assert _load("glue", None, ["relation", "attention"], ()).reference == "attention"
+        load("demo", {"reference": "baseline-64"}, ["relation"], ())
+    assert load("glue", None, ["relation", "attention"], ()).reference == "attention"
     assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None
 
 

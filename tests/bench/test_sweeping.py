@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, runner
+from relation_tf.bench import RunFolder, plan_suite, planning, read_results, run_suite
 from relation_tf.bench.planning import SuitePlan
 from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
@@ -175,13 +175,11 @@ def test_the_smallest_possible_value_is_no_doubt(key: str, values: list[float]) 
     assert doubt(suite, tuned, table) is None
 
 
-def test_run_names_doubtful_choices(tmp_path: Path) -> None:
+def test_run_names_the_choices(tmp_path: Path) -> None:
     said: list[str] = []
     tune(asked(), tmp_path, trained, said.append)
-    for line, method in zip(said[1:3], ("relation-8", "baseline-8"), strict=True):
+    for line, method in zip(said[1:], ("relation-8", "baseline-8"), strict=True):
         assert line.partition(f" {method}: ")[2] == "learning_rate 0.01 (WNLI, CoLA)"
-    for line, method in zip(said[3:], ("relation-8", "baseline-8"), strict=True):
-        assert line.endswith(f" {method} (WNLI, CoLA): {TIED}")
 
 
 def test_the_suite_of_a_sweep_compares_nothing() -> None:
@@ -226,7 +224,7 @@ def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path
     def tuned(**chosen: Any) -> Suite:
         return tune(asked(), tmp_path, train, lambda line: None, **chosen)
 
-    with pytest.raises(SuiteError, match="some runs of the sweep failed for relation-8 on WNLI"):
+    with pytest.raises(SuiteError, match="runs of the sweep failed for relation-8 on WNLI"):
         tuned()
     for chosen in ({"tasks": "CoLA"}, {"methods": "baseline"}):
         known = {(each.task, each.method) for each in tuned(**chosen).tuned}
@@ -241,8 +239,8 @@ def test_a_malformed_row_is_named_once_with_advice(
     with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("broken\n")
     failed = (
-        r"all runs of the sweep failed for relation-8 on CoLA, baseline-8 on CoLA \(.*found 1\. "
-        r".* --skip-bad-lines .*\)\. Remove the cause, and run the same command again$"
+        r"runs of the sweep failed for relation-8 on CoLA, baseline-8 on CoLA \(.*found 1\. "
+        r".* --skip-bad-lines .*\)\. The suite needs all of them: remove the cause "
     )
     with pytest.raises(SuiteError, match=failed):
         run_suite(asked(source="files", tasks=["CoLA"], overrides={}), tmp_path / "out", data=data)
@@ -279,15 +277,14 @@ def test_a_suite_is_tuned_before_its_runs(tmp_path: Path) -> None:
 
     # Finished runs keep their settings, even if the sweep would now choose others.
     table = table.assign(score=-table["score"])
-    tuned, kept = _choices(suite, tmp_path, table)
+    tuned = _choices(suite, tmp_path, table)
     assert {each.method: each.settings["learning_rate"] for each in tuned} == chosen
-    assert len(kept) == sum(len({*own["score"]}) > 1 for _, own in table.groupby("method"))
 
 
 @pytest.mark.tensorflow
 def test_a_plan_adds_the_time_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = functools.partial(SuitePlan, costs={}, start=0.0, bytes=0, jobs=1, seeds=1)
-    monkeypatch.setattr(runner, "make_plan", lambda suite, *_: plan(suite, 0, []))
+    plan = functools.partial(SuitePlan, costs={}, start=0.0, jobs=1, seeds=1)
+    monkeypatch.setattr(planning, "make_plan", lambda suite, *_: plan(suite, 0, []))
     suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]})
     trained(tuning_suite(suite), tmp_path / "done" / "sweep")
     shutil.copytree(
@@ -332,7 +329,7 @@ def test_a_method_without_a_tuned_option_is_refused_before_the_sweep(tmp_path: P
     suite = asked(sweep={"options": {"num_heads": [1, 2]}, "seeds": [11]}, tasks=["WNLI"],
                   overrides={})  # fmt: skip
     for command in (run_suite, plan_suite):
-        with pytest.raises(SuiteError, match=r"method baseline-8-heads1: unknown .* 'num_heads'"):
+        with pytest.raises(SuiteError, match=r"method baseline-8\S*: unknown .* 'num_heads'"):
             command(suite, tmp_path, quiet=True)
     assert not [*tmp_path.rglob("result.json")]
     plan_suite(suite, tmp_path, methods="relation", quiet=True)
