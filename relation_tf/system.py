@@ -1,4 +1,4 @@
-"""Modules and functions that only some operating systems have. Imports only `errors`.
+"""Modules and functions that only some operating systems have. Imports nothing of the package.
 
 What Windows lacks is used here, and in `glue_submit.files`, which locks temporary files.
 """
@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-
-from relation_tf.errors import SuiteError
 
 try:
     import resource
@@ -42,42 +40,6 @@ def kill_group(leader: int) -> None:
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
-
-
-def address_space_limit() -> int | None:
-    """Return the limit of this process's address space in MiB (`ulimit -v`); None without one.
-
-    Example:
-        >>> limit = address_space_limit()
-        >>> limit is None or limit > 0
-        True
-    """
-    if resource is None:
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit // 2**20
-
-
-def require_address_space(program: str, least: int) -> None:
-    """Check the limit of the address space; libraries abort or wait forever if it is too low.
-
-    Args:
-        program: What needs it.
-        least: The least number of MiB on two cores. OpenBLAS reserves 16 MiB for each further one.
-
-    Raises:
-        SuiteError: If the limit is lower.
-
-    Example:
-        >>> require_address_space("a program", least=1)
-    """
-    limit = address_space_limit()
-    least += 16 * max(0, (os.cpu_count() or 1) - 2)
-    if limit is not None and limit < least:
-        raise SuiteError(
-            f"not enough memory: {program} needs an address space of {least:,} MiB, and the limit "
-            f"(ulimit -v) is {limit:,} MiB"
-        )
 
 
 def lacks_memory(error: BaseException | None) -> bool:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.config import RunConfig, Suite, load_suite
-from relation_tf.config.loading import select
+from relation_tf.config import RunConfig, Suite
 from relation_tf.errors import OptionError, SuiteError, join_names
 from relation_tf.registry import SOURCES
-from relation_tf.tasks.catalogue import find_source, find_task
+from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.metrics import check_installed
-from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
 
@@ -67,48 +64,6 @@ def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOp
         raise SuiteError(
             f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "
             "of one device. Received: true"
-        )
-
-
-def check_test_sets(
-    suite: str | Path | Suite,
-    *,
-    tasks: str | Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    data: str | Path | None = None,
-    tfds_folder: str | Path | None = None,
-    plugins: Sequence[str] = (),
-) -> None:
-    """Check before training that the test files have the rows that a submission needs.
-
-    Missing files are allowed: their tasks can be filled.
-
-    Args:
-        suite: See `run_suite`, also for the other arguments.
-        tasks: Tasks to run.
-        settings: Suite keys to override.
-        data: Folder of the files.
-        tfds_folder: TFDS folder.
-        plugins: Modules that register custom parts.
-
-    Raises:
-        SuiteError: Names the files, and the found and required rows.
-    """
-    loaded = load_suite(suite, settings, plugins)
-    names = dict.fromkeys(run.task for run in select(loaded, tasks, None, None))
-    if not any(loaded.find_task(name).answered for name in names):
-        raise SuiteError(
-            "--fill-missing: none of the requested tasks is one of the GLUE leaderboard. "
-            f"Received: {join_names([*names])}"
-        )
-    sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
-    wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
-    if wrong:
-        files = "; ".join(map(str, wrong))
-        raise SuiteError(
-            "--fill-missing: test files must have as many rows as the leaderboard's. "
-            f"{files}. Replace these files, or remove them to submit the majority class for their "
-            "tasks"
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
-from relation_tf.files import expand_home, write_json
+from relation_tf.files import expand_home, read_json, write_json
 from relation_tf.quiet import stderr_to
 from relation_tf.steps import advance
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -49,16 +50,16 @@ class Predictions:
         scored: Leaderboard names with new scores on labelled test sets, by run.
     """
 
-    added: Mapping[str, Sequence[str]]
-    lacking: Mapping[str, Sequence[str]]
-    scored: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    added: dict[str, list[str]]
+    lacking: dict[str, list[str]]
+    scored: dict[str, list[str]]
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         for done, by_run in (("predicted", self.added), ("scored the test set of", self.scored)):
-            names = dict.fromkeys(name for own in by_run.values() for name in own)
+            names = dict.fromkeys(name for names in by_run.values() for name in names)
             if by_run:
                 yield f"{done} {', '.join(names)} for {_runs([*by_run])}"
         for reason, runs in self.lacking.items():
@@ -87,65 +88,73 @@ def predict_missing(
         The runs with new predictions, and the others with the reason.
 
     Raises:
-        SuiteError: If there are no such runs, the training data, a custom layer or a plugin has
-            changed, or the weights do not fit.
+        SuiteError: If there are no such runs, another process trains one, the training data, a
+            custom layer or a plugin has changed, or the weights do not fit.
         DataError: If a task is not found or cannot be read.
     """
-    folder = expand_home(folder)
-    added: dict[str, list[str]] = {}
-    lacking: dict[str, list[str]] = {}
-    scored: dict[str, list[str]] = {}
-    suite = load_suite(RunFolder(folder).suite_file())
+    runs_of = RunFolder(expand_home(folder))
+    suite = load_suite(runs_of.suite_file())
     check_folders(suite, data, tfds_folder)
-    known: dict[tuple[str, str], _Data] = {}
-    results = read_results(folder)
-    for name, error in results.failures:
-        if results.suite.find_task(name.partition("/")[0]).answered:
-            lacking.setdefault(error, []).append(name)
-    runs = [_FinishedRun.of(run) for run in results.runs]
-    runs = [run for run in runs if find_task(run.config.entry).answered]
-    if not runs:
-        raise SuiteError(
-            f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
-            "leaderboard"
-        )
-    done = 0
-    for _, each in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
-        group, pending = [*each], []
-        for run in group:
-            config = run.config
-            key = config.task, config.vocabulary
-            if key not in known:
-                source = find_source(config.entry, config.source, data, tfds_folder)
-                used = source.training_digests(config.vocabulary)
-                known[key] = _Data(source, source.digests(), used)
-            names, reason = run.find_pending(known[key])
-            if names:
-                pending.append((run, names))
-            if reason:
-                lacking.setdefault(reason, []).append(str(run.config))
-        if pending:
-            config = pending[0][0].config
-            load_plugins(config.plugins)
-            check_unchanged(config, f"method {config.method}")
-            workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
-            added |= {str(run.config): [*names] for run, names in pending}
-        done += len(group)
-        advance("runs", done, len(runs))
-        for run in group:
-            names, faults = run.score_tests(known[run.config.task, run.config.vocabulary].source)
-            if names:
-                scored[str(run.config)] = names
-            for fault in faults:
-                lacking.setdefault(fault, []).append(str(run.config))
-    return Predictions(added, lacking, scored)
+    found = Predictions({}, {}, {})
+    with runs_of.locked("predictions", wait=True):
+        results = read_results(runs_of.path)
+        for name, error in results.failures:
+            if suite.find_task(name.partition("/")[0]).answered:
+                found.lacking.setdefault(error, []).append(name)
+        configs = [RunConfig.of(run["config"]) for run in results.runs]
+        configs = [config for config in configs if find_task(config.entry).answered]
+        if not configs:
+            raise SuiteError(
+                f"{runs_of.path}: nothing to predict: there are no finished runs on tasks of the "
+                "GLUE leaderboard"
+            )
+        done = 0
+        for _, group in groupby(configs, key=lambda config: (config.task, config.method)):
+            with ExitStack() as locks:
+                runs = [_lock(runs_of, config, locks) for config in group]
+                _predict_runs(runs_of.path, runs, data, tfds_folder, found)
+            done += len(runs)
+            advance("runs", done, len(configs))
+    return found
 
 
-@dataclass(frozen=True)
-class _Data:
-    source: TaskSource
-    digests: Mapping[str, str]
-    training_digests: Mapping[str, str]
+def _lock(folder: RunFolder, config: RunConfig, locks: ExitStack) -> _FinishedRun:
+    """Lock a run until its predictions and scores are written, and read it."""
+    if not locks.enter_context(folder.locked(config)):
+        raise SuiteError(f"{folder.run(config)}: another process trains this run. Wait for it")
+    return _FinishedRun.read(config, folder.run(config))
+
+
+def _predict_runs(
+    folder: Path,
+    runs: Sequence[_FinishedRun],
+    data: str | Path | None,
+    tfds_folder: str | Path | None,
+    found: Predictions,
+) -> None:
+    """Predict and score the locked runs of one task and one method."""
+    config = runs[0].config
+    source = find_source(config.entry, config.source, data, tfds_folder)
+    digests, training_digests = source.digests(), source.training_digests(config.vocabulary)
+    pending = []
+    for run in runs:
+        run.check_data(source, training_digests)
+        names, reason = run.find_pending(source, digests)
+        if names:
+            pending.append((run, names))
+        if reason:
+            found.lacking.setdefault(reason, []).append(str(run.config))
+    if pending:
+        load_plugins(config.plugins)
+        check_unchanged(config, f"method {config.method}")
+        workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
+        found.added.update((str(run.config), names) for run, names in pending)
+    for run in runs:
+        names, faults = run.score_tests(source)
+        if names:
+            found.scored[str(run.config)] = names
+        for fault in faults:
+            found.lacking.setdefault(fault, []).append(str(run.config))
 
 
 @dataclass(frozen=True)
@@ -156,10 +165,9 @@ class _FinishedRun:
     manifest: Mapping[str, Any]
 
     @classmethod
-    def of(cls, run: Mapping[str, Any]) -> _FinishedRun:
-        return cls(
-            RunConfig.of(run["config"]), Path(run["folder"]), run["metrics"], run["manifest"]
-        )
+    def read(cls, config: RunConfig, folder: Path) -> _FinishedRun:
+        manifest = read_json(folder / "manifest.json")
+        return cls(config, folder, read_result(folder)["metrics"], manifest)
 
     @property
     def weights(self) -> Path:
@@ -167,16 +175,15 @@ class _FinishedRun:
         model = self.folder / MODEL
         return model if model.exists() else self.folder / WEIGHTS
 
-    def find_pending(self, data: _Data) -> tuple[list[str], str]:
+    def find_pending(self, source: TaskSource, digests: Mapping[str, str]) -> tuple[list[str], str]:
         """Return the names to predict, and the reason why others have no predictions."""
-        self._check_data(data)
-        digests, recorded = data.digests, self.manifest["data"].get("digests", {})
+        recorded = self.manifest["data"].get("digests", {})
         names, missing = [], []
-        for name, split in data.source.task.answered.items():
+        for name, split in source.task.answered.items():
             there = (self.folder / "predictions" / prediction_file(name, split)).exists()
             if split not in digests:
                 missing += [] if there else [name]
-            elif there and name in self.metrics and not is_labelled(data.source, name):
+            elif there and name in self.metrics and not is_labelled(source, name):
                 continue  # keep the score: the current file has no labels
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
@@ -199,13 +206,14 @@ class _FinishedRun:
                 write_result(self.folder, {**result, "test_metrics": {**known, **found}})
         return names, [*faults.values()]
 
-    def _check_data(self, data: _Data) -> None:
-        trained, found = self.config.data_digests, data.training_digests
-        if trained is not None and trained != found:
+    def check_data(self, source: TaskSource, digests: Mapping[str, str]) -> None:
+        """Check that the training data are those of the run."""
+        trained = self.config.data_digests
+        if trained is not None and trained != digests:
             raise SuiteError(
                 f"{self.folder}: this run was trained on other data "
-                f"({', '.join(differing_splits(trained, found))}) than {data.source}. Use the "
-                "files of the training"
+                f"({', '.join(differing_splits(trained, digests))}) than {source}. Use the files "
+                "of the training"
             )
 
 
@@ -218,17 +226,14 @@ def _predict_group(
     """Predict runs of one task and one method.
 
     Raises:
-        SuiteError: If the weights of a run cannot be used, or another process uses the run.
+        SuiteError: If the weights of a run cannot be used.
     """
     trainer: TaskTrainer | None = None
     with stderr_to(folder / LOG):
         for run, names in pending:
-            with RunFolder(folder).locked(run.config) as free:
-                if not free:
-                    raise SuiteError(f"{run.folder}: another process uses this run. Wait for it")
-                if trainer is None or not trainer.reusable:
-                    trainer = _make_trainer(folder, run, data, tfds_folder)
-                _predict_run(trainer, run, names)
+            if trainer is None or not trainer.reusable:
+                trainer = _make_trainer(folder, run, data, tfds_folder)
+            _predict_run(trainer, run, names)
 
 
 def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +18,7 @@ from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, kind_of, read_config
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import DivergedError, SuiteError, join_names
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.faults import first_fault
 from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
@@ -29,11 +28,7 @@ from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import finished_runs, run_folder
 from relation_tf.training.pretraining_settings import SETTINGS
-from relation_tf.training.stopping import check_losses
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
-
-# A probability; the first three columns are text.
-_NOT_FINITE = re.compile(rb"^(?:[^\t\n]*\t){3}(?:[^\n]*\t)?(?:nan|-?inf)\b", re.MULTILINE)
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -317,25 +312,21 @@ def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
 def read_results(folder: str | Path) -> Results:
     """Read a suite's folder.
 
-    A run with a broken file counts as failed, so that the other runs can be reported. So does a run
-    of an earlier version that continued after a loss that was not finite. A run that diverged with
-    other settings than those of the suite counts as not done.
+    A run with a broken file counts as failed, so that the other runs can be reported. A run that
+    diverged with other settings than those of the suite counts as not done.
 
     Raises:
         SuiteError: If it is not the folder of a suite, or its suite.toml is broken.
     """
     run_folder = RunFolder(expand_home(folder))
     suite = run_folder.suite()
-    runs, failures, diverged = [], [], []
+    runs, failures = [], []
     for path in run_folder.with_file(RESULT):
         if (fault := damage(path, models=False)) is not None:
             failures.append((_name(path), f"{fault}; `relation-tf run` runs it again"))
             continue
         try:
             runs.append(_read_run(suite, path))
-        except DivergedError as error:
-            failures.append((_name(path), str(error)))
-            diverged.append(_name(path))
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
     requested = {run_folder.run(run): run for run in suite.runs()}
@@ -345,7 +336,7 @@ def read_results(folder: str | Path) -> Results:
         if not (path / RESULT).exists() and not run_folder.has_other_settings(requested[path])
     ]
     failures += [(_name(path), _reason(path)) for path in failed]
-    diverged += [_name(path) for path in failed if has_diverged(path)]
+    diverged = [_name(path) for path in failed if has_diverged(path)]
     methods = {str(method.name) for method in suite.methods()}
     failing = {k: v for k, v in run_folder.failing_layers().items() if k in methods}
     return Results(
@@ -417,12 +408,7 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
             f"{folder / 'result.json'}: key 'metrics': must have {wanted}. "
             f"Received: {result['metrics']!r:.80}"
         )
-    history = _read_history(suite, result["task"], folder / "history.csv")
-    for row in [] if task.timed else history.to_dict("records"):
-        check_losses({str(name): value for name, value in row.items()})
-    for path in folder.glob("predictions/*.dev.tsv"):
-        if _NOT_FINITE.search(path.read_bytes()):
-            raise DivergedError(f"diverged: outputs in {path.name} are not finite")
+    _read_history(suite, result["task"], folder / "history.csv")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
 
 
@@ -459,20 +445,11 @@ def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
                 f"{path}:1: expected a column {column!r}, found "
                 f"{join_names([*map(repr, map(str, table.columns))])}"
             )
-        found = table[column]
-        if found.dtype.kind not in ("i" if column == "epoch" else "if") or _has_blanks(path, found):
+        if table[column].dtype.kind not in ("i" if column == "epoch" else "if"):
             raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")
     if table.empty:
         raise SuiteError(f"{path}: expected a row for each epoch, found none")
     return table
-
-
-def _has_blanks(path: Path, column: pd.Series[float]) -> bool:
-    """Return True if cells are empty; runs of all versions write `nan` for NaN."""
-    if not column.isna().any():
-        return False
-    cells = pd.read_csv(path, usecols=[str(column.name)], dtype=str, keep_default_na=False)
-    return bool((cells == "").to_numpy().any())
 
 
 def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
@@ -35,7 +35,7 @@ from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import without_former_keys
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.pretraining_settings import SETTINGS
@@ -47,7 +47,6 @@ AnyRun: TypeAlias = "RunConfig | PretrainingRun"
 
 # Messages for digests that differ. All runs have the last two digests.
 _MADE_FROM = {
-    "data_digest": "other data",  # of older versions
     "data_digests": "other data",
     "glove_digest": "other word vectors",
     "pretrained_digest": "another pre-trained encoder",
@@ -61,7 +60,7 @@ _TABLES = {"custom_task": "[[task]]", "group": "[[group]]"}
 ERROR = "error.json"
 FAILING_LAYERS = "failing_layers.json"
 SWEEP = "sweep"  # folder of the tuning runs
-_SUITES_SHOWN = 4
+_LOOK = 0.2  # seconds in which another process looks whether a run is locked
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
 
 
@@ -94,7 +93,8 @@ class RunFolder:
             SuiteError: If the folder cannot be written.
         """
         path = self._lock(name)
-        lock = FileLock(path, blocking=wait)
+        # Another command may look whether a run is locked, for which it locks it for a moment.
+        lock = FileLock(path, timeout=-1 if wait else _LOOK, poll_interval=_LOOK / 10)
         with writing(self.path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(Timeout):
@@ -165,39 +165,6 @@ class RunFolder:
                 suite = suite.model_copy(update={"published": "published.toml"})
             write_text(self.path / "suite.toml", suite.to_toml())
 
-    def change(self, suite: Suite, *, of_sweep: bool = False) -> str | None:
-        """Return a note if the folder contains another suite, which `open` will replace.
-
-        The suite of a folder may be extended, but another suite may have the same name.
-
-        Args:
-            suite: The new suite.
-            of_sweep: If True, the folder is that of a sweep: added methods and tasks give no note,
-                because its finished runs are used again and no report shows them.
-        """
-        if not _is_there(self.path / "suite.toml"):
-            return None
-        try:
-            before = self.suite()
-        except SuiteError as error:
-            return f"{error}; it is replaced"
-        kinds: dict[str, Sequence[Any]] = {
-            "another title": (before.title, suite.title),
-            "other methods": tuple({m.name for m in each.methods()} for each in (before, suite)),
-            "other tasks": ({*before.tasks}, {*suite.tasks}),
-        }
-        differing = [
-            kind
-            for kind, (old, new) in kinds.items()
-            if old != new and not (of_sweep and isinstance(old, set) and old <= new)
-        ]
-        if not differing:
-            return None
-        return (
-            f"{self.path} contained a suite with {' and '.join(differing)}. Choose another "
-            "--out to keep both"
-        )
-
     def suite(self) -> Suite:
         """Return the suite of the folder; its plugins are not imported, see `load_suite`.
 
@@ -214,17 +181,12 @@ class RunFolder:
         """
         path = self.path / "suite.toml"
         if not _is_there(path):
-            fault, hint = "no such folder", ""
-            runs = Path("runs", self.path.stem)  # the default folder of this suite
-            if self.path.is_dir():
-                fault, hint = "no suite.toml in this folder", suites_inside(self.path)
-            elif self.path.is_file():
-                fault, hint = "not a folder", " `relation-tf compare` makes a report of a table."
-            if not self.path.is_dir() and _is_there(runs / "suite.toml"):
-                hint = f" Did you mean {str(runs)!r}?"
+            fault = "no such folder"
+            if self.path.exists():
+                fault = "no suite.toml in this folder" if self.path.is_dir() else "not a folder"
             raise SuiteError(
                 f"{self.path}: {fault}. DIR must be a folder written by `relation-tf run` (it "
-                f"contains suite.toml).{hint}"
+                f"contains suite.toml).{suites_inside(self.path)}"
             )
         return path
 
@@ -397,16 +359,8 @@ def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[
 
 def suites_inside(folder: Path) -> str:
     """Return a hint that names the folders of suites in a folder; empty if there are none."""
-    if _is_there(folder / SWEEP / "suite.toml"):
-        return (
-            " Its sweep comes before its runs and has not finished; `relation-tf status "
-            f"{folder / SWEEP}` shows it."
-        )
     found = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
-    shown, more = found[:_SUITES_SHOWN], len(found) - _SUITES_SHOWN
-    if len(found) < 2:
-        return f" Did you mean {found[0]!r}?" if found else ""
-    return f" It contains {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}."
+    return f" It contains {join_names(found)}." if found else ""
 
 
 def prediction_file(name: str, split: str) -> str:

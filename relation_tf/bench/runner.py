@@ -147,8 +147,6 @@ def _train_pending(
     folder.check_locked(pending)
     names = None if compared else untuned_names(suite)
     lines = check_layers(_unlocked(pending, folder), folder, options, names)
-    if change := folder.change(suite, of_sweep=not compared):
-        lines.append(change)
     lines += [
         *notes_of(request, options),
         *(f"{each}: run again" for each in folder.damaged(pending)),

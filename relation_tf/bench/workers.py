@@ -565,9 +565,13 @@ def serve() -> None:
     lock = threading.Lock()
 
     def send(event: Any) -> None:
-        with lock:
-            answers.write(_dumps(event))
-            answers.flush()
+        packed = _dumps(event)
+        try:
+            with lock:
+                answers.write(packed)
+                answers.flush()
+        except BrokenPipeError:  # the parent has ended
+            os._exit(1)
 
     sys.stdout = _Printed(send)
     while True:

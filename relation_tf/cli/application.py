@@ -15,9 +15,6 @@ import typer
 from glue_submit.command_line import add_command, make_app, run, show_examples, with_period
 from relation_tf import __version__
 from relation_tf.errors import OptionError, RelationError
-from relation_tf.system import require_address_space
-
-_LEAST_ADDRESS_SPACE = 1000  # MiB on two cores; with less, SciPy cannot be imported
 
 app = make_app(
     "relation-tf",
@@ -40,8 +37,6 @@ def options(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-    if {"-h", "--help"}.isdisjoint(sys.argv):
-        require_address_space("relation-tf", _LEAST_ADDRESS_SPACE)
 
 
 def complain(message: str) -> int:

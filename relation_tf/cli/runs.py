@@ -52,15 +52,11 @@ def run(suite: SuiteName, **options: Any) -> None:
     """
     with interrupts_delayed():
         from relation_tf.bench import run_suite
-        from relation_tf.bench.inputs import check_test_sets
         from relation_tf.config.loading import select
 
     options = parse_selection(options)
     fill_missing = options.pop("fill_missing")
     import_from_here(suite)
-    if fill_missing:
-        names = ("tasks", "settings", "data", "tfds_folder", "plugins")
-        check_test_sets(suite, **{name: options[name] for name in names})
     results = run_suite(suite, **options)
     if results.runs:
         write_report(results)

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError, require_package
 from relation_tf.quiet import check_backend_name, stderr_to
-from relation_tf.system import peak_memory, require_address_space
+from relation_tf.system import peak_memory
 
 if TYPE_CHECKING:
     from relation_tf.training.replicas import Replicas
 
 LOG = "tensorflow.log"
-
-_LEAST_ADDRESS_SPACE = 3000  # MiB on two cores; with less, TensorFlow aborts or does not end
 
 _device_peaks: list[int] = []  # peaks of the first GPU during the run, before resets
 _base: list[int] = []  # resident memory in bytes after the first start, if it is known
@@ -47,12 +45,10 @@ def check_tensorflow() -> None:
 
     Raises:
         MissingPackageError: If it is not installed.
-        SuiteError: If Keras uses another backend, or the address space of this process is too
-            small.
+        SuiteError: If Keras uses another backend.
     """
     check_backend()
     require_package("training or loading a model", "tensorflow", "tensorflow")
-    require_address_space("TensorFlow", _LEAST_ADDRESS_SPACE)
 
 
 def check_backend() -> None:

@@ -12,7 +12,6 @@ from sklearn.metrics import matthews_corrcoef
 
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
 from relation_tf.bench.checksums import write_result
-from relation_tf.bench.inputs import check_test_sets
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 
@@ -71,12 +70,6 @@ def test_test_files_of_a_vocabulary_of_all_splits_must_be_those_of_the_training(
         predict_missing(tmp_path / "runs", data=data)
 
 
-def test_weights_are_kept_for_a_missing_test_file(folder):
-    check_test_sets(SUITE, data=folder / "data")  # a missing file can be filled
-    for run in runs_of(folder):
-        assert (run / "weights.npz").exists()
-
-
 def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
     steps = []
     monkeypatch.setattr(predicting, "advance", lambda *step: steps.append(step))
@@ -84,7 +77,17 @@ def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
     before = [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)]
     run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
+    locked, results_of = [], predicting.write_result
+
+    def write_result(run, *arguments, **options):
+        configs = RunFolder(folder / "runs").suite().runs()
+        locked.append(all(RunFolder(folder / "runs").is_locked(config) for config in configs))
+        results_of(run, *arguments, **options)
+
+    monkeypatch.setattr(predicting, "write_result", write_result)
     made = predict_missing(folder / "runs", folder / "data")
+    assert locked
+    assert all(locked)  # until all runs of the task and method are written
     assert made.added == {f"RTE/baseline-8/seed-{seed}": ["RTE"] for seed in (1, 2)}
     assert steps == [("runs", 2, 2)]
     one = SUITE.model_copy(update={"seeds": [1], "save_models": True})
@@ -213,9 +216,3 @@ def test_nothing_to_predict(tmp_path, monkeypatch):
         predict_missing(f"~/{tmp_path.name}")
     with pytest.raises(SuiteError, match="nothing to predict: there are no finished runs"):
         predict_missing(tmp_path)
-
-
-def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):
-    add_test_file(folder, small_glue)
-    with pytest.raises(SuiteError, match=r"RTE/test.tsv has 8 rows, not 3,000\. Replace these"):
-        check_test_sets(SUITE, data=folder / "data")

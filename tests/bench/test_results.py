@@ -177,20 +177,14 @@ def test_a_broken_run_counts_as_failed_and_the_others_are_read(folder, file):
 HEADER = "epoch,loss,val_loss,val_accuracy"
 
 
-@pytest.mark.parametrize(("row", "reason", "diverged"), [
-    (",0.5,0.5,0.5", "expected numbers in column 'epoch'", 0),
-    ("inf,nan,0.5,0.5", "expected numbers in column 'epoch'", 0),
-    ("2,0.5,,0.5", "expected numbers in column 'val_loss'", 0),
-    ("2,0.5,nan,0.5", "diverged in epoch 2: val_loss is nan", 1),
-])  # fmt: skip
-def test_an_empty_cell_of_a_history_is_no_divergence(folder, row, reason, diverged):
+@pytest.mark.parametrize("row", [",0.5,0.5,0.5", "inf,nan,0.5,0.5"])
+def test_a_history_without_numbers_of_epochs_is_broken(folder, row):
     path = folder(["RTE"])
     history = path / "runs/RTE/relation-64/seed-1/history.csv"
     history.write_text(f"{HEADER}\n1,0.5,0.5,0.5\n{row}\n")
     results = read_results(path)
     ((_, error),) = results.failures
-    assert reason in error
-    assert len(results.diverged) == diverged
+    assert "expected numbers in column 'epoch'" in error
 
 
 def test_broken_reason_of_a_failed_run_is_a_failure(folder):

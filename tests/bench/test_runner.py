@@ -585,19 +585,6 @@ def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, run, suite, monk
         run(suite(**ONE, epochs=1))
 
 
-def test_a_folder_that_becomes_another_suites_is_announced(tmp_path):
-    demo, folder = load_suite("demo"), RunFolder(tmp_path)
-    assert folder.change(demo) is None
-    folder.open(demo)
-    assert folder.change(load_suite("demo", {"seeds": 1})) is None
-    other = load_suite("demo", {"method": [{"mechanism": "baseline"}], "title": "Mine"})
-    assert "other methods" in folder.change(other)
-    folder.open(other)
-    assert folder.change(other) is None
-    (tmp_path / "suite.toml").write_text("tasks = 1")
-    assert "suite.toml" in folder.change(demo)
-
-
 def test_what_can_be_shown_counts_all_methods_of_the_report(suite):
     """Runs that are there already stand in it too, and a control makes a smaller family."""
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from relation_tf.bench import RunFolder, plan_suite, planning, read_results, run_suite
+from relation_tf.bench import plan_suite, planning, read_results, run_suite
 from relation_tf.bench.planning import SuitePlan
 from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
@@ -346,18 +346,6 @@ def test_options_of_texts_and_numbers_are_found_in_a_table(tmp_path: Path) -> No
     table.to_csv(tmp_path / "sweep.csv", index=False)
     for each in (table, pd.read_csv(tmp_path / "sweep.csv")):
         assert means_of(suite, each) == {("WNLI", "relation-8"): [0.0, 0.1, 0.2, 0.3]}
-
-
-def test_values_added_to_a_sweep_are_no_other_suite(tmp_path: Path) -> None:
-    def tuning(rates: list[float], **changes: Any) -> Suite:
-        return tuning_suite(asked(sweep={"learning_rate": rates, "seeds": [11]}, **changes))
-
-    folder = RunFolder(tmp_path)
-    folder.open(tuning(RATES[:2]))
-    assert folder.change(tuning(RATES), of_sweep=True) is None
-    for other in (tuning(RATES[1:]), tuning(RATES, tasks=["WNLI"])):
-        assert "Choose another --out" in str(folder.change(other, of_sweep=True))
-    assert "with another title." in str(folder.change(tuning(RATES, title="New"), of_sweep=True))
 
 
 def test_diverged_runs_are_not_chosen(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from relation_tf import cli, system
-from relation_tf.errors import SuiteError
 from relation_tf.system import lacks_memory
 from tests.programs import COMMANDS, python
 
@@ -29,25 +28,6 @@ def test_reports_need_little_memory(scored_folder: Path) -> None:
         LIMIT + COMMANDS + NO_KERAS, scored_folder, str(ENOUGH), "report runs", "compare scores.csv"
     )
     assert (answer.returncode, answer.stderr) == (0, "")
-
-
-@pytest.mark.skipif(system.resource is None, reason="needs the module resource")
-@pytest.mark.parametrize(("command", "mebibytes"), [("suites", 600), ("run demo", ENOUGH)])
-def test_too_little_memory(tmp_path: Path, command: str, mebibytes: int) -> None:
-    answer = python(LIMIT + COMMANDS, tmp_path, str(mebibytes), command)
-    assert answer.returncode == 2
-    (error,) = answer.stderr.splitlines()
-    assert error.startswith("relation-tf: not enough memory: ")
-    assert error.endswith(f"the limit (ulimit -v) is {mebibytes:,} MiB.")
-
-
-def test_more_cores_need_more_memory(monkeypatch) -> None:
-    monkeypatch.setattr(system, "address_space_limit", lambda: 1000)
-    monkeypatch.setattr(system.os, "cpu_count", lambda: 2)
-    system.require_address_space("this", 1000)
-    monkeypatch.setattr(system.os, "cpu_count", lambda: 32)
-    with pytest.raises(SuiteError, match="needs an address space of 1,480 MiB"):
-        system.require_address_space("this", 1000)
 
 
 def test_a_small_file_is_read_with_little_memory(tmp_path: Path) -> None:
