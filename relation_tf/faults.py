@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from relation_tf.errors import did_you_mean, join_names, quote
 
-_LONGEST_WORD = 40  # at the end of a shortened part; longer words are cut
 _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
@@ -88,28 +87,13 @@ def _line(fault: Any, model: type[BaseModel]) -> str:
 
 
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:
-    """Leave out faults that follow from others.
-
-    These are "must be a list" of values that are wrong in another way (one number or a list), and
-    missing keys next to an unknown key that is nearly the same.
-    """
-    faults = [each for each in faults if not _is_misspelled(each, faults)]
+    """Leave out "must be a list" of values that are wrong in another way (one number or a list)."""
     others = {_dotted(_named(each["loc"])) for each in faults if each["type"] != "list_type"}
     return [
         each
         for each in faults
         if each["type"] != "list_type" or _dotted(_named(each["loc"])) not in others
     ]
-
-
-def _is_misspelled(fault: Any, faults: Sequence[Any]) -> bool:
-    """Return True if a key is missing because it is misspelled."""
-    *place, key = fault["loc"] or ("",)
-    return fault["type"] in ("missing", "too_short") and any(
-        did_you_mean(other["loc"][-1], [key])
-        for other in faults
-        if other["type"] == "extra_forbidden" and [*other["loc"][:-1]] == place
-    )
 
 
 def _named(keys: Iterable[Any]) -> list[Any]:
@@ -133,13 +117,11 @@ def _received(value: Any) -> str:
 
 
 def shortened(message: str) -> str:
-    """Shorten a long message in the middle, between words if possible."""
+    """Shorten a long message in the middle."""
     message = " ".join(message.splitlines())
     if len(message) <= _LONGEST_MESSAGE:
         return message
-    start, end = message[: _LONGEST_MESSAGE - 120], message[-110:]
-    before, after = start.rfind(" ", len(start) - _LONGEST_WORD), end.find(" ", 0, _LONGEST_WORD)
-    return f"{start if before < 0 else start[:before]} ... {end[after + 1 :]}"
+    return f"{message[: _LONGEST_MESSAGE - 120]} ... {message[-110:]}"
 
 
 def _known_keys(model: type[BaseModel], keys: Sequence[Any]) -> list[str]:

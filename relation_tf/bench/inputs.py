@@ -16,8 +16,6 @@ from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
 
-_CLIPS = {"clipnorm", "clipvalue", "global_clipnorm"}  # arguments of Keras's optimizers
-
 
 def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
     """Check that the installed packages and the options allow the requested runs.
@@ -47,11 +45,6 @@ def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOp
             "strategy",
             f"cannot be used for {timed}, which is timed on one device. "
             f"Received: {options.strategy}",
-        )
-    if any(_CLIPS & config.optimizer_options.keys() for config in chosen):
-        raise SuiteError(
-            f"key 'optimizer_options': must not clip gradients with --strategy {options.strategy}: "
-            "each device would clip its own part"
         )
     for config in chosen:
         if config.sharing == "adversarial" or config.transfers:

@@ -53,14 +53,14 @@ from relation_tf.files import (
 )
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
-from relation_tf.tasks.catalogue import find_source, find_task
+from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.official import is_labelled, shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
+from relation_tf.training.pretrained import WEIGHTS
 from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
 from relation_tf.words import count
 
@@ -343,12 +343,8 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         DataError, SuiteError: If they cannot be read, or have changed since the command started.
     """
     options = group.options
-    key = (
-        *(config.entry, config.reading(), config.data_digests, _test_files(config, options)),
-        *(config.embeddings, config.embedding_dim, config.glove_digest),
-        config.pretrained and pretrained_digest(config.pretrained),
-        *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
-    )
+    key = config.entry, config.reading(), config.data_digests, config.pretrained_digest, options
+    key += config.embeddings, config.embedding_dim, config.glove_digest
     if _last_inputs and _last_inputs[0][0] == key:
         return _last_inputs[0][1]
     _last_inputs.clear()  # free memory first
@@ -369,16 +365,6 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         check_vectors(config, options.glove)
     _last_inputs.append((key, (task, vectors)))
     return task, vectors
-
-
-def _test_files(config: RunConfig, options: RunOptions) -> list[tuple[Path, int]]:
-    """Return the test files of a run, which its digests do not cover, and their times."""
-    found = find_source(config.entry, config.source, options.data, options.tfds_folder)
-    return [
-        (path, path.stat().st_mtime_ns)
-        for split, path in found.files.items()
-        if split in found.task.answered.values()
-    ]
 
 
 def _notes(trainer: SuiteTrainer) -> Iterator[str]:

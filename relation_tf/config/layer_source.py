@@ -6,7 +6,8 @@ import ast
 import hashlib
 import inspect
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,60 +128,39 @@ def layer_digest(layer: str, kind: str = "mechanism") -> str | None:
 def _source_of(loaded: Any, module: str, name: str) -> str | None:
     if inspect.isclass(loaded) or inspect.isfunction(loaded):
         module, name = loaded.__module__, loaded.__qualname__
-    try:
-        whole = inspect.getsource(sys.modules[module])
-    except (OSError, TypeError):  # in a notebook, only cells have a source
-        whole = ""
-    if found := _with_what_it_names(whole, name.split(".")[0]):
-        return found
-    try:
+    with suppress(OSError, TypeError):  # in a notebook, only cells have a source
+        source = inspect.getsource(sys.modules[module])
+        if found := _with_what_it_names(source, name.split(".")[0]):
+            return found
+    with suppress(OSError, TypeError):
         return inspect.getsource(loaded)
-    except (OSError, TypeError):
-        return None
+    return None
 
 
 def _with_what_it_names(source: str, name: str) -> str:
     """Return the statements that define or change a name and, recursively, the names they use."""
-    left = ast.parse(source).body
-    imported = {each for statement in left for each in _imported(statement)}
-    defined = {statement: _defined(statement, imported) for statement in left}
+    defined = {statement: _defined(statement) for statement in ast.parse(source).body}
     wanted, reached = {name}, list[ast.stmt]()
-    while found := [statement for statement in left if wanted & defined[statement]]:
-        left = [statement for statement in left if statement not in found]
+    while found := [each for each in defined if each not in reached and wanted & defined[each]]:
         reached += found
-        wanted |= {
-            node.id
-            for statement in found
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name)
-        }
+        nodes = (node for statement in found for node in ast.walk(statement))
+        wanted |= {node.id for node in nodes if isinstance(node, ast.Name)}
     lines = source.split("\n")  # unlike `splitlines`, which also splits at page breaks
     spans = sorted((_first_line(statement), statement.end_lineno) for statement in reached)
     return "\n".join(line for first, last in spans for line in lines[first - 1 : last])
 
 
-def _defined(statement: ast.stmt, imported: Collection[str]) -> set[str]:
-    """Return the names that a statement defines or changes, such as `A` of `A["x"] = 1`.
-
-    A call of a method, `A.update(x=1)`, may change its object, but not an imported module.
-    """
-    names = {*_imported(statement)}
+def _defined(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement defines or changes, such as `A` of `A["x"] = 1`."""
+    names = set[str]()
     for node in _executed(statement):
         if isinstance(node, _SCOPES):
             names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             names |= set() if isinstance(node.ctx, ast.Load) else _root(node)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            called = node.value.func
-            names |= set() if isinstance(called, ast.Name) else _root(called) - {*imported}
     return names
-
-
-def _imported(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement imports."""
-    for node in _executed(statement):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.config.families import families_of, faults
 from relation_tf.config.method import TRANSFERRED, Method
 from relation_tf.config.sweep import (
-    NEEDS_KEY,
     OPTIONS,
-    WITHOUT_RATE,
-    combination_name,
     is_of_method,
     own_value,
     tuned_method,
@@ -257,15 +254,9 @@ def _settings_of_tasks(facts: _Facts) -> Iterator[str]:
 
 
 def _tuned(facts: _Facts) -> Iterator[str]:
-    suite = facts.suite
-    for choice in suite.tuned:
-        expected = f"a task of the suite: {', '.join(suite.tasks)}"
-        yield from _unknown("tuned", choice.task, suite.tasks, expected)
+    for choice in facts.suite.tuned:
         expected = f"a method of the suite: {join_names(facts.names)}"
         yield from _unknown("tuned", choice.method, facts.names, expected)
-        swept = [*facts.swept]
-        for key in choice.settings if swept else ():
-            yield from _unknown("tuned", key, swept, f"settings of the sweep: {join_names(swept)}")
         method = facts.methods[facts.names.index(choice.method)]
         try:
             tuned_method(method, choice.settings)
@@ -495,30 +486,6 @@ def _sweep(facts: _Facts) -> Iterator[str]:
     if both := {*sweep.seeds} & {*suite.seeds}:
         must = "must differ from the seeds of the suite"
         yield f"key 'sweep.seeds': {must}. Received: {min(both)} in both"
-    schedules = {suite.settings_of(each)["learning_rate_schedule"] for each in methods}
-    if "learning_rate" in sweep.values and WITHOUT_RATE in schedules:
-        yield (
-            f"key 'sweep': learning_rate has no effect with {WITHOUT_RATE}, whose rates are in "
-            "'schedule_options'"
-        )
-    for key, other in NEEDS_KEY.items():
-        used = other in sweep.values or any(own_value(each, other) for each in methods)
-        if key in sweep.values and not used:
-            yield f"key 'sweep': {key} has no effect on the methods of the suite"
-    ends = [combination_name(each) for each in sweep.combinations()]
-    if same := [name for name, times in Counter(ends).items() if times > 1]:
-        yield (
-            "key 'sweep': values must differ in more than capital letters, because they name "
-            f"folders. Received: {same[0]!r} twice"
-        )
-    names = [f"{name}-{end}" for name in facts.names for end in ends]
-    for name in (*names, f"{suite.name}-sweep"):
-        if not re.fullmatch(NAME_PATTERN, name):
-            must = "give names of at most 80 letters, digits, '.', '_' and '-'"
-            yield f"key 'sweep': must {must}. Received: {name!r}"
-    runs = len(suite.tasks) * len(names) * len(sweep.seeds)
-    if runs > MAX_RUNS:
-        yield f"key 'sweep': must have at most {MAX_RUNS:,} runs. Received: {runs:,}"
     if transfers := {*sweep.values.get("sharing", ())} & {*TRANSFERRED}:
         yield (
             f"key 'sweep.sharing': must not contain {min(transfers)!r}, whose runs train several "

@@ -32,16 +32,6 @@ OPTIONS = "options."
 
 _KNOWN = (*SWEPT, f"{OPTIONS}NAME")
 
-WITHOUT_RATE = "PiecewiseConstantDecay"
-"""Schedule of Keras without an initial learning rate."""
-
-NEEDS_KEY = {
-    "adversary_weight": "sharing",
-    "orthogonality_weight": "sharing",
-    "reversal_weight": "feature_projection",
-}
-"""Settings without effect on most methods, and the key that gives them an effect."""
-
 
 class Tuned(Settings):
     """Settings of one method on one task, which replace those of the suite.
@@ -151,14 +141,8 @@ def flat(settings: Mapping[str, Any], start: str = "") -> dict[str, Any]:
 def _faults_of_key(key: str) -> Iterator[str]:
     if key in SWEPT or (key.startswith(OPTIONS) and all(key.split("."))):
         return
-    hint = did_you_mean(key, [*_KNOWN, "seeds"]).strip()
-    if key == OPTIONS[:-1]:
-        hint = "Name the option, such as options.num_heads = [1, 4]"
-    elif key in {*Method.model_fields, *TrainingSettings.model_fields}:
-        hint = "This key cannot be tuned"
-    elif not hint:
-        hint = f"An option of a layer is written {OPTIONS}{key}"
-    yield f"keys among {join_names(_KNOWN)}, not {key!r} ({hint})"
+    hint = did_you_mean(key, [*_KNOWN, "seeds"])
+    yield f"keys among {join_names(_KNOWN)}, not {key!r}.{hint}"
 
 
 def _faults_of_setting(key: str, value: Any) -> Iterator[str]:

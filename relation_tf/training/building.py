@@ -13,7 +13,7 @@ from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.check.report import TOKEN_READ, Fault
-from relation_tf.networks.mechanisms import in_blocks, is_built_in
+from relation_tf.networks.mechanisms import in_blocks
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -82,36 +82,20 @@ def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
 
 
 def layer_faults(config: RunConfig) -> list[Fault]:
-    """Return the failed checks of a run's custom layers.
+    """Return the failed checks of a run's custom layers; those in encoder-decoders are not checked.
 
-    In an encoder-decoder of the package, the layers are checked that mix its tokens, in the decoder
-    with `causal=True`; an encoder-decoder of a plugin is not checked. The check of the token that
-    networks read is included for any task, because faults of a layer are cached for all tasks.
+    The check of the token that networks read is included for any task.
 
     Raises:
         SuiteError: If an option of a layer is unknown.
     """
-    mechanism, options, units = config.mechanism, config.options, config.units
-    where, precision = f"method {config.method}", config.precision
-    built_in = is_built_in(mechanism, {})
-    if networks.find_mechanism(mechanism).output_type != "sequence":
-        small = _small_settings(config)
-        faults = faults_of(
-            mechanism, small["units"], config.embedding_dim, small["options"], precision, where
-        )
-        return [fault._replace(layer=config.mixer) for fault in faults] if built_in else faults
-    if not built_in:
+    mechanism = config.mechanism
+    if networks.find_mechanism(mechanism).output_type == "sequence":
         return []
-    encoder, encoder_options = config.block_mechanism, options.get("options") or {}
-    decoder = options.get("decoder_mechanism")
-    causal = options.get("decoder_options") or ({} if decoder is not None else encoder_options)
-    used = (encoder, encoder_options), (str(decoder or encoder), {"causal": True, **causal})
-    return [
-        fault
-        for name, arguments in used
-        if not is_built_in(name, arguments)
-        for fault in faults_of(name, units, units, arguments, precision, where, all_read=True)
-    ]
+    small, where = _small_settings(config), f"method {config.method}"
+    units, options = small["units"], small["options"]
+    faults = faults_of(mechanism, units, config.embedding_dim, options, config.precision, where)
+    return [fault._replace(layer=config.mixer) for fault in faults]
 
 
 def faults_of(

@@ -1,6 +1,7 @@
 """Keras callbacks of a run.
 
-Trainers have their own loop, so callbacks are called once per epoch. They see the network and the
+Trainers have a loop of this package, so callbacks are called at the begin and end of training and
+of epochs, not for batches. They see the network and the
 optimizer of the run, and may change them.
 """
 
@@ -19,8 +20,6 @@ from relation_tf.training.parts import make_part
 
 if TYPE_CHECKING:
     from relation_tf.training.trainer import Clock, SuiteTrainer
-
-_CALLED = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
 
 
 def make_callbacks(config: RunConfig) -> list[keras.callbacks.Callback]:
@@ -75,12 +74,7 @@ class Callbacks:
         self._call("set_model", self._model)
 
     def _add(self, entry: CallbackEntry) -> None:
-        callback = _make(entry)
-        self._callbacks.append((entry.callback, callback))
-        if unused := _never_called(callback):
-            self._say(
-                entry.callback, f"{', '.join(unused)} not called: runs call {', '.join(_CALLED)}"
-            )
+        self._callbacks.append((entry.callback, _make(entry)))
 
     @property
     def ends(self) -> bool:
@@ -117,20 +111,10 @@ class Callbacks:
         try:
             action(*arguments)
         except Exception as error:
-            reason = without_breaks(error)
-            self._say(name, f"{type(error).__name__} in {where}: {reason}")
-
-    def _say(self, name: str, fault: str) -> None:
-        self._warn(f"callback {name}: {fault}")
+            fault = f"{type(error).__name__} in {where}: {without_breaks(error)}"
+            self._warn(f"callback {name}: {fault}")
 
 
 def without_times(row: Mapping[str, float]) -> dict[str, float]:
     """Return a row of the history without its epoch and times."""
     return {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
-
-
-def _never_called(callback: keras.callbacks.Callback) -> list[str]:
-    """Return the methods of a callback that `fit` would call."""
-    base = keras.callbacks.Callback
-    hooks = [name for name in vars(base) if name.startswith("on_") and name not in _CALLED]
-    return [name for name in hooks if getattr(type(callback), name) is not getattr(base, name)]

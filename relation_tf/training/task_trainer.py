@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from relation_tf import networks
 from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
 from relation_tf.errors import DivergedError, SuiteError, one_line
 from relation_tf.networks.next_token import state_bytes
-from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
+from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.metrics import no_score
@@ -104,7 +103,6 @@ class TaskTrainer(SuiteTrainer):
             kind(member, model, optimizer, self.replicas)
             for member, model in zip(task.members, models, strict=True)
         ]
-        self._shapes: set[tuple[int, ...]] = set()
         if self.xla:
             (part,) = self.parts
             self._train_by_xla = trace(part.step, *part.signature, jit_compile=True)
@@ -149,7 +147,7 @@ class TaskTrainer(SuiteTrainer):
         if history:
             rule.restore(state.rule, state.kept)
             resumed.append(len(history))
-        clock = Clock(self, state.seconds)
+        clock = Clock(state.seconds)
         stop: Stop | None = None
         padding = 0.0
         callbacks = Callbacks(self, self._steps, clock)
@@ -220,7 +218,6 @@ class TaskTrainer(SuiteTrainer):
         lengths = [part.train_rows.lengths for part in self.parts]
         padding = padding_share(*zip(lengths, batches_of_part, strict=True), buckets=self.xla)
         input_seconds = time.perf_counter() - start
-        self.prepare(batches)
         steps = []
         for part, rows in batches:
             start = time.perf_counter()
@@ -250,24 +247,6 @@ class TaskTrainer(SuiteTrainer):
         generator = np.random.default_rng([seed, epoch - 1, len(self.parts)])
         return [batches[i] for i in generator.permutation(len(batches))]
 
-    def prepare(self, batches: Sequence[Batch]) -> None:
-        """Compile the new shapes of these batches with XLA, before the epoch.
-
-        Raises:
-            SuiteError: If XLA cannot compile them.
-        """
-        if not self.xla:
-            return
-        start = time.perf_counter()
-        (part,) = self.parts
-        full = [rows for _, rows in batches if len(rows) == self.config.batch_size]
-        shapes = widths(part.train_rows.lengths, full, buckets=True)
-        new = sorted(set(map(tuple, shapes.T.tolist())) - self._shapes)
-        if new:
-            self._compile_by_xla(part, new)
-            self._shapes.update(new)
-            self.compile_seconds += time.perf_counter() - start
-
     def train(
         self, part: TaskSteps, ids: tuple[np.ndarray, ...], labels: np.ndarray
     ) -> tuple[Any, Any]:
@@ -279,7 +258,6 @@ class TaskTrainer(SuiteTrainer):
     def estimate(self) -> Estimate:
         """Measure steps of different widths, an evaluation, and what each run does once."""
         batches = self.plan_epoch(self.config.seed_of("order"), 1)
-        self.prepare(batches)
         tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
         order = np.argsort(tokens, kind="stable")
         count = min(_TIMED_STEPS, len(order))
@@ -359,30 +337,12 @@ class TaskTrainer(SuiteTrainer):
             ids = tuple(map(pad_to_bucket, ids))
         return ids, part.labels(part.train_rows)[rows]
 
-    def _compile_by_xla(self, part: TaskSteps, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Take a step of each shape, then restore the state."""
-        size = self.config.batch_size
-        labels = part.labels(part.train_rows)[:size]
-        before = self.state()
-        try:
-            for shape in shapes:
-                ids = tuple(np.ones((size, width), np.int32) for width in shape)
-                self.train(part, ids, labels)
-        except tf.errors.OpError as error:
-            raise SuiteError(
-                f"method {self.config.method}: XLA cannot compile its training step "
-                f"({_unsupported(error)}). Received: xla=True"
-            ) from error
-        finally:
-            self.restore_state(before)
-
     def _epoch(
         self, seed: int, history: Sequence[Mapping[str, float]]
     ) -> tuple[dict[str, float], float]:
         """Train an epoch and evaluate; return the history row and the share of padding."""
-        clock = Clock(self)
+        began = time.perf_counter()
         trained = self.train_epoch(seed, len(history) + 1)
-        seconds = clock.seconds()
         ended = time.perf_counter()
         outputs = [(part, part.predict(part.held_out)) for part in self.parts]
         # The values of a group are means over its tasks.
@@ -399,7 +359,7 @@ class TaskTrainer(SuiteTrainer):
         if records_accuracy(self.config) and len(self.parts) == 1:
             row["accuracy"] = trained["accuracy"]
             row["running_accuracy"] = self._running_accuracy(history, row)
-        row["seconds"] = seconds
+        row["seconds"] = ended - began
         row["input_seconds"] = trained["input_seconds"]
         row["evaluation_seconds"] = time.perf_counter() - ended
         return row, trained["padding"]
@@ -469,9 +429,3 @@ def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
 def _cannot_predict(split: EncodedSplit, error: tf.errors.OpError) -> str:
     longest = int(split.inputs[0].lengths.max())
     return f"cannot predict texts of up to {longest:,} tokens ({one_line(error)})"
-
-
-def _unsupported(error: tf.errors.OpError) -> str:
-    """Return XLA's message about an unsupported operation, without graph names."""
-    first = str(error).strip().partition("\n")[0]
-    return re.sub(r" compatible with node|\{\{node .*?\}\}|graph \S+\] ", "", first).strip()

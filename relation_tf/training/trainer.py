@@ -223,27 +223,22 @@ class SuiteTrainer(Trainer):
 
 
 class Clock:
-    """Clock that excludes compilation.
+    """Clock that can be set back.
 
     Args:
-        trainer: The trainer, which counts its compilation.
         spent: Seconds at the start.
     """
 
-    def __init__(self, trainer: Trainer, spent: float = 0.0) -> None:
-        self._trainer = trainer
+    def __init__(self, spent: float = 0.0) -> None:
         self.set_to(spent)
-
-    def _now(self) -> float:
-        return time.perf_counter() - self._trainer.compile_seconds
 
     def seconds(self) -> float:
         """Return the seconds so far."""
-        return self._now() - self._start
+        return time.perf_counter() - self._start
 
     def set_to(self, seconds: float) -> None:
         """Set the seconds so far."""
-        self._start = self._now() - seconds
+        self._start = time.perf_counter() - seconds
 
 
 def trace(function: Callable[..., Any], *signature: Any, jit_compile: bool = False) -> Any:

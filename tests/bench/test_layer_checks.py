@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import shutil
 import sys
 
 import pytest
 
 from relation_tf.bench import layer_checks, plan_suite, run_suite
-from relation_tf.bench.layer_checks import _layer, check_layers
+from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sweeping import tuning_suite, untuned_names
@@ -146,45 +145,6 @@ def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, s
     assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
 
 
-DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    ("mechanism", "options", "expected"),
-    [
-        ("encoder", {"mechanism": "my_leaky:Leaky"}, [("encoder", 12, None)]),
-        ("transformer-encoder-decoder", DECODER, [("my_leaky:Leaky", 8, {"causal": True})]),
-        ("transformer-encoder-decoder", {"mechanism": "my_leaky:Leaky", "options": {"a": 1}},
-         [("my_leaky:Leaky", 8, {"a": 1}), ("my_leaky:Leaky", 8, {"causal": True, "a": 1})]),
-        ("transformer-encoder-decoder", {"mechanism": "relation"}, []),
-        ("own-network", {"depth": 2}, []),
-    ],
-)  # fmt: skip
-def test_layers_inside_networks_are_checked(
-    suite, leaky, monkeypatch, isolated, mechanism, options, expected
-):
-    from relation_tf import networks
-    from relation_tf.training.building import layer_faults
-
-    def check(name, units, width, options, **arguments):
-        checked.append((name, width, options if mechanism != "encoder" else None))
-        return networks.LayerReport(name, (networks.LayerCheck("padding", "failed", "It leaks."),))
-
-    checked = []
-    monkeypatch.setattr(networks, "check_layer", check)
-    isolated(MECHANISMS)
-    monkeypatch.setitem(MECHANISMS._origins, "own-network", "a_plugin")
-    MECHANISMS._entries["own-network"] = Mechanism("a_plugin:Own", output_type="sequence")
-    method = Method(mechanism=mechanism, units=8, options=options)
-    task = "CoLA" if mechanism == "encoder" else "dates"
-    width = {} if mechanism == "encoder" else {"embedding_dim": 100}  # has no effect there
-    config = suite(tasks=[task], seeds=[1], method=[method], **width).runs()[0]
-    faults = layer_faults(config)
-    assert checked == expected
-    assert faults == [("my_leaky:Leaky", "padding", "It leaks.")] * len(expected)
-
-
 @pytest.mark.tensorflow
 def test_any_error_of_a_registered_mechanism_is_one_line(
     tmp_path, small_glue, suite, monkeypatch, isolated
@@ -197,13 +157,6 @@ def test_any_error_of_a_registered_mechanism_is_one_line(
     asked = suite(tasks=["CoLA"], seeds=[1], method=[Method(mechanism="broken", units=8)])
     with pytest.raises(SuiteError, match=r"KeyError: 'rank'$"):
         run_suite(asked, tmp_path / "out", data=small_glue, allow_failing_checks=True, quiet=True)
-
-
-def test_a_date_can_be_an_option(suite):
-    options = {"start": datetime.date(2020, 1, 1)}
-    method = Method(mechanism="my_leaky:Leaky", units=8, options=options)
-    config = suite(tasks=["CoLA"], seeds=[1], method=[method]).runs()[0]
-    assert "2020-01-01" in _layer(config)
 
 
 @pytest.mark.tensorflow

@@ -54,17 +54,6 @@ class Broken(keras.layers.Dense):
         raise RuntimeError("no such thing")
 
 
-class Counting(keras.layers.Dense):
-    """A layer that XLA cannot compile."""
-
-    def call(self, x):
-        import tensorflow as tf
-
-        if isinstance(x, keras.KerasTensor):
-            return super().call(x)
-        return super().call(x) + tf.cast(tf.size(tf.strings.as_string(x)), tf.float32)
-
-
 @pytest.fixture
 def run(tmp_path, small_glue):
     """Return a function that runs a suite in the folder `out`, by default on the small GLUE."""
@@ -407,19 +396,6 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     shutil.rmtree(home)
     kept = RunFolder(tmp_path / "out").suite().published
     assert load_published(kept).source == "A paper"
-
-
-@pytest.mark.usefixtures("unchecked_layers")
-def test_xla_error_is_one_line(tmp_path, run, suite):
-    method = Method(mechanism=Counting)
-    results = run(suite(tasks=["CoLA"], seeds=[1], xla=True, method=[method]))
-    written = json.loads((tmp_path / "out/runs/CoLA/Counting-64/seed-1/error.json").read_text())
-    assert written["traceback"] == ""
-    ((_, error),) = results.failures
-    assert error == written["error"]
-    assert "No registered 'AsString' OpKernel" in error
-    assert error.endswith(". Received: xla=True")
-    assert "\n" not in error
 
 
 def test_the_manifest_says_whether_xla_compiled(run, suite):

@@ -215,11 +215,6 @@ def test_a_folder_without_its_suite_or_runs(folder, call, file):
     assert contents(folder) == before
 
 
-def test_a_folder_of_a_name_that_cannot_be(call):
-    for command in ("status", "report", "submit"):
-        refuses(call(command, "n" * 300), "nnn")
-
-
 def test_a_result_of_another_run_is_named(folder):
     other = folder / "runs/RTE/baseline-8/seed-1/result.json"
     shutil.copy(other, folder / BROKEN / "result.json")

@@ -11,7 +11,6 @@ import pytest
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.config.rules import MAX_RUNS
-from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
@@ -92,29 +91,21 @@ HUGE = "0x" + "f" * 10_000
         ("a = " + "[" * 5000, "invalid TOML: maximum recursion depth exceeded"),
         (f"{HEAD}epochs = {'9' * 5000}\n{METHOD}", "invalid TOML: Exceeds the limit"),
         (f"{HEAD}epochs = {HUGE}\n{METHOD}", "key 'epochs': must be less than 2147483648."),
-        (f"{HEAD}dropout = {HUGE}\n{METHOD}", "key 'dropout': must be a number."),
-        (f"{HEAD}vocabulary_size = {HUGE}\n{METHOD}", "key 'vocabulary_size': must be less than"),
         (f"{HEAD}{METHOD}units = {HUGE}", "key 'method.1.units': must be less than 2147483648."),
-        (f"{HEAD}{METHOD}options = {{ a = {HUGE} }}", "TOML can represent (Exceeds the li"),
         (f'{HEAD}{METHOD}size = "{"9" * 400}M"', "key 'method.1.size': must be a number of param"),
         (f'{HEAD}"a[b" = 1\n{METHOD}', "unknown key 'a[b'. Known: source, tokens, "),
-        (f'{HEAD}"a(b" = 1\n{METHOD}', "unknown key 'a(b'. Known: source, tokens, "),
         (f'{HEAD}"a\\u001b[2J" = 1\n{METHOD}', r"unknown key 'a\x1b[2J'. "),
         (f'{HEAD}"{"k" * 5000}" = 1\n{METHOD}', "unknown key 'kkkk"),
         (f"{HEAD}learning_rate = inf\n{METHOD}", "'learning_rate': must be a finite number"),
-        (f"{HEAD}seeds = [{'1, ' * 500}]\n{METHOD}", "repeated values; 1 occurs more than once"),
         (f"{HEAD}seeds = [{'-1, ' * 5000}]\n{METHOD}", "and 4,990 more faults"),
-        (f'name = "x"\ntasks = [{"3, " * 99}]\n{METHOD}', "and 89 more faults"),
         (f'name = "x"\ntasks = ["{"R" * 5000}"]\n{METHOD}', "key 'tasks': unknown task 'RRR"),
         (f'name = "x"\ntasks = ["R\\u0007TE"]\n{METHOD}', r"key 'tasks': unknown task 'R\x07TE'"),
-        (f'{HEAD}[[method]]\nmechanism = "{"m" * 10**5}"\n', "'method.1.mechanism': unknown mecha"),
         (f'{HEAD}{METHOD}grid = {{ a = [] }}', "key 'method.1.grid.a': must have at least 1 item"),
         (f'{HEAD}{METHOD}grid = {{ variant = ["../../x"] }}', "cannot be a folder name"),
         (f'{HEAD}{METHOD}grid = {{ variant = ["{"x" * 300}"] }}', "cannot be a folder name"),
         (f'{HEAD}published = "{"p" * 300}"\n{METHOD}', "published figures 'ppp"),
         (f'{HEAD}published = "a\\u0000b"\n{METHOD}', r"published figures 'a\x00b'"),
         (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a\\u0000b"), "name of a file"),
-        (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a" * 300), "name of a file"),
         (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a") + "maximum = inf",
          "key 'task.1.maximum': must be a finite number"),
         ("\0", "invalid TOML: "),
@@ -129,14 +120,6 @@ def test_invalid_suite_names_the_fault(tmp_path, text, message):
     found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
     assert found is not None
     assert message in found
-
-
-def test_one_fault_of_a_number_or_a_list_is_one_line(tmp_path):
-    path = tmp_path / "suite.toml"
-    path.write_text(f"{HEAD}{METHOD}units = 0\n", encoding="utf-8")
-    message = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
-    fault = "key 'method.1.units': must be greater than or equal to 1. Received: 0"
-    assert message == f"{path}: {fault}"
 
 
 @pytest.mark.parametrize(
@@ -174,17 +157,6 @@ def test_too_many_runs_are_refused_at_once(changes, message):
     found = refusal(functools.partial(make_suite, "here", values), SuiteError, "here")
     assert found is not None
     assert message in found
-
-
-def test_as_many_runs_as_may_be_are_planned_at_once():
-    def plan() -> None:
-        method = {"mechanism": "relation", "units": MILLION[:10]}
-        suite = make_suite(
-            "here", {"name": "x", "tasks": ["RTE"], "seeds": 9000, "method": [method]}
-        )
-        assert isinstance(suite, Suite)
-
-    assert refusal(plan, SuiteError, "here") is None
 
 
 def test_a_file_that_is_no_text(tmp_path):

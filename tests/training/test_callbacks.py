@@ -50,9 +50,6 @@ class Broken(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         raise OSError("no room")
 
-    def on_train_batch_end(self, batch, logs=None):
-        raise AssertionError
-
 
 class Zero(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
@@ -106,7 +103,7 @@ def test_observers_are_called_and_change_no_result(module, train, tmp_path, caps
     without = train("without", quiet=True, seeds=[1, 2])
     observed = train("with", broken, observer, seeds=[1, 2])
     printed = [line for line in capsys.readouterr().out.splitlines() if "callback" in line]
-    assert ["OSError in on_epoch_end" in line for line in sorted(printed)] == [True, False]
+    assert ["OSError in on_epoch_end" in line for line in printed] == [True]
     assert (len(observed.runs), observed.failures) == (2, [])
     for run in without.requested:
         old, new = (tmp_path / name / "runs" / str(run) for name in ("without", "with"))
@@ -181,7 +178,6 @@ def test_a_changed_callback_is_not_mixed_with_its_older_runs(module, train, tmp_
     ("callback", "message"),
     [
         ("{}:Zero2", "cannot import callback '{}:Zero2': .* Did you mean 'Zero'"),
-        ("no_such_module:Zero", "key 'callbacks': cannot import callback .*: no such module"),
         (
             "{}:NoCallback",
             "must be subclasses of keras.callbacks.Callback. Received: {}:NoCallback",
@@ -190,7 +186,6 @@ def test_a_changed_callback_is_not_mixed_with_its_older_runs(module, train, tmp_
             {"callback": "{}:Zero", "options": {"rate": 1}},
             "callback '{}:Zero': has no options. Received: 'rate'",
         ),
-        ("{}:Observer", "callback '{}:Observer': also needs the options 'folder'"),
     ],
 )
 def test_faults_are_found_before_the_first_run(

@@ -26,10 +26,6 @@ from tests.backends import close
     ("options", "message"),
     [
         ({"strategy": "mirrored", "settings": {"xla": True}}, "^key 'xla': must be false with"),
-        (
-            {"strategy": "mirrored", "settings": {"optimizer_options": {"clipnorm": 1.0}}},
-            "^key 'optimizer_options': must not clip gradients with --strategy mirrored",
-        ),
     ],
 )
 def test_options_excluded_by_a_strategy(tmp_path, suite, options, message):

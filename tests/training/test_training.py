@@ -180,21 +180,8 @@ def test_bfloat16_is_used_only_for_computation(network, name):
     assert costs != expected
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        "relation",
-        *(
-            pytest.param(each, marks=pytest.mark.slow)
-            for each in ("attention", "linear-attention", "baseline", "contextualizer", "fcsr")
-        ),
-    ],
-)
-def test_xla_does_not_change_training(network, monkeypatch, mechanism):
-    method = {**EXACT["method"][0], "mechanism": mechanism}
-    if mechanism != "relation":
-        del method["options"]
-    settings = {**EXACT, "method": [method], "epochs": 2}
+def test_xla_does_not_change_training(network, monkeypatch):
+    settings = {**EXACT, "epochs": 2}
     plain, config = network("SST-2", **settings)
     expected = plain.run(config.seed)
     made, config = network("SST-2", **settings, xla=True)
@@ -210,25 +197,11 @@ def test_xla_does_not_change_training(network, monkeypatch, mechanism):
     for key in ("loss", "val_loss"):
         costs = [[row[key] for row in run.history] for run in (trained, expected)]
         close(*costs, 1e-4)
-    # A step to compile each shape, then those of two epochs; 60 rows make no 4 whole batches.
-    assert len(shapes) == len(made._shapes) + 2 * 4
+    # The steps of two epochs; 60 rows make no 4 full batches.
+    assert len(shapes) == 2 * 4
     assert {width for ((_, width),) in shapes} <= {8, 16, 24}
     assert sorted({rows for ((rows, _),) in shapes}) == [12, 16]
     assert trained.padding > expected.padding
-
-
-def test_compilation_is_no_time_of_a_run(network, monkeypatch):
-    made, config = network(epochs=1)
-    monkeypatch.setattr(made, "compile_seconds", 0.0)
-
-    def prepare(batches):
-        made.compile_seconds += 1e6  # as if it had taken so long
-
-    monkeypatch.setattr(made, "prepare", prepare)
-    trained = made.run(config.seed)
-    assert trained.seconds["training"] < -9e5
-    assert trained.seconds["total"] < -9e5
-    assert trained.history[0]["seconds"] < -9e5
 
 
 def test_both_branches_of_feature_projection_are_trained(network):
