@@ -1,10 +1,11 @@
-"""Progress of long computations on stderr.
+"""Progress of long computations, in a terminal on stderr.
 
 A computation calls `advance`; only within `progress_shown`, as in commands, something is printed.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,38 +14,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # rich takes long to load
     from rich.console import Console
-    from rich.status import Status
 
-_QUIET = 3.0  # seconds without output at the start, in a terminal
-_PLAIN_EVERY = 30.0  # seconds before and between plain lines in a log file, which stay there
-_UPDATE_EVERY = 0.2  # seconds between updates of a terminal
+_QUIET = 3.0  # seconds without output at the start
+_UPDATE_EVERY = 0.2  # seconds between updates
 
 
 class _Steps:
-    """Shows the last step: one line that changes in a terminal, plain lines elsewhere."""
+    """Shows the last step: one line of a terminal, which changes."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._next = time.monotonic() + (_QUIET if console.is_terminal else _PLAIN_EVERY)
-        self._status: Status | None = None
+        self._status = console.status("")
+        self._next = time.monotonic() + _QUIET if console.is_terminal else math.inf
 
     def show(self, text: str) -> None:
         now = time.monotonic()
-        if now < self._next:
-            return
-        if not self._console.is_terminal:
-            self._console.print(text, markup=False, soft_wrap=True)
-            self._next = now + _PLAIN_EVERY
-            return
-        if self._status is None:
-            self._status = self._console.status("")
+        if now >= self._next:
+            self._status.update(text)
             self._status.start()
-        self._status.update(text)
-        self._next = now + _UPDATE_EVERY
+            self._next = now + _UPDATE_EVERY
 
     def stop(self) -> None:
-        if self._status is not None:
-            self._status.stop()
+        self._status.stop()
 
 
 _shown: ContextVar[_Steps | None] = ContextVar("_shown", default=None)

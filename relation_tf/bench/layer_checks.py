@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from relation_tf.bench import workers
@@ -18,8 +18,6 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import start_tensorflow
-
-_UNTRAINABLE = ("construction", "output shape", "training", "training in mixed precision")
 
 
 def check_layers(
@@ -100,17 +98,12 @@ def sentence(found: Sequence[Fault]) -> str:
     return f"{layer} fails the layer check {name!r}: {message}"
 
 
-def is_untrainable(found: Sequence[Fault]) -> bool:
-    """Return True if a network with the layer cannot be trained at all."""
-    return any(fault.check in _UNTRAINABLE for fault in found)
-
-
 def refusal(found: Sequence[Fault]) -> str:
     """Return the failed check of a layer that is not trained, and what to do."""
-    advice = "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
-    if is_untrainable(found):
-        advice = "Fix the layer: a network with it cannot be trained"
-    return f"{sentence(found)} {advice}"
+    return (
+        f"{sentence(found)} Fix the layer, or add --allow-failing-checks "
+        "(allow_failing_checks=True) to train it"
+    )
 
 
 def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
@@ -135,16 +128,3 @@ def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Faul
             return [layer_faults(config) for config in configs]
     finally:
         keras.backend.clear_session()
-
-
-def refused_methods(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]:
-    """Yield the methods that `run_suite` refuses because their layer fails its checks.
-
-    Raises:
-        SuiteError: If a layer cannot be trained, so its time cannot be measured.
-    """
-    for name, found in find_faults(pending, options).items():
-        if found and is_untrainable(found):
-            raise SuiteError(f"method {name}: {refusal(found)}")
-        if found:
-            yield f"`run` refuses method {name}: {refusal(found)}"

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
-from relation_tf.bench.layer_checks import refused_methods
+from relation_tf.bench.layer_checks import find_faults, refusal
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result, run_score
 from relation_tf.bench.run_folder import RunFolder
@@ -288,7 +288,11 @@ def plan_suite(
     request = request_of(suite, runs, made)
     done = request.done(folder, made)
     pending = [run for run in request.chosen if run.key not in done]
-    refused = refused_methods(pending, made)
+    refused = [
+        f"`run` refuses method {name}: {refusal(faults)}"
+        for name, faults in find_faults(pending, made).items()
+        if faults
+    ]
     group = RunGroup(runs, folder.path, made, suite.save_models)
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
     plan = make_plan(suite, request.chosen, pending, group, say)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench import workers
@@ -60,21 +59,6 @@ class Pretraining:
     folder: Path
     runs: list[dict[str, Any]]
     failures: list[tuple[str, str]]
-
-    def __str__(self) -> str:
-        names = dict.fromkeys(run["method"] for run in self.runs)
-        width = max(map(len, names), default=0)
-        lines = []
-        for name in names:
-            own = [run for run in self.runs if run["method"] == name]
-            perplexity = np.array([run["perplexity"] for run in own])
-            speed = np.mean([run["tokens_per_second"] for run in own])
-            spread = f" ± {perplexity.std(ddof=1):.2f}" if len(own) > 1 else ""
-            lines.append(
-                f"{name:{width}}  perplexity {perplexity.mean():.2f}{spread} of {len(own)} "
-                f"{'seed' if len(own) == 1 else 'seeds'}, {speed:,.0f} tokens per second"
-            )
-        return "\n".join(lines)
 
 
 class PretrainingRun(BaseModel):

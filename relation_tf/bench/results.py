@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -460,25 +460,15 @@ def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict
     return values
 
 
-@dataclass(frozen=True)
-class GroupStatus:
-    """Numbers of runs of a task and a method.
-
-    Attributes:
-        task: The task.
-        method: The method.
-        requested: Requested runs.
-        done: Finished runs.
-        failed: Failed runs.
-        diverged: Those of them with losses or outputs that are not finite.
-    """
+class GroupStatus(NamedTuple):
+    """Numbers of runs of a task and a method; `diverged` ones are also `failed`."""
 
     task: str
     method: str
     requested: int
     done: int
     failed: int
-    diverged: int = 0
+    diverged: int
 
     def __str__(self) -> str:
         failed = failed_in_words(self.failed, self.diverged)
@@ -490,16 +480,12 @@ class SuiteStatus:
     """Finished and failed runs of a suite; `print` shows a table.
 
     Attributes:
-        suite: Name of the suite.
-        folder: The suite's folder.
+        results: The results.
         groups: One entry per task and method, in the order of the suite.
-        failures: Names and errors of the failed runs, and of finished runs with a broken file.
     """
 
-    suite: str
-    folder: str
+    results: Results
     groups: Sequence[GroupStatus]
-    failures: Sequence[tuple[str, str]] = ()
 
     @classmethod
     def of(cls, results: Results) -> SuiteStatus:
@@ -515,20 +501,15 @@ class SuiteStatus:
             >>> SuiteStatus.of(read_results(folder)).count("requested")
             20
         """
-        requested = Counter((config.task, config.method) for config in results.requested)
-        done = Counter((run["task"], run["method"]) for run in results.runs)
-        failed = Counter(parts_of(run)[:2] for run, _ in results.failures)
-        diverged = Counter(parts_of(run)[:2] for run in results.diverged)
-        counts = requested, done, failed, diverged
-        keys = [
-            (task, str(m.name)) for task in results.suite.tasks for m in results.suite.methods()
-        ]
-        return cls(
-            results.suite.name,
-            str(results.folder),
-            [GroupStatus(*key, *(each[key] for each in counts)) for key in keys],
-            results.failures,
+        counts = (
+            Counter((config.task, config.method) for config in results.requested),
+            Counter((run["task"], run["method"]) for run in results.runs),
+            Counter(parts_of(run)[:2] for run, _ in results.failures),
+            Counter(parts_of(run)[:2] for run in results.diverged),
         )
+        methods = [str(method.name) for method in results.suite.methods()]
+        keys = [(task, method) for task in results.suite.tasks for method in methods]
+        return cls(results, [GroupStatus(*key, *(each[key] for each in counts)) for key in keys])
 
     def count(self, kind: str) -> int:
         """Return the number of runs of all groups, such as `"done"`, a field of `GroupStatus`."""
@@ -537,21 +518,20 @@ class SuiteStatus:
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `relation-tf status --json`."""
         return {
-            "suite": self.suite,
-            "folder": self.folder,
+            "suite": self.results.suite.name,
+            "folder": str(self.results.folder),
             **{kind: self.count(kind) for kind in ("requested", "done", "failed", "diverged")},
-            "groups": [asdict(group) for group in self.groups],
-            "failures": [{"run": run, "error": error} for run, error in self.failures],
+            "groups": [group._asdict() for group in self.groups],
+            "failures": [{"run": run, "error": error} for run, error in self.results.failures],
         }
 
     def __str__(self) -> str:
-        methods = [*dict.fromkeys(group.method for group in self.groups)]
-        rows: dict[str, list[str]] = {"": methods}
+        rows: dict[str, list[str]] = {"": [*dict.fromkeys(group.method for group in self.groups)]}
         for group in self.groups:
             rows.setdefault(group.task, []).append(str(group))
         table = align([[head, *cells] for head, cells in rows.items()])
-        done = f"{self.count('done')} of {self.count('requested')} runs done"
         failed = failed_in_words(self.count("failed"), self.count("diverged")) or "0 failed"
+        done = f"{self.count('done')} of {self.count('requested')} runs done"
         return "\n".join([*table, f"{done}, {failed}"])
 
     __repr__ = __str__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +11,10 @@ from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file, writing
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
 from relation_tf.steps import advance
 from relation_tf.tasks.official import leaderboard_file
-
-_MOST_WARNINGS = 3  # more are counted, not listed
-_ZIPS_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -40,30 +37,18 @@ class Submissions:
     def _lines(self) -> Iterator[str]:
         if self.packed:
             yield f"submissions: {len(self.packed)} written and checked"
-        filled, doubtful, refused = defaultdict(list), defaultdict(list), defaultdict(list)
+        zips = defaultdict[str, list[str]](list)
         for packed in self.packed:
             for task in packed.filled:
-                filled[task].append(_name(packed.path))
+                value = "mean score" if TASKS[task].labels is None else "majority class"
+                line = f"{task}: filled with the {value} of the training set"
+                zips[line].append(_name(packed.path))
             for warning in packed.warnings:
-                doubtful[warning].append(_name(packed.path))
+                zips[f"warning: {warning}"].append(_name(packed.path))
         for path, reason in self.refused:
-            refused[reason].append(_name(path))
-        for task, names in filled.items():
-            value = "mean score" if TASKS[task].labels is None else "majority class"
-            yield f"{task}: filled with the {value} of the training set in {_some(names)}"
-        if len(doubtful) > _MOST_WARNINGS:
-            zips = {name for names in doubtful.values() for name in names}
-            yield (
-                f"warning: these zips have a file of equal predictions: {_first(zips)}. "
-                "`glue-submit check ZIP` names the files"
-            )
-            doubtful.clear()
-        for warning, names in doubtful.items():
-            yield f"warning: {warning} in {_some(names)}"
-        for reason, names in refused.items():
-            yield f"{_some(names)} not written: {reason}"
-        for run, reason in self.left_out:
-            yield f"left out: {run}: {reason}"
+            zips[f"not written: {reason}"].append(_name(path))
+        yield from (f"{line}: {join_names(names)}" for line, names in zips.items())
+        yield from (f"left out: {run}: {reason}" for run, reason in self.left_out)
 
 
 def check_submittable(results: Results) -> None:
@@ -168,21 +153,3 @@ def _reason(results: Results, faults: Mapping[str, str], others: Sequence[str]) 
 
 def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
-
-
-def _some(names: list[str]) -> str:
-    """Return up to three names, or the number of more."""
-    return ", ".join(names) if len(names) <= 3 else f"{len(names)} zips"
-
-
-def _first(names: Iterable[str]) -> str:
-    """Return the first six names, by method and seed, and the number of more."""
-    ordered = sorted(names, key=_method_and_seed)
-    more = len(ordered) - _ZIPS_SHOWN
-    shown = ", ".join(ordered[:_ZIPS_SHOWN])
-    return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _method_and_seed(name: str) -> tuple[str, int]:
-    method, _, seed = name.rpartition("/seed-")
-    return method, int(seed)

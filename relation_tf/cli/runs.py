@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,8 +30,8 @@ from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results
-    from relation_tf.config import RunConfig
 
+_OF_RUNS = ("out", "tasks", "methods", "seeds", "settings")
 _OF_DIAGNOSES = (
     "jobs", "run_timeout", "allow_failing_checks", "deterministic", "plugins", "track"
 )  # fmt: skip
@@ -62,10 +62,7 @@ def run(suite: SuiteName, **options: Any) -> None:
         write_report(results)
         _submit_if_complete(results, fill_missing)
     print_failures(results.failures)
-    selection = options["tasks"], options["methods"], options["seeds"]
-    chosen = select(results.suite, *selection)
-    if selection != (None, None, None) and (results.runs or results.failures):
-        _print_progress(results, chosen)
+    chosen = select(results.suite, options["tasks"], options["methods"], options["seeds"])
     if {name for name, _ in results.failures} & {*map(str, chosen)}:
         raise typer.Exit(1)
 
@@ -81,7 +78,7 @@ def run(suite: SuiteName, **options: Any) -> None:
 )
 @with_options(
     SuiteOptions,
-    *("out", "tasks", "methods", "seeds", "settings"),
+    *_OF_RUNS,
     out="Folder of finished runs to read, if any.",
 )
 def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
@@ -212,7 +209,7 @@ def pretrain(
         allow_failing_checks=allow_failing_checks,
     )
     if made.runs:
-        echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")
+        echo(f"\nscores: {made.folder / 'scores.csv'}")
     if made.failures:
         raise typer.Exit(1)
 
@@ -236,17 +233,6 @@ def _measured(layer: str, units: Any, options: Mapping[str, Any]) -> str:
         return f"cannot be measured: {one_line(error)}"
 
 
-def _print_progress(results: Results, chosen: Sequence[RunConfig]) -> None:
-    """Print the number of finished requested runs and of other pending runs of the suite."""
-    done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
-    keys = {config.key for config in chosen}
-    others = {config.key for config in results.suite.runs()} - keys - done
-    echo(
-        f"{len(keys & done)} of {len(keys)} requested runs are done; {len(others)} other "
-        "runs of the suite are pending"
-    )
-
-
 def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     """Write submissions if the suite has predictions for all GLUE tasks."""
     from glue_submit import TASKS
@@ -259,13 +245,15 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     done = Counter(run["task"] for run in results.runs)
     requested = Counter(config.task for config in results.requested)
     unfinished = [name for name in results.suite.tasks if done[name] < requested[name]]
-    if missing and not fill_missing:
-        echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
-    elif unfinished and not fill_missing:
-        echo(
-            f"no submissions: not all runs of {join_names(unfinished)} are done. "
-            f"`relation-tf submit {results.folder}` packs the complete seeds; --fill-missing fills "
-            "missing tasks with the majority class"
-        )
-    else:
+    if fill_missing or not (missing or unfinished):
         write_zips(results, fill_missing)
+        return
+    lacking = (
+        f"{join_names(missing)} not in the suite"
+        if missing
+        else (f"not all runs of {join_names(unfinished)} are done")
+    )
+    echo(
+        f"no submissions: {lacking}. `relation-tf submit {results.folder}` packs the complete "
+        "seeds; --fill-missing fills missing tasks with the majority class"
+    )

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from relation_tf.bench import layer_checks, plan_suite, planning
+from relation_tf.bench import plan_suite, planning
 from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import RunOptions
@@ -152,7 +152,7 @@ def test_plan_has_the_notes_of_a_run(tmp_path, small_glue, monkeypatch):
     """A note on a short test file, and a layer that fails its checks."""
     fault = Fault("my:Layer", "padding", "It leaks.")
     monkeypatch.setattr(
-        layer_checks, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []}
+        planning, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []}
     )
     monkeypatch.setattr(planning, "make_plan", lambda suite, *_: plan_of(suite, [], {}))
     plan = plan_suite("glue-small", tmp_path, tasks=["RTE"], data=small_glue, quiet=True)
