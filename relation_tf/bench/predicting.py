@@ -231,7 +231,7 @@ def _predict_group(
     trainer: TaskTrainer | None = None
     with stderr_to(folder / LOG):
         for run, names in pending:
-            if trainer is None or not trainer.reusable:
+            if trainer is None or not run.config.shares_network:
                 trainer = _make_trainer(folder, run, data, tfds_folder)
             _predict_run(trainer, run, names)
 

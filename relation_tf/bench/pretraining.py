@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,7 +113,7 @@ class PretrainingGroup(Group):
             _train_run(run, path, self.settings, self.text, notify)
 
         with stderr_to(log):
-            train_each(self.runs, RunFolder(self.folder), train, notify, self.failed)
+            train_each(self.runs, RunFolder(self.folder), train, notify)
 
 
 @workers.ends_workers
@@ -187,10 +187,8 @@ def pretrain(
     folder.check_locked(pending)
     lost = count_diverged(folder, runs, pending)
 
-    def train(
-        free: Sequence[PretrainingRun], failed: Mapping[RunKey, int], notify: EventCallback
-    ) -> None:
-        group = PretrainingGroup(free, folder.path, settings, text, failed=failed)
+    def train(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
+        group = PretrainingGroup(free, folder.path, settings, text)
         workers.run_locally([group], notify, RunOptions())
 
     with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:

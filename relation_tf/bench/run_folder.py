@@ -32,7 +32,7 @@ from filelock import FileLock, Timeout
 
 from relation_tf.bench.checksums import RESULT, damage
 from relation_tf.config.loading import load_suite
-from relation_tf.config.run import RunConfig, RunKey
+from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import without_former_keys
 from relation_tf.errors import SuiteError, join_names
@@ -226,29 +226,6 @@ class RunFolder:
         requested, found = run.model_dump(mode="json"), read_config(folder, type(run))
         self.check_unchanged(folder, requested, found)
 
-    def errors(self, runs: Iterable[AnyRun]) -> dict[RunKey, int]:
-        """Return when runs have failed, by their keys, in nanoseconds."""
-        paths = {run.key: self.run(run) / ERROR for run in runs}
-        return {key: path.stat().st_mtime_ns for key, path in paths.items() if path.exists()}
-
-    def end(self, run: AnyRun, before: Mapping[RunKey, int]) -> dict[str, Any] | None:
-        """Return the event of the end of a run that another process has trained; else None.
-
-        Args:
-            run: The run, which this process has locked.
-            before: `errors` at the start of the command: the command repeats these runs.
-
-        Raises:
-            SuiteError: If the other process has trained it with another configuration.
-        """
-        if self.has_result(run):
-            self.check_configuration(run)
-            return {"event": "done", "run": run.key}
-        failed = self.errors([run])
-        if not failed or failed.items() <= before.items():
-            return None
-        return failed_event(run, read_json(self.run(run) / ERROR))
-
     def check_unchanged(
         self, folder: Path, requested: Mapping[str, Any], found: Mapping[str, Any]
     ) -> None:
@@ -338,17 +315,6 @@ def has_diverged(folder: Path) -> bool:
     with suppress(SuiteError):  # no file, or a broken one: the run is repeated
         return read_json(folder / ERROR).get("diverged") is True
     return False
-
-
-def failed_event(run: AnyRun, error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of a failed run.
-
-    Args:
-        run: The run.
-        error: Content of its `error.json`.
-    """
-    event = {"event": "failed", "run": run.key, "detail": bool(error.get("traceback"))}
-    return event | {"error": error.get("error"), "diverged": error.get("diverged", False)}
 
 
 def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[AnyRun]) -> int:

@@ -155,11 +155,9 @@ def _train_pending(
         lines += _shown(request, done)
     lost = count_diverged(folder, request.chosen, pending)
 
-    def train(
-        free: Sequence[RunConfig], failed: Mapping[RunKey, int], notify: EventCallback
-    ) -> None:
+    def train(free: Sequence[RunConfig], notify: EventCallback) -> None:
         groups = [
-            RunGroup(part, folder.path, options, suite.save_models, failed=failed)
+            RunGroup(part, folder.path, options, suite.save_models)
             for part in group_runs(suite, free, options.jobs or 1)
         ]
         find_executor(options).execute(groups, notify, options)

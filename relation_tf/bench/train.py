@@ -32,7 +32,6 @@ from relation_tf.bench.provenance import made_by, made_with, manifest
 from relation_tf.bench.run_folder import (
     ERROR,
     RunFolder,
-    failed_event,
     kind_of,
     prediction_file,
     unwritable,
@@ -92,12 +91,10 @@ class Group(ABC):
     Attributes:
         runs: The runs.
         folder: The folder of all runs.
-        failed: Runs that failed before the command, see `RunFolder.errors`.
     """
 
     runs: Sequence[Any]
     folder: Path
-    failed: Mapping[RunKey, int] = field(default_factory=dict, kw_only=True)
 
     @abstractmethod
     def train(self, notify: EventCallback) -> None:
@@ -135,7 +132,7 @@ class RunGroup(Group):
             train_run(config, path, self, compiled, notify)
 
         with stderr_to(self.folder / LOG):
-            train_each(self.runs, RunFolder(self.folder), train, notify, self.failed)
+            train_each(self.runs, RunFolder(self.folder), train, notify)
 
 
 def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
@@ -174,7 +171,6 @@ def train_each(
     folder: RunFolder,
     train: Callable[[Run, Path], None],
     notify: EventCallback,
-    failed: Mapping[RunKey, int],
 ) -> None:
     """Train runs one after the other. A failed run writes `error.json`; the other runs continue.
 
@@ -183,29 +179,32 @@ def train_each(
         folder: The folder of all runs.
         train: Called with a run and its folder, which contains its configuration.
         notify: Called with the start and the end of each run.
-        failed: Runs that failed before, see `RunFolder.errors`.
 
     Raises:
         SuiteError: If no run can be written.
         BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
     """
     for run in runs:
-        with claimed(run, folder, failed, notify) as is_ours:
+        with claimed(run, folder, notify) as is_ours:
             if is_ours:
                 notify({"event": "start", "run": run.key})
                 _train_or_fail(run, folder, train, notify)
 
 
 @contextmanager
-def claimed(
-    run: AnyRun, folder: RunFolder, failed: Mapping[RunKey, int], notify: EventCallback
-) -> Iterator[bool]:
-    """Lock a run; yield False, after an event, if another process trains or has trained it."""
+def claimed(run: AnyRun, folder: RunFolder, notify: EventCallback) -> Iterator[bool]:
+    """Lock a run; yield False, after an event, if another process trains or has trained it.
+
+    Raises:
+        SuiteError: If another process has trained it with another configuration.
+    """
     with folder.locked(run) as free:
-        end = folder.end(run, failed) if free else {"event": "locked", "run": run.key}
-        if end is not None:
-            notify(end)
-        yield end is None
+        if not free:
+            notify({"event": "locked", "run": run.key})
+        elif is_done := folder.has_result(run):
+            folder.check_configuration(run)
+            notify({"event": "done", "run": run.key})
+        yield free and not is_done
 
 
 def _train_or_fail(
@@ -243,7 +242,7 @@ def train_shared(
     pending: Sequence[Run],
     folder: RunFolder,
     progress: Progress,
-    train: Callable[[Sequence[Run], Mapping[RunKey, int], EventCallback], None],
+    train: Callable[[Sequence[Run], EventCallback], None],
 ) -> None:
     """Train runs until each has ended, here or in another process that uses the same folder.
 
@@ -251,10 +250,9 @@ def train_shared(
         pending: The runs.
         folder: Their folder.
         progress: Notified of the events of all runs.
-        train: Trains runs that no process has locked; gets `RunFolder.errors` and a callback for
-            events.
+        train: Trains runs that no process has locked; gets a callback for events.
     """
-    failed, left, is_told = folder.errors(pending), [*pending], False
+    left, is_told = [*pending], False
     locked: set[RunKey] = set()
 
     def notify(event: dict[str, Any]) -> None:
@@ -267,10 +265,10 @@ def train_shared(
         locked.clear()
         free = []
         for run in left:
-            with claimed(run, folder, failed, notify) as is_ours:
+            with claimed(run, folder, notify) as is_ours:
                 free += [run] if is_ours else []
         if free:
-            train(free, failed, notify)
+            train(free, notify)
         elif locked:
             time.sleep(_LOOK_EVERY)
         left = [run for run in left if run.key in locked]
@@ -433,7 +431,7 @@ def train_run(
         distribution = group.options.distribution
         train_and_write(trainer, config, folder, on_epoch, write, distribution, resumable)
         trackers.finish(read_json(folder / "result.json"))
-    if trainer.reusable:
+    if config.shares_network:
         compiled.append(trainer)
 
 
@@ -603,11 +601,11 @@ def fail(
         SuiteError: If the file cannot be written.
     """
     path = folder.run(run)
-    error = {"error": reason, "traceback": detail, "diverged": diverged}
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        write_json(path / ERROR, error)
-    notify(failed_event(run, error))
+        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
+    told = {"error": reason, "detail": bool(detail), "diverged": diverged}
+    notify({"event": "failed", "run": run.key, **told})
 
 
 def score_tests(

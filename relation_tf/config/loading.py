@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
+from relation_tf.config.method import Method
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -156,10 +157,7 @@ def _without(table: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
 
 
 def drop_other_methods(
-    where: str,
-    values: dict[str, Any],
-    given: Collection[str],
-    folder: Path | None = None,
+    where: str, values: dict[str, Any], given: Collection[str], folder: Path | None = None
 ) -> None:
     """Remove what names methods that are not among the new ones of a suite.
 
@@ -173,26 +171,24 @@ def drop_other_methods(
         folder: As for `make_suite`.
 
     Raises:
-        SuiteError: If the suite is invalid with these methods.
+        SuiteError: If a plugin cannot be imported.
     """
-    judges = [key for key in ("reference", "control") if values.get(key) is not None]
-    stay = not judges or values.get("families")
-    if stay and not values.get("tuned"):
-        return
-    others: dict[str, Any] = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
-    overrides, tuned = values.get("overrides", {}), values.get("tuned", [])
-    with contextlib.suppress(AttributeError, TypeError):  # `Suite` names wrong types
-        overrides = {task: {**own, "margin": None} for task, own in overrides.items()}
-    unjudged = make_suite(where, {**values, **others, "overrides": overrides, "tuned": []}, folder)
-    names = [str(method.name) for method in unjudged.methods()]
-    if "tuned" not in given:
-        with contextlib.suppress(KeyError, TypeError):
-            values["tuned"] = [each for each in tuned if each["method"] in names]
-    if stay:
-        return
-    values |= {key: None for key in judges if key not in given and values[key] not in names}
-    if not any(values[key] for key in judges) and "margin" not in given:
-        values |= {"overrides": overrides, "margin": None}
+    _load_plugins(where, values, folder)
+    # `Suite` names wrong values.
+    with contextlib.suppress(AttributeError, KeyError, TypeError, ValidationError):
+        in_names = "units" not in (values.get("sweep") or {})
+        methods = [Method.model_validate(method) for method in values["method"]]
+        names = [each.name for method in methods for each in method.expand(units_in_name=in_names)]
+        if "tuned" not in given:
+            values["tuned"] = [own for own in values.get("tuned", []) if own["method"] in names]
+        judges = [key for key in ("reference", "control") if values.get(key) is not None]
+        if values.get("families") or not judges:
+            return
+        values |= {key: None for key in judges if key not in given and values[key] not in names}
+        if not any(values[key] for key in judges) and "margin" not in given:
+            overrides = values.get("overrides", {}).items()
+            values["overrides"] = {task: {**own, "margin": None} for task, own in overrides}
+            values["margin"] = None
 
 
 def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:
@@ -206,13 +202,9 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
     Raises:
         SuiteError: One line per fault with the key, the value and the allowed values.
     """
-    plugins = values.get("plugins")
+    _load_plugins(where, values, folder)
     try:
-        # `Suite` checks the list itself.
-        load_plugins(plugins if _are_names(plugins) else [], folder)
         return Suite.model_validate(dict(values))
-    except SuiteError as error:
-        raise SuiteError(f"{where}: {error}") from error
     except ValidationError as error:
         faults = faults_of(error, Suite)
         more = len(faults) - _FAULTS_SHOWN
@@ -220,6 +212,14 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
         if more > 0:
             shown.append(f"and {more:,} more fault{'s' * (more > 1)}")
         raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error
+
+
+def _load_plugins(where: str, values: Mapping[str, Any], folder: Path | None) -> None:
+    plugins = values.get("plugins")
+    try:
+        load_plugins(plugins if _are_names(plugins) else [], folder)  # `Suite` checks the list
+    except SuiteError as error:
+        raise SuiteError(f"{where}: {error}") from error
 
 
 def _are_names(plugins: Any) -> TypeGuard[list[str]]:

@@ -21,7 +21,7 @@ from relation_tf.networks.mechanisms import (
     mixing_mechanism,
 )
 from relation_tf.registry import OPTIMIZERS
-from relation_tf.tasks.catalogue import Entry
+from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask, Name, TaskGroup
 from relation_tf.tasks.task import MeasuredTask, Reading
 
@@ -112,9 +112,10 @@ class RunConfig(TrainingSettings):
         """If True, one compiled network serves all seeds of a task and a method.
 
         False if seeds have other rows, if a run has state outside of the variables, or several
-        networks.
+        networks, or is timed: compilation is then part of its cost.
         """
-        return self.has_state_only_in_variables and "split" not in self.vary and not self.transfers
+        several = "split" in self.vary or self.transfers or find_task(self.entry).timed
+        return self.has_state_only_in_variables and not several
 
     @property
     def transfers(self) -> bool:

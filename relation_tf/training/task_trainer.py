@@ -106,6 +106,8 @@ class TaskTrainer(SuiteTrainer):
         if self.xla:
             (part,) = self.parts
             self._train_by_xla = trace(part.step, *part.signature, jit_compile=True)
+        if task.vocabulary is not None:
+            self.tokens = sum(part.tokens for part in self.parts)
         self.compile_seconds = time.perf_counter() - start
 
     @classmethod
@@ -114,18 +116,6 @@ class TaskTrainer(SuiteTrainer):
         build_small_network(config)
         _make_optimizer(config, 1)
         make_rule(config)
-
-    @property
-    def reusable(self) -> bool:
-        """If True, the trainer serves all seeds."""
-        return self.config.shares_network
-
-    @property
-    def tokens(self) -> int | None:
-        """Tokens per epoch without padding; None for a network that reads strings."""
-        if self.task.vocabulary is None:
-            return None
-        return sum(part.tokens for part in self.parts)
 
     def run(
         self,

@@ -58,6 +58,7 @@ class PassTimer(SuiteTrainer):
         self.config = config
         rows = np.arange(config.batch_size)
         (texts,) = one_text(length_of(task.task), len(rows)).encode("train")
+        self.tokens: int = int(texts.lengths.sum())
         self.task = replace(task, splits={"train": EncodedSplit((texts,), None, rows)})
         super().__init__(self._start())
         self._compile(texts.pad(rows))
@@ -78,17 +79,6 @@ class PassTimer(SuiteTrainer):
     def _facts(self) -> dict[str, Any]:
         """Return measured facts other than the time."""
         return {}
-
-    @property
-    def reusable(self) -> bool:
-        """False, because compilation is part of the cost of each run."""
-        return False
-
-    @property
-    def tokens(self) -> int:
-        """Tokens per pass."""
-        (lengths,) = self.task.splits["train"].lengths
-        return int(lengths.sum())
 
     def run(
         self,

@@ -187,6 +187,8 @@ class SuiteTrainer(Trainer):
         vectors: Word vectors for the embedding.
         match: Width for the required number of parameters.
         xla: If True, XLA compiles the training step.
+        tokens: Tokens per epoch without padding; None if the network reads strings, or epochs have
+            different rows.
         warn: Called with one line for each failure of a callback.
     """
 
@@ -195,6 +197,7 @@ class SuiteTrainer(Trainer):
     vectors: Vectors | None = None
     match: networks.Match | None = None
     xla: bool = False
+    tokens: int | None = None
     warn: Callable[[str], None] = staticmethod(warnings.warn)
 
     @classmethod
@@ -206,16 +209,6 @@ class SuiteTrainer(Trainer):
             SuiteError: If it cannot be built; the message names the method, the argument and its
                 value.
         """
-
-    @property
-    @abstractmethod
-    def reusable(self) -> bool:
-        """If False, each seed needs a new trainer."""
-
-    @property
-    @abstractmethod
-    def tokens(self) -> int | None:
-        """Tokens per epoch without padding; None for a network that reads strings."""
 
     @abstractmethod
     def estimate(self) -> Estimate:

@@ -72,16 +72,6 @@ class TransferTrainer(SuiteTrainer):
         """Build a small network of a run's method, its optimizer and its stopping rule."""
         TaskTrainer.check(config)
 
-    @property
-    def reusable(self) -> bool:
-        """False, because each run builds its networks."""
-        return False
-
-    @property
-    def tokens(self) -> None:
-        """None, because epochs of different trainings have different rows."""
-        return
-
     def run(
         self,
         seed: int,
