@@ -1,7 +1,7 @@
 """Registries of mechanisms, tasks, metrics and other parts, and decorators to register them.
 
 Suites, plans and reports read the declaration of a part from its registry. Custom modules are named
-by `plugins` in a suite, `--plugin`, or entry points of the group `relation_tf.plugins`.
+by `plugins` in a suite, or by `--plugin`.
 """
 
 from __future__ import annotations

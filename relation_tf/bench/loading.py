@@ -15,17 +15,10 @@ from relation_tf.bench.run_folder import read_config
 from relation_tf.config.layer_source import check_unchanged
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import (
-    SuiteError,
-    UnknownNameError,
-    join_names,
-    without_breaks,
-)
+from relation_tf.errors import SuiteError, without_breaks
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.encoding import load_task
-from relation_tf.tasks.task import Task
 from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training.session import check_backend, check_tensorflow
 
@@ -33,18 +26,18 @@ if TYPE_CHECKING:
     from relation_tf.bench.trained_model import TrainedModel
 
 
-def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True) -> TrainedModel:
+def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     """Load the model of a finished run, which a suite with `save_models = true` keeps.
 
     Args:
         folder: The folder of a run, such as `"runs/demo/runs/RTE/relation-64/seed-1"`, or a copy.
-        task: A task of the group that the model was trained on.
         safe_mode: As in `keras.saving.load_model`. Must be False for `saved-model:PATH`, and for a
             custom layer inside `encoder`.
 
     Raises:
         SuiteError: If the folder has no model, its run is not finished or of another version of
-            this package, its model is damaged, or a custom layer or its plugin has changed.
+            this package, its model is damaged, a custom layer or its plugin has changed, or the
+            task is a group or generated.
 
     Example:
         >>> import tempfile
@@ -69,14 +62,15 @@ def load(folder: str | Path, task: str | None = None, *, safe_mode: bool = True)
     check_backend()  # now also that of keras.json
     config = _config(path)
     check_unchanged(config, f"{path}: method {config.method}")
-    whole = find_task(config.entry)
-    generated = load_task(config.entry, **config.reading()) if whole.generated else None
+    task = find_task(config.entry)
+    if task.generated or task.members:
+        raise SuiteError(
+            f"{path}: must be a run of one task with texts. Received: {task.name}. Load its model "
+            f"with keras.saving.load_model({str(path / MODEL)!r})"
+        )
     model = _read_model(path, safe_mode)
-    own, model = _member(whole, model, task)
-    if generated is not None:
-        return TrainedModel(model, own, generated.vocabulary, path, config, generated)
     vocabulary = None if config.tokens == "text" else Vocabulary.read(path / VOCABULARY)
-    return TrainedModel(model, own, vocabulary, path, config)
+    return TrainedModel(model, task, vocabulary, path, config)
 
 
 def _config(folder: Path) -> RunConfig:
@@ -143,23 +137,3 @@ def _read_model(folder: Path, safe_mode: bool) -> Any:
     except Exception as error:  # any error in the file, or of a custom layer
         reason = without_breaks(error)
         raise SuiteError(f"{folder / MODEL}: cannot be loaded: {reason:.300}") from error
-
-
-def _member(task: Task, model: Any, name: str | None) -> tuple[Task, Any]:
-    """Return a task of a group and its network, or the task and the network if it is none."""
-    names = [each.name for each in task.each()]
-    if name is not None and name not in names:
-        raise UnknownNameError("task", name, names)
-    if not task.members:
-        return task, model
-    if name is None:
-        raise SuiteError(
-            f"task: must be one of {join_names(names)}, the tasks of the group {task.name}"
-        )
-    import keras
-
-    own = task.members[names.index(name)]
-    first = sum(len(each.inputs) for each in task.members[: names.index(name)])
-    inputs = model.inputs[first : first + len(own.inputs)]
-    outputs = model.outputs[names.index(name)]
-    return own, keras.Model(inputs[0] if len(inputs) == 1 else inputs, outputs)

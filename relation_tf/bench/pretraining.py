@@ -17,12 +17,7 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.bench.train import EventCallback, Group, train_and_write, train_each, train_shared
 from relation_tf.config.layer_source import custom_digest
-from relation_tf.config.plugins import (
-    load_installed_plugins,
-    load_plugins,
-    plugins_digest,
-    shaping_plugins,
-)
+from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey, vocabulary_of
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
@@ -69,8 +64,6 @@ class PretrainingRun(BaseModel):
     mechanism: str
     mechanism_digest: str | None  # of the source of a custom layer
     seed: int
-    optimizer: str = "adam"  # in runs from before it was a setting
-    vary: str = "init,order"  # likewise
 
     @property
     def method(self) -> str:
@@ -174,8 +167,7 @@ def pretrain(
     text = read_plain_text(paths, settings.length, held_out, settings.vocabulary_size)
     split = {"text": text.digest, "held_out": "a file" if is_file else held_out}
     shared = {**asdict(settings), **split}
-    modules = {*plugins, *load_installed_plugins()}
-    if digest := plugins_digest(shaping_plugins(modules)):
+    if digest := plugins_digest(shaping_plugins(plugins)):
         shared["plugins_digest"] = digest
     runs = [PretrainingRun(**run, **shared) for run in requested]
     folder = RunFolder(expand_home(out))

@@ -39,7 +39,7 @@ from relation_tf.bench.train import (
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.layer_source import callbacks_digest, custom_digest
 from relation_tf.config.loading import drop_other_methods, make_suite, select
-from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
+from relation_tf.config.plugins import plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.files import expand_home
 from relation_tf.tasks.catalogue import find_source
@@ -249,7 +249,7 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks)
-    plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
+    plugins = plugins_digest(shaping_plugins(suite.plugins))
     check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
     keys = {config.key for config in chosen}
     vectors = vectors_digest(suite, chosen, options.glove)

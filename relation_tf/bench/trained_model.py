@@ -11,14 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import read_json
 from relation_tf.tasks.batches import evaluation_batches
-from relation_tf.tasks.diagnostics.rows import NOTHING, Symbols
-from relation_tf.tasks.encoding import EncodedTask
-from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.tables import check_spelled
 from relation_tf.tasks.task import Task
@@ -45,17 +41,15 @@ class TrainedModel:
         vocabulary: The vocabulary.
         folder: The folder of the run.
         config: The configuration of the run.
-        generated: The encoded task, if its text is generated.
     """
 
     def __init__(
         self,
         model: keras.Model,
         task: Task,
-        vocabulary: Vocabulary | Characters | Symbols | None,
+        vocabulary: Vocabulary | None,
         folder: Path,
         config: RunConfig,
-        generated: EncodedTask | None = None,
     ) -> None:
         self.model = model
         self.task = task
@@ -64,7 +58,6 @@ class TrainedModel:
         self.config = config
         self.result: Mapping[str, Any] = read_json(folder / "result.json")
         self.manifest: Mapping[str, Any] = read_json(folder / "manifest.json")
-        self._generated = generated
 
     def __repr__(self) -> str:
         config, task = self.config, self.task
@@ -85,32 +78,23 @@ class TrainedModel:
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """Labels in the order of the classes; None for a regression and for written text."""
-        if isinstance(targets := self._targets, Symbols):
-            return targets.tokens[1:]
+        """Labels in the order of the classes; None for a regression."""
         return self.task.labels
 
     def predict(self, texts: Iterable[Any]) -> np.ndarray:
         """Predict the label of each text.
 
         Args:
-            texts: Strings, or pairs of strings for a task with two texts. Diagnostic tasks have
-                symbols between spaces.
+            texts: Strings, or pairs of strings for a task with two texts.
 
         Returns:
-            Array `(texts,)`: labels; scores for a regression; for a task whose tokens have labels,
-            the labels of all tokens between spaces; for a written task, the written text.
+            Array `(texts,)`: labels, or scores for a regression.
 
         Raises:
             DataError: If a text has the wrong form.
         """
         outputs = self._outputs(texts)
-        if self.task.labels is None and self._targets is None:
-            outputs = outputs[:, 0]
-        words = words_of(self.task, outputs, self._targets)
-        if self.task.token_labels:  # padding has the label NOTHING
-            words = np.array([each.rstrip(f" {NOTHING}") for each in words], dtype=object)
-        return words
+        return words_of(self.task, outputs[:, 0] if self.task.labels is None else outputs)
 
     def predict_proba(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the probabilities of the classes, `(texts, classes)`, in the order of `labels`.
@@ -144,23 +128,15 @@ class TrainedModel:
     @property
     def num_texts(self) -> int:
         """Number of texts of a row."""
-        return len(self.task.inputs) if self._generated is None else 1
-
-    @property
-    def _targets(self) -> Characters | Symbols | None:
-        return None if self._generated is None else self._generated.targets
+        return len(self.task.inputs)
 
     @property
     def _predicts(self) -> str:
         """The kind of prediction, for messages."""
-        each = "pair of texts" if self.num_texts == 2 else "text"
-        if self.task.written:
-            return f"a text for each {each}"
-        if self.task.token_labels:
-            return "a label for each token"
+        of = "pair of texts" if self.num_texts == 2 else "text"
         if self.task.labels is None:
-            return f"a score from 0 to {self.task.maximum:g} for each {each}"
-        return f"{join_names(self.task.labels, ' or ')} for each {each}"
+            return f"a score from 0 to {self.task.maximum:g} for each {of}"
+        return f"{join_names(self.task.labels, ' or ')} for each {of}"
 
     def _columns(self, texts: Iterable[Any]) -> list[Ragged | Texts]:
         """Return the encoded texts of each input."""
@@ -182,40 +158,18 @@ class TrainedModel:
         return [self._encode([row[i] for row in rows]) for i in range(self.num_texts)]
 
     def _encode(self, texts: list[str]) -> Ragged | Texts:
-        vocabulary = self.vocabulary
-        if vocabulary is None:
+        if self.vocabulary is None:
             return Texts.join(texts)
-        if isinstance(vocabulary, Vocabulary):
-            return vocabulary.encode(texts, self.config.max_length)
-        try:
-            return vocabulary.encode(texts)
-        except ValueError as error:
-            raise DataError(str(error)) from error
+        return self.vocabulary.encode(texts, self.config.max_length)
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the outputs, `(texts, width)`, in the same batches as those of the run."""
         columns = self._columns(texts)
         lengths = np.stack([column.lengths for column in columns])
         batches = evaluation_batches(lengths, EVALUATION_BATCH)
-        found = [self._compute([column.pad(rows) for column in columns]) for rows in batches]
-        width = max(each.shape[1] for each in found)
-        outputs = np.zeros((lengths.shape[1], width), found[0].dtype)
-        for rows, own in zip(batches, found, strict=True):
-            outputs[rows, : own.shape[1]] = own
-        return outputs
-
-    def _compute(self, inputs: list[np.ndarray]) -> np.ndarray:
-        """Return the outputs of a batch: ids for token classification and written text."""
-        if isinstance(targets := self._targets, Characters):
-            assert self._generated is not None  # its targets are characters
-            splits = self._generated.splits.values()
-            longest = max(int(split.inputs[1].lengths.max()) for split in splits) - 1
-            start, end = targets.start, targets.end
-            return networks.greedy_decode(self.model, inputs[0], start, end, longest).ids
-        outputs = self._compiled(tuple(map(tf.constant, inputs))).numpy()
-        if self.task.token_labels:
-            return np.where(inputs[0] != 0, outputs.argmax(axis=-1) + 1, 0)
-        return outputs
+        inputs = [tuple(tf.constant(column.pad(rows)) for column in columns) for rows in batches]
+        outputs = np.concatenate([self._compiled(each).numpy() for each in inputs])
+        return outputs[np.argsort(np.concatenate(batches))]
 
     @functools.cached_property
     def _compiled(self) -> Any:

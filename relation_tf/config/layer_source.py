@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
+from relation_tf.config.plugins import plugins_digest
 from relation_tf.config.training import CallbackEntry
 from relation_tf.errors import SuiteError, one_line
 from relation_tf.networks.mechanisms import find_mechanism, load
@@ -57,8 +57,7 @@ def check_unchanged(config: RunConfig, where: str) -> None:
         )
     if config.has_built_in_layer:
         return
-    plugins = shaping_plugins({*config.plugins, *load_installed_plugins()})
-    if config.plugins_digest not in (None, plugins_digest(plugins)):
+    if config.plugins_digest not in (None, plugins_digest(config.plugins)):
         raise SuiteError(
             f"{where}: its plugins have changed since the run. Restore the plugins, or train the "
             "run again"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import functools
 import hashlib
 import importlib
 import importlib.machinery
 import sys
 from collections.abc import Iterable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -20,14 +16,11 @@ from relation_tf import registry
 from relation_tf.errors import SuiteError, no_such_module, without_breaks
 from relation_tf.quiet import loading_quietly
 
-ENTRY_POINTS = "relation_tf.plugins"
-"""Entry-point group of installed packages with plugins."""
-
 Plugin = Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
 
 
 def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> None:
-    """Import modules that register parts, and the entry points of installed packages.
+    """Import modules that register parts.
 
     Modules are searched among installed packages, then in the current folder, then in `folder`, so
     that no file there replaces a package. A plugin with the name of a package is refused. Imported
@@ -41,7 +34,6 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     Raises:
         SuiteError: If a module cannot be found or raises an error.
     """
-    load_installed_plugins()
     modules = [modules] if isinstance(modules, str) else [*modules]
     if not modules:
         return
@@ -104,8 +96,7 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
 def plugins_digest(modules: Sequence[str]) -> str | None:
     """Return a digest of the source of plugins, which is part of the identity of a run.
 
-    The digest covers all Python files of a plugin, and of the modules in the same folder that it
-    imports. It does not cover imports of installed packages. Checks of layers use the same digest.
+    The digest covers all Python files of a plugin, and no modules that it imports.
 
     Args:
         modules: Names of imported modules.
@@ -121,53 +112,14 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 
 
 def _sources(module: str) -> dict[str, bytes]:
-    """Return the source files of a plugin by their relative paths."""
-    path = Path(getattr(sys.modules[module], "__file__", None) or "built-in/module")
-    folder = path.parents[module.count(".") + (path.name == "__init__.py")]
-    installed = folder.name in ("site-packages", "dist-packages")
-    sources: dict[str, bytes] = {}
-    left = {path.stem if module == "__main__" else module.partition(".")[0]}
-    while left:
-        name = left.pop()
-        for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:
-            key = file.relative_to(folder).as_posix()
-            if file.is_file() and key not in sources:
-                sources[key] = file.read_bytes()
-                if not installed:
-                    left |= _imports(sources[key])
-    return sources
-
-
-def _imports(source: bytes) -> set[str]:
-    """Return the top-level modules that a source imports, without those of this distribution."""
-    names = set()
-    with contextlib.suppress(SyntaxError, ValueError):  # such as a template file
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module)
-    return {name.partition(".")[0] for name in names} - {"relation_tf", "glue_submit"}
-
-
-@functools.cache
-def load_installed_plugins() -> tuple[str, ...]:
-    """Import the entry points of installed packages once; return the names of their modules.
-
-    Raises:
-        SuiteError: If an entry point raises an error.
-    """
-    entries = metadata.entry_points(group=ENTRY_POINTS)
-    for entry in entries:
-        try:
-            with loading_quietly():
-                entry.load()
-        except Exception as error:
-            package = entry.dist.name if entry.dist else "an installed package"
-            raise SuiteError(
-                f"plugin {entry.value!r} of {package} cannot be imported: {_line(error)}"
-            ) from error
-    return tuple(entry.module for entry in entries)
+    """Return the Python files of the package or module of a plugin by their relative paths."""
+    path = Path(getattr(sys.modules[module.partition(".")[0]], "__file__", None) or "built-in")
+    files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
+    return {
+        file.relative_to(path.parent).as_posix(): file.read_bytes()
+        for file in files
+        if file.is_file()
+    }
 
 
 def _line(error: Exception) -> str:

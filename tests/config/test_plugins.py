@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.config import load_suite, plugins
+from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.registry import EXECUTORS, METRICS, Registry
 
-FIGURE = 'method = "relation"\ntask = "RTE"\nmetric = "score"\nvalue = 50.0\n'
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
 
 
@@ -108,49 +107,6 @@ def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_pat
         EXECUTORS.remove(name)
 
 
-def test_entry_points_are_imported_once(monkeypatch):
-    class Entry:
-        value, module, dist, loaded = "plug_installed", "plug_installed", None, 0
-
-        def load(self):
-            self.loaded += 1
-
-    entry = Entry()
-    monkeypatch.setattr(plugins.metadata, "entry_points", lambda group: [entry])
-    plugins.load_installed_plugins.cache_clear()
-    load_plugins([])
-    load_plugins([])
-    assert entry.loaded == 1
-    assert plugins.load_installed_plugins() == ("plug_installed",)
-    plugins.load_installed_plugins.cache_clear()
-    entry.load = lambda: 1 / 0
-    with pytest.raises(SuiteError, match="plugin 'plug_installed' of an installed package cannot"):
-        load_plugins([])
-
-
-def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
-    (tmp_path / "plug_one.py").write_text("import json\nimport plug_shared.part\nimport numpy")
-    (tmp_path / "plug_shared").mkdir()
-    (tmp_path / "plug_shared" / "part.py").write_text("from . import deeper")
-    (tmp_path / "plug_shared" / "deeper.py").write_text("import relation_tf")
-    package = tmp_path / "plug_package"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    names = ["plug_one", "plug_package"]
-    load_plugins(names)
-    first = plugins_digest(names)
-    assert first == plugins_digest(names[::-1]) != plugins_digest(names[:1])
-    (package / "inner.py").write_text("b = 2")
-    second = plugins_digest(names)
-    assert second not in (first, plugins_digest(["sys", *names[:1]]))
-    (tmp_path / "plug_shared" / "deeper.py").write_text("c = 3")  # what a plugin imports
-    assert plugins_digest(names) not in (first, second)
-    (tmp_path / "plug_other.py").write_text("d = 4")
-    (tmp_path / "plug_shared" / "deeper.py").write_text("import relation_tf")
-    assert plugins_digest(names) == second
-    assert plugins_digest([]) is None
-
-
 @pytest.mark.parametrize("name", ["a,b", "a/b", "a\\b", "", "a\n"])
 def test_names_that_cannot_name_files_are_refused(name):
     with pytest.raises(SuiteError, match=r"color: a name must be printable text without , / "):
@@ -181,29 +137,18 @@ def test_other_modules_of_the_folder_do_not_replace_packages(tmp_path):
     assert tmp_path not in Path(found.origin).parents
 
 
-def test_new_methods_keep_plugins_and_figures_next_to_the_suite(tmp_path):
-    folder = tmp_path / "suites"
-    folder.mkdir()
-    (folder / "plug_empty.py").write_text("")
-    (folder / "mine.toml").write_text('source = "Mine"\n[[figure]]\n' + FIGURE)
-    (folder / "x.toml").write_text(
-        'reference = "relation-64"\npublished = "mine.toml"\n' + SUITE.format("plug_empty")
-    )
-    methods = [{"mechanism": "baseline"}, {"mechanism": "attention"}]
-    suite = load_suite(folder / "x.toml", {"method": methods})
-    assert suite.reference is None
-    assert suite.published == str(folder / "mine.toml")
-
-
-def test_an_interrupted_import_of_built_in_parts_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "plug_slow.py").write_text(
-        "from pathlib import Path\nif Path('interrupted').exists():\n    raise KeyboardInterrupt\n"
-    )
-    registry = Registry("thing", "plug_slow")
-    (tmp_path / "interrupted").touch()
-    with pytest.raises(KeyboardInterrupt):
-        len(registry)
-    (tmp_path / "interrupted").unlink()
-    assert len(registry) == 0
-    assert "plug_slow" in sys.modules
+def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
+    (tmp_path / "plug_one.py").write_text("")
+    package = tmp_path / "plug_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    names = ["plug_one", "plug_package"]
+    load_plugins(names)
+    first = plugins_digest(names)
+    assert first == plugins_digest(names[::-1]) != plugins_digest(names[:1])
+    (package / "inner.py").write_text("b = 2")
+    assert plugins_digest(names) not in (first, plugins_digest(["sys", *names[:1]]))
+    (tmp_path / "plug_other.py").write_text("d = 4")
+    (package / "inner.py").unlink()
+    assert plugins_digest(names) == first
+    assert plugins_digest([]) is None
