@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from relation_tf.bench import workers
+from relation_tf.bench import train, workers
 from relation_tf.bench.workers import Request, Worker
 
 PROCESS = workers._Process
@@ -19,6 +19,7 @@ class InThisProcess(Worker):
 
     def __init__(self, arrived: threading.Event) -> None:
         super().__init__()
+        train._last_inputs.clear()  # a worker serves one command
         self._arrived, self._answers = arrived, list[Any]()
 
     @classmethod

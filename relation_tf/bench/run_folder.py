@@ -35,7 +35,7 @@ from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import without_former_keys
-from relation_tf.errors import SuiteError, join_names
+from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.pretraining_settings import SETTINGS
@@ -324,9 +324,9 @@ def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[
 
 
 def suites_inside(folder: Path) -> str:
-    """Return a hint that names the folders of suites in a folder; empty if there are none."""
+    """Return a hint that names folders of suites in a folder; empty if there are none."""
     found = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
-    return f" It contains {join_names(found)}." if found else ""
+    return f" It contains {', '.join(found[:4])}." if found else ""
 
 
 def prediction_file(name: str, split: str) -> str:

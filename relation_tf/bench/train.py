@@ -425,7 +425,8 @@ def train_run(
         for note in _notes(trainer):
             warn(note)
     trainer.warn = warn
-    resumable = config.has_state_only_in_variables  # other runs start again
+    # Other runs start again.
+    resumable = config.has_state_only_in_variables and not config.transfers
     tracked = TrackedRun(config, group.folder.resolve(), trainer.optimizer)
     with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
         distribution = group.options.distribution

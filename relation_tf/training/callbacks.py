@@ -7,7 +7,8 @@ optimizer of the run, and may change them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -64,52 +65,41 @@ class Callbacks:
         self._callbacks: list[tuple[str, keras.callbacks.Callback]] = []
         config = trainer.config
         for entry in config.callbacks:
-            self._guard(entry.callback, "its constructor", self._add, entry)
+            with self._guarded(entry.callback, "its constructor"):
+                self._callbacks.append((entry.callback, _make(entry)))
         if not self._callbacks:
             return
         # Of the attributes that `fit` sets, callbacks of Keras use these two.
         self._model.optimizer, self._model.stop_training = trainer.optimizer, False
         params = {"epochs": config.epochs, "steps": steps, "verbose": 0, "run": str(config)}
-        self._call("set_params", params)
-        self._call("set_model", self._model)
-
-    def _add(self, entry: CallbackEntry) -> None:
-        self._callbacks.append((entry.callback, _make(entry)))
+        self.call("set_params", params)
+        self.call("set_model", self._model)
 
     @property
     def ends(self) -> bool:
         """If True, a callback has set `stop_training`."""
         return bool(self._callbacks and self._model.stop_training)
 
-    def train_begin(self) -> None:
-        """Call `on_train_begin`."""
-        self._call("on_train_begin", {})
-
-    def epoch_begin(self, epoch: int) -> None:
-        """Call `on_epoch_begin`; epochs are counted from 0, as in Keras."""
-        self._call("on_epoch_begin", epoch, {})
-
-    def epoch_end(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Call `on_epoch_end` with the loss and the validation metrics of an epoch."""
-        self._call("on_epoch_end", epoch, without_times(row))
-
     def train_end(self, row: Mapping[str, float]) -> None:
         """Call `on_train_end`; the network has the weights that the stopping rule keeps."""
-        self._call("on_train_end", without_times(row))
+        self.call("on_train_end", without_times(row))
         if self._callbacks:
             self._model.optimizer = None  # else a saved model would have its variables
 
-    def _call(self, hook: str, *arguments: Any) -> None:
+    def call(self, hook: str, *arguments: Any) -> None:
+        """Call a method of all callbacks."""
         if not self._callbacks:
             return
         spent = self._clock.seconds()
         for name, callback in self._callbacks:
-            self._guard(name, hook, getattr(callback, hook), *arguments)
+            with self._guarded(name, hook):
+                getattr(callback, hook)(*arguments)
         self._clock.set_to(spent)
 
-    def _guard(self, name: str, where: str, action: Callable[..., Any], *arguments: Any) -> None:
+    @contextmanager
+    def _guarded(self, name: str, where: str) -> Iterator[None]:
         try:
-            action(*arguments)
+            yield
         except Exception as error:
             fault = f"{type(error).__name__} in {where}: {without_breaks(error)}"
             self._warn(f"callback {name}: {fault}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ class State:
         variables: Variables of the network and the optimizer, including random states and counters.
         kept: Weights that the stopping rule keeps, if any.
         resumed: Epochs after which the run was resumed.
-        carried: Results of the ended trainings of a run with several, see `TrainingCheckpoint`.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -39,7 +38,6 @@ class State:
     variables: list[np.ndarray] = field(default_factory=list)
     kept: list[np.ndarray] | None = None
     resumed: list[int] = field(default_factory=list)
-    carried: list[np.ndarray] = field(default_factory=list)
 
 
 class Checkpoint:
@@ -70,11 +68,10 @@ class Checkpoint:
         about = vars(state) | {
             "made_by": self._made_by,
             "variables": len(state.variables),
-            "carried": len(state.carried),
             "kept": state.kept is not None,
         }
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        arrays = (*state.variables, *state.carried, *(state.kept or []))
+        arrays = (*state.variables, *(state.kept or []))
         with replacing(self._path) as file:
             np.savez(file, text, *arrays, allow_pickle=False)
         self._written = time.monotonic()
@@ -88,61 +85,9 @@ class Checkpoint:
                 about = json.loads(next(arrays).tobytes())
                 if about.pop("made_by") != self._made_by:
                     return None
-                for key in ("variables", "carried"):
-                    about[key] = [*itertools.islice(arrays, about[key])]
+                about["variables"] = [*itertools.islice(arrays, about["variables"])]
                 about["kept"] = [*arrays] if about["kept"] else None
                 return State(**about)
         except Exception:
             # For any error in the file, the run starts again.
             return None
-
-
-class TrainingCheckpoint(Checkpoint):
-    """Checkpoint of one training of a run with several; the run has one file.
-
-    In the file, each row of the history has the number of its `training`.
-
-    Args:
-        of_run: The checkpoint of the run.
-        number: Number of the training, from 1.
-        ended: State of the run after the earlier trainings: its history, seconds, resumed epochs
-            and carried arrays.
-    """
-
-    def __init__(self, of_run: Checkpoint, number: int, ended: State) -> None:
-        self._of_run, self._number, self._ended = of_run, number, ended
-
-    def due(self) -> bool:
-        """Return True if a new state is due, see `Checkpoint`."""
-        return self._of_run.due()
-
-    def write(self, state: State) -> None:
-        """Write the state of the run."""
-        ended = self._ended
-        self._of_run.write(
-            replace(
-                state,
-                history=[*ended.history, *numbered(state.history, self._number)],
-                seconds=ended.seconds + state.seconds,
-                resumed=ended.resumed,
-                carried=ended.carried,
-            )
-        )
-
-    def read(self) -> State | None:
-        """Return the state of the training, without the seconds before; None if there is none."""
-        state = self._of_run.read()
-        if state is None or number_of(state) != self._number:
-            return None
-        rows = [row for row in state.history if row["training"] == self._number]
-        return replace(state, history=rows, seconds=0.0, resumed=[])
-
-
-def numbered(history: Iterable[Mapping[str, float]], number: int) -> list[dict[str, float]]:
-    """Return the rows of a training with its number."""
-    return [{"training": number, **row} for row in history]
-
-
-def number_of(state: State) -> int:
-    """Return the number of the training that was interrupted."""
-    return int(state.history[-1]["training"])

@@ -23,7 +23,7 @@ from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.metrics import no_score
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, build_small_network, find_match
-from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks
+from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks, without_times
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.replicas import Replicas
@@ -141,9 +141,9 @@ class TaskTrainer(SuiteTrainer):
         stop: Stop | None = None
         padding = 0.0
         callbacks = Callbacks(self, self._steps, clock)
-        callbacks.train_begin()
+        callbacks.call("on_train_begin", {})
         while stop is None:
-            callbacks.epoch_begin(len(history))
+            callbacks.call("on_epoch_begin", len(history), {})
             row, padding = self._epoch(order, history)
             spent = clock.seconds()
             history.append(row)
@@ -159,11 +159,11 @@ class TaskTrainer(SuiteTrainer):
             try:
                 check_losses(row, self.epochs_before)
             except DivergedError:
-                callbacks.epoch_end(epoch - 1, row)
+                callbacks.call("on_epoch_end", epoch - 1, without_times(row))
                 callbacks.train_end(row)
                 raise
             stop = rule.update(epoch, row[column], self.weights)  # the evaluated weights
-            callbacks.epoch_end(epoch - 1, row)  # can change weights
+            callbacks.call("on_epoch_end", epoch - 1, without_times(row))  # can change weights
             limit = END_OF_CALLBACK if callbacks.ends else _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
                 stop = rule.finish(epoch, limit)

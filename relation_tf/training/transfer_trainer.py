@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import keras
 import numpy as np
@@ -16,13 +15,7 @@ from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.task import Task, joined
 from relation_tf.training.building import build_networks
-from relation_tf.training.checkpoint import (
-    Checkpoint,
-    State,
-    TrainingCheckpoint,
-    number_of,
-    numbered,
-)
+from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.session import check_backend
 from relation_tf.training.steps import score_outputs
@@ -81,24 +74,44 @@ class TransferTrainer(SuiteTrainer):
         """Train for each task, first on the other tasks, then on the task, and predict its rows.
 
         Epochs are counted over all trainings; `training` in the history is the number of the
-        training, odd on the other tasks.
+        training, odd on the other tasks. There are no checkpoints.
         """
-        self.compile_seconds = 0.0
-        tasks = self.task.task.members
-        ended, first = _ended_trainings(checkpoint)
-        for number in range(first, 2 * len(tasks) + 1):
+        history: list[dict[str, float]] = []
+        predictions: dict[tuple[str, str], np.ndarray] = {}
+        total, self.compile_seconds = 0.0, 0.0
+
+        def train(trainer: TaskTrainer, number: int) -> TrainingResult:
+            nonlocal total
+            before = trainer.epochs_before = len(history)
+
+            def progress(epoch: int, row: Mapping[str, float]) -> None:
+                if on_progress is not None:
+                    on_progress(before + epoch, {**row, "epoch": before + epoch})
+
+            trained = trainer.run(seed, progress)
+            history.extend({"training": number, **row} for row in trained.history)
+            total += trained.seconds["total"]
+            self.compile_seconds += trainer.compile_seconds
+            return trained
+
+        for number, task in enumerate(self.task.task.members):
             keras.backend.clear_session()  # frees the memory of the previous training
-            ended, trained = self._train(number, ended, seed, on_progress, checkpoint)
-        scored = self.task.task.scored
-        outputs = dict(zip(scored, ended.carried, strict=True))
+            source = self._source(task)
+            train(source, 2 * number + 1)
+            shared = self._shared(task, source.model)
+            keras.backend.clear_session()
+            target = self._target(task)
+            target.shared = shared
+            trained = train(target, 2 * number + 2)
+            for (_, name), outputs in trained.predictions.items():
+                predictions[self.task.task.scored[name], name] = outputs
         return TrainingResult(
-            history=self._history(ended),
-            seconds=self._seconds(ended),
-            stop=Stop(f"{2 * len(tasks)} trainings ended", len(ended.history)),
-            predictions={(scored[name], name): values for name, values in outputs.items()},
-            metrics={name: self._score(name, values) for name, values in outputs.items()},
+            history=self._history(history),
+            seconds=self._seconds(history, total),
+            stop=Stop(f"{2 * len(self.task.task.members)} trainings ended", len(history)),
+            predictions=predictions,
+            metrics={name: self._score(name, own) for (_, name), own in predictions.items()},
             padding=trained.padding,
-            resumed=ended.resumed,
         )
 
     def estimate(self) -> Estimate:
@@ -122,45 +135,6 @@ class TransferTrainer(SuiteTrainer):
         with self.replicas.scope():
             models = build_networks(self.config, self._only([task]), seed, vectors=self.vectors)
         return networks.as_one(models)
-
-    def _train(
-        self,
-        number: int,
-        ended: State,
-        seed: int,
-        on_progress: ProgressCallback | None,
-        checkpoint: Checkpoint | None,
-    ) -> tuple[State, TrainingResult]:
-        """Train once and return the state after it.
-
-        It carries the outputs for the ended tasks and, before a training with frozen weights,
-        these weights.
-        """
-        tasks = self.task.task.members
-        index, on_task = divmod(number - 1, 2)
-        task = tasks[index]
-        outputs = sum(len(task.scored) for task in tasks[:index])
-        trainer = self._target(task) if on_task else self._source(task)
-        trainer.epochs_before = len(ended.history)
-        if isinstance(trainer, _FrozenTrainer):
-            trainer.shared = ended.carried[outputs:]
-
-        def progress(epoch: int, row: Any) -> None:
-            if on_progress is not None:
-                total = len(ended.history) + epoch
-                on_progress(total, {**row, "epoch": total})
-
-        of_training = None if checkpoint is None else TrainingCheckpoint(checkpoint, number, ended)
-        trained = trainer.run(seed, progress, of_training)
-        self.compile_seconds += trainer.compile_seconds
-        new = [*trained.predictions.values()] if on_task else self._shared(task, trainer.model)
-        after = replace(
-            ended,
-            history=[*ended.history, *numbered(trained.history, number)],
-            seconds=ended.seconds + trained.seconds["total"],
-            carried=[*ended.carried[:outputs], *new],
-        )
-        return after, trained
 
     def _source(self, task: Task) -> TaskTrainer:
         """Return the trainer of the shared layers, which does not have the rows of the task."""
@@ -191,24 +165,23 @@ class TransferTrainer(SuiteTrainer):
         assert labels is not None  # of a scored split
         return score_outputs(group.of(name), outputs, labels, name)
 
-    def _history(self, ended: State) -> list[dict[str, float]]:
+    def _history(self, history: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
         """Return the columns that all trainings have."""
         metrics = [f"val_{metric}" for metric in self.task.task.metrics]
         columns = ("training", "loss", "val_loss", *metrics, *_TIMES.values())
         return [
             {"epoch": epoch, **{column: row[column] for column in columns}}
-            for epoch, row in enumerate(ended.history, 1)
+            for epoch, row in enumerate(history, 1)
         ]
 
-    def _seconds(self, ended: State) -> dict[str, float]:
+    def _seconds(self, history: Sequence[Mapping[str, float]], total: float) -> dict[str, float]:
         """Return the sums of all trainings, and an epoch and a batch on the other tasks."""
         tasks = self.task.members
         steps = sum(-(-len(task.splits["train"]) // self.config.batch_size) for task in tasks)
-        on_others = [row["seconds"] for row in ended.history if row["training"] % 2]
-        epoch = statistics.median_high(on_others)
+        epoch = statistics.median_high(row["seconds"] for row in history if row["training"] % 2)
         return {
-            **{name: sum(row[key] for row in ended.history) for name, key in _TIMES.items()},
-            "total": ended.seconds,
+            **{name: sum(row[key] for row in history) for name, key in _TIMES.items()},
+            "total": total,
             "epoch": epoch,
             "batch": epoch / (steps * (len(tasks) - 1) / len(tasks)),
         }
@@ -232,18 +205,3 @@ class _FrozenTrainer(TaskTrainer):
         for weight, value in zip(frozen, self.shared, strict=True):
             weight.assign(value)
         return model
-
-
-def _ended_trainings(checkpoint: Checkpoint | None) -> tuple[State, int]:
-    """Return the state after the ended trainings of a run, and the number of the next one."""
-    saved = None if checkpoint is None else checkpoint.read()
-    if saved is None:
-        return State(), 1
-    number = number_of(saved)
-    ended = State(
-        history=[row for row in saved.history if row["training"] < number],
-        seconds=saved.seconds,
-        resumed=[*saved.resumed, len(saved.history)],
-        carried=saved.carried,
-    )
-    return ended, number

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.training.checkpoint import (
-    Checkpoint,
-    State,
-    TrainingCheckpoint,
-    number_of,
-)
+from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping
 
 STATE = State(
@@ -24,12 +19,11 @@ STATE = State(
     variables=[np.array([1.5, np.nan], np.float32), np.array(7, np.int64)],
     kept=[np.array([[2.0]], np.float32)],
     resumed=[3],
-    carried=[np.array([0.25], np.float32)],
 )
 
 
 def equal(a: State, b: State) -> bool:
-    arrays = [[*each.variables, *each.carried, *(each.kept or [])] for each in (a, b)]
+    arrays = [[*each.variables, *(each.kept or [])] for each in (a, b)]
     same = all(
         x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in zip(*arrays, strict=True)
     )
@@ -43,25 +37,6 @@ def test_state_round_trip_is_bit_identical(tmp_path):
     checkpoint.write(STATE)
     assert equal(checkpoint.read(), STATE)
     assert [path.name for path in tmp_path.iterdir()] == ["state.npz"]
-
-
-def test_trainings_of_a_run_share_its_file(tmp_path):
-    whole = Checkpoint(tmp_path / "state.npz", {}, every=0)
-    rows = [{"training": 1, "epoch": 1}, {"training": 1, "epoch": 2}]
-    ended = State(rows, 5.0, {}, [], resumed=[1], carried=[np.ones(2)])
-    second = TrainingCheckpoint(whole, 2, ended)
-    assert second.read() is None
-    assert second.due()
-    own = State([{"epoch": 1}], 2.0, {"best": 3.0}, [np.zeros(1)], resumed=[7])
-    second.write(own)
-    saved = whole.read()
-    assert saved.history == [*rows, {"training": 2, "epoch": 1}]
-    assert (saved.seconds, saved.resumed, number_of(saved)) == (7.0, [1], 2)
-    assert saved.carried[0].tolist() == [1.0, 1.0]
-    again = second.read()
-    assert again.history == [{"training": 2, "epoch": 1}]
-    assert (again.seconds, again.resumed, again.rule) == (0.0, [], {"best": 3.0})
-    assert TrainingCheckpoint(whole, 3, ended).read() is None
 
 
 def test_no_state_of_others(tmp_path):
@@ -82,14 +57,6 @@ def test_nothing_is_unpickled(tmp_path):
     path = tmp_path / "state.npz"
     np.savez(path, about=np.array([{"made_by": {}}], dtype=object))
     assert Checkpoint(path, {}).read() is None
-
-
-def test_not_more_often_than_asked(tmp_path):
-    often, seldom = (Checkpoint(tmp_path / "a", {}, every=every) for every in (0, 1e6))
-    for checkpoint in (often, seldom):
-        checkpoint.write(STATE)
-    assert often.due()
-    assert not seldom.due()
 
 
 COSTS = st.lists(st.floats(0, 1) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=40)
