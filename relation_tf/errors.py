@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib.util
-import pkgutil
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -195,14 +194,11 @@ def reason_of(error: BaseException) -> str:
     return getattr(error, "strerror", None) or f"{error!s:.100}"
 
 
-def did_you_mean(
-    name: object, known: Iterable[object], cutoff: float = 0.6, prefix: str = ""
-) -> str:
+def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 
     If no name is near, the first one that begins with three or more typed characters is used. Case
-    is ignored; a value that is not a string has no hint. The hint begins with the prefix, which is
-    not compared.
+    is ignored; a value that is not a string has no hint.
 
     Example:
         >>> did_you_mean("atention", ["attention", "relation"])
@@ -220,31 +216,11 @@ def did_you_mean(
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     if not near and len(name) >= _SHORTEST_BEGINNING:
         near = [each for each in by_lower if each.startswith(name.lower())]
-    return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
-
-
-def did_you_mean_module(name: str) -> str:
-    """Return a hint with the nearest importable module, or an empty string.
-
-    Example:
-        >>> did_you_mean_module("relation_tf.layer")
-        " Did you mean 'relation_tf.layers'?"
-    """
-    parent, _, last = name.rpartition(".")
-    folders = None
-    if parent:
-        with contextlib.suppress(ImportError):
-            spec = importlib.util.find_spec(parent)
-            folders = None if spec is None else spec.submodule_search_locations
-        if folders is None:
-            return did_you_mean_module(parent)
-    known = [each.name for each in pkgutil.iter_modules(folders)]
-    prefix = f"{parent}." if parent else ""
-    return "" if last in known else did_you_mean(last, known, cutoff=0.75, prefix=prefix)
+    return f" Did you mean {str(by_lower[near[0]])!r}?" if near else ""
 
 
 def no_such_module(name: str) -> str:
-    """Say that a module does not exist, where Python looked for it, and the nearest module."""
+    """Say that a module does not exist, and where Python looked for it."""
     if name.endswith(".py"):
         path = PureWindowsPath(name.removesuffix(".py"))  # also splits at /
         module = path.name if path.anchor else ".".join(path.parts)
@@ -252,8 +228,7 @@ def no_such_module(name: str) -> str:
     installed = (sys.prefix, sys.base_prefix)
     places = [str(Path(place).resolve()) for place in sys.path if not place.startswith(installed)]
     where = ", ".join(dict.fromkeys(places))
-    hint = did_you_mean_module(name)
-    return f"no such module.{hint} Searched: {where} and the installed packages"
+    return f"no such module. Searched: {where} and the installed packages"
 
 
 def escape(text: str) -> str:

@@ -460,32 +460,11 @@ def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 
 
-@dataclass(frozen=True)
-class Executor:
-    """A function that executes runs.
-
-    Attributes:
-        execute: The function, see `relation_tf.bench.workers`.
-        options: Accepted options of a cluster: `"address"`, `"run_cpus"`, `"run_gpus"`,
-            `"run_memory"`. With other executors, they are errors.
-        needs: Required options of a cluster.
-    """
-
-    execute: Callable[..., Any]
-    options: Sequence[str] = ()
-    needs: Sequence[str] = ()
-
-
-EXECUTORS: Registry[Executor] = Registry(
+EXECUTORS: Registry[Callable[..., Any]] = Registry(
     "executor", "relation_tf.bench.workers", "relation_tf.bench.ray_cluster", shapes_runs=False
 )
 
 
-def register_executor(name: str, **declaration: Any) -> Callable[[Any], Any]:
-    """Register a function that executes runs: `--executor <name>`, see `bench.workers`.
-
-    Args:
-        name: Name on the command line.
-        **declaration: Fields of `Executor` other than `execute`.
-    """
-    return _decorator(EXECUTORS, name, lambda execute: Executor(execute, **declaration))
+def register_executor(name: str) -> Callable[[Any], Any]:
+    """Register a function that executes runs: `--executor <name>`, see `bench.workers`."""
+    return _decorator(EXECUTORS, name, lambda execute: execute)

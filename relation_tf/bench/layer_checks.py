@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from relation_tf.bench import workers
@@ -20,19 +20,13 @@ from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import start_tensorflow
 
 
-def check_layers(
-    configs: Sequence[RunConfig],
-    folder: RunFolder,
-    options: RunOptions,
-    names: Mapping[str, str] | None = None,
-) -> list[str]:
+def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
     """Check the custom layers of runs, and record the failing ones in the folder.
 
     Args:
         configs: The pending runs.
         folder: The folder of the suite.
         options: Options of the run.
-        names: Names of methods in messages, if they differ from those of the runs.
 
     Returns:
         A note for each method with a failing layer.
@@ -43,9 +37,8 @@ def check_layers(
     """
     found = find_faults(configs, options)
     failing = {name: faults for name, faults in found.items() if faults}
-    shown = {(names or {}).get(name, name): faults for name, faults in failing.items()}
-    if shown and not options.allow_failing_checks:
-        name, faults = next(iter(shown.items()))
+    if failing and not options.allow_failing_checks:
+        name, faults = next(iter(failing.items()))
         raise SuiteError(f"method {name}: {refusal(faults)}")
     if found:
         words = {
@@ -55,7 +48,7 @@ def check_layers(
         folder.record_failing_layers(found, words)
     return [
         f"method {name}: {sentence(faults)} It is trained and marked in reports."
-        for name, faults in shown.items()
+        for name, faults in failing.items()
     ]
 
 

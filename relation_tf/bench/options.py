@@ -11,10 +11,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import OptionError, SuiteError, did_you_mean
+from relation_tf.errors import OptionError, did_you_mean
 from relation_tf.files import expand_home
 from relation_tf.option_fields import Function, accepts, check_fields, option
-from relation_tf.registry import EXECUTORS, Executor
 from relation_tf.training.session import Distribution
 
 
@@ -117,10 +116,16 @@ class RunOptions:
                 alone or self.jobs == 1,
                 f"must be 1 {strategy}, which uses all devices for each run",
             ),
+            *(
+                (name, self.executor != "local", "needs --executor ray")
+                for name in ("address", "run_cpus", "run_gpus", "run_memory")
+            ),
         )
         for name, is_allowed, requirement in rules:
             if getattr(self, name) is not None and not is_allowed:
                 raise OptionError(name, requirement)
+        if self.executor == "ray" and self.address is None:
+            raise OptionError("executor", "must have --address with ray")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -134,30 +139,8 @@ class RunOptions:
 ALL = tuple(each.name for each in fields(RunOptions))
 """Names of all options."""
 
-OF_CLUSTERS = ("address", "run_cpus", "run_gpus", "run_memory")
-"""Options that only executors with a cluster accept."""
-
 OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
 """Options that `plan_suite` accepts."""
-
-
-def find_executor(options: RunOptions) -> Executor:
-    """Return the executor that options name.
-
-    Raises:
-        UnknownNameError: If no executor of this name is registered.
-        SuiteError: If a required option is missing, or an option needs another executor.
-    """
-    executor = EXECUTORS.find(options.executor)
-    for name in OF_CLUSTERS:
-        value = getattr(options, name)
-        flag = f"--{name.replace('_', '-')}"
-        if value is None and name in executor.needs:
-            raise SuiteError(f"--executor {options.executor} needs {flag}.")
-        if value is not None and name not in executor.options:
-            others = [other for other in EXECUTORS if name in EXECUTORS[other].options]
-            raise SuiteError(f"{flag} needs --executor {' or '.join(others)}.")
-    return executor
 
 
 def accepts_options(names: Collection[str] = ALL) -> Callable[[Function], Function]:

@@ -21,10 +21,10 @@ import pandas as pd
 from rich.console import Console
 
 from relation_tf.bench import workers
-from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
+from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.layer_checks import find_faults, refusal
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
-from relation_tf.bench.results import read_result, run_score
+from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import folder_of, load, notes_of, request_of
 from relation_tf.bench.sweeping import already_tuned, described, with_first_values
@@ -38,10 +38,8 @@ from relation_tf.errors import RelationError, SuiteError, one_line
 from relation_tf.files import align
 from relation_tf.quiet import stderr_to
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.stats import what_margin_can_be_shown
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.datasets import counted_once
-from relation_tf.tasks.metrics import find_metric
 from relation_tf.training.session import LOG, start_tensorflow
 from relation_tf.words import count, two_digits
 
@@ -69,21 +67,6 @@ class Cost:
     compiled_once: bool = True
 
 
-@dataclass(frozen=True)
-class ExpectedSpread:
-    """Standard deviation over seeds of each requested task of a suite.
-
-    Attributes:
-        sds: A number for each trained task, in the unit of the tables, or in standard deviations.
-        unit: `"points"`, `"SD"` if nothing is known, or empty for another unit.
-        origin: Source of the numbers.
-    """
-
-    sds: Sequence[float]
-    unit: str
-    origin: str
-
-
 @dataclass(frozen=True, repr=False)
 class SuitePlan:
     """Estimated cost of a suite.
@@ -96,7 +79,6 @@ class SuitePlan:
         start: Seconds in which a process loads TensorFlow.
         jobs: Number of parallel runs.
         seeds: Number of requested seeds.
-        spread: Standard deviations over seeds, for a suite with a reference.
         notes: Notes of `run_suite` on the data, and the layers that it refuses.
     """
 
@@ -107,7 +89,6 @@ class SuitePlan:
     start: float
     jobs: int
     seeds: int
-    spread: ExpectedSpread | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -141,32 +122,6 @@ class SuitePlan:
         """Names of the requested tasks."""
         return [*dict.fromkeys(task for task, _ in self.costs)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of `relation-tf plan --json`."""
-        fewest, most = self.hours
-        return {
-            "suite": self.suite.name,
-            "requested": self.total,
-            "done": self.total - len(self.pending),
-            "pending": len(self.pending),
-            "hours": {"fewest": fewest, "most": most},
-            "jobs": self.jobs,
-            "seeds": self.seeds,
-            "start_seconds": self.start,
-            "groups": [
-                {
-                    "task": task,
-                    "method": method,
-                    "seconds": {"fewest": cost.fewest, "most": cost.most},
-                    "compile_seconds": cost.compiling,
-                    "measured": cost.measured,
-                }
-                for (task, method), cost in self.costs.items()
-            ],
-            "evidence": [*self._evidence()],
-            "notes": [*self.notes],
-        }
-
     def _lines(self) -> Iterator[str]:
         methods, tasks, pending = self.methods, self.tasks, len(self.pending)
         yield (
@@ -195,28 +150,17 @@ class SuitePlan:
             )
         else:
             yield "All runs are done."
-        yield from (*self._evidence(), *self.notes)
+        yield from (*self.evidence, *self.notes)
 
-    def _evidence(self) -> Iterator[str]:
-        """Yield what the tests of the suite can show."""
+    @property
+    def evidence(self) -> list[str]:
+        """Sentences on what the tests of the suite can show."""
         methods, num_tasks = self.methods, len(counted_once(self.tasks))
-        if len(methods) > 1 and (self.seeds > 1 or num_tasks > 1):
-            yield from shown_by_design(self.suite, methods, self.seeds, num_tasks)
-            nothing = nothing_can_be_shown(self.suite, methods, self.seeds, num_tasks)
-            yield from [] if nothing is None else [nothing]
-            largest = max(family_sizes(self.suite, methods))
-            if self.spread is not None and largest > 1 and self.seeds > 1:
-                yield self._margin(self.spread, largest)
-
-    def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
-        """Return the margin that these seeds can show."""
-        margin = None
-        if self.suite.margin is not None and spread.unit != "SD":
-            margin = fmean(self.suite.setting(task, "margin") for task in self.tasks)
-        shown = what_margin_can_be_shown(
-            num_methods, self.seeds, margin, spread.sds, alpha=self.suite.alpha, unit=spread.unit
-        )
-        return f"{shown} SD over seeds: {spread.origin}."
+        if len(methods) < 2 or (self.seeds == 1 and num_tasks == 1):
+            return []
+        nothing = nothing_can_be_shown(self.suite, methods, self.seeds, num_tasks)
+        shown = shown_by_design(self.suite, methods, self.seeds, num_tasks)
+        return [*shown, *([] if nothing is None else [nothing])]
 
     def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))
@@ -345,7 +289,6 @@ def make_plan(
             compiling=of_method.compiling,
             compiled_once=run.shares_network,
         )
-    judged = suite.reference is not None or suite.control is not None
     return SuitePlan(
         suite,
         len(chosen),
@@ -354,7 +297,6 @@ def make_plan(
         start,
         group.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
-        spread=expected_spread(suite, folder, chosen, done) if judged else None,
     )
 
 
@@ -469,45 +411,3 @@ def _time(hours: float) -> str:
     if hours < 1 / 60:
         return f"{_seconds(3600 * hours)} s"
     return f"{60 * hours:.0f} min" if hours < 2 else f"{hours:.1f} h"
-
-
-def expected_spread(
-    suite: Suite, folder: RunFolder, runs: Sequence[RunConfig], done: Sequence[RunConfig]
-) -> ExpectedSpread:
-    """Return the standard deviations of finished runs.
-
-    Without one for each task, the result is one standard deviation per task; for tasks with
-    different units, it is that of one task. Tasks that count once have the mean of theirs.
-
-    Args:
-        suite: The suite.
-        folder: Its folder.
-        runs: The requested runs.
-        done: The finished ones.
-
-    Raises:
-        SuiteError: If a file of a finished run is broken.
-    """
-    unknown = "unknown, so the unit is the SD over seeds"
-    metrics = [find_metric(task.metrics[0]) for task in suite.learned()]
-    alike = len({(metric.points, metric.higher_is_better) for metric in metrics}) == 1
-    if suite.timed or not alike:
-        return ExpectedSpread([1.0], "SD", f"{unknown} on one task")
-    tasks = [*dict.fromkeys(run.task for run in runs)]
-    counted = counted_once(tasks).values()
-    scores = [
-        (
-            run.task,
-            run.method,
-            run_score(find_task(run.entry), read_result(folder.run(run))["metrics"]),
-        )
-        for run in done
-    ]
-    table = pd.DataFrame(scores, columns=["task", "method", "score"])
-    variances = table.groupby(["task", "method"])["score"].var().groupby("task").mean().dropna()
-    if {*tasks} <= {*variances.index} and variances[tasks].any():
-        sds = metrics[0].points * variances.pow(0.5)
-        unit = "points" if metrics[0].points == 100 else ""
-        means = [fmean(sds[task] for task in each) for each in counted]
-        return ExpectedSpread(means, unit, f"of {len(done)} finished runs")
-    return ExpectedSpread([1.0] * len(counted), "SD", unknown)

@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from relation_tf.bench.options import OF_CLUSTERS, RunOptions
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import software
 from relation_tf.bench.train import EventCallback, RunGroup
 from relation_tf.bench.workers import End, Request, Returned, Worker, answer, run_in_workers
@@ -31,7 +31,7 @@ _PIECES = 4  # groups per worker, so that all workers finish at about the same t
 _GIB = 2**30
 
 
-@register_executor("ray", options=OF_CLUSTERS, needs=["address"])
+@register_executor("ray")
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
     """Train groups on a Ray cluster; results are the same as on this machine.
 

@@ -18,16 +18,11 @@ from relation_tf.bench.inputs import (
     vectors_digest,
 )
 from relation_tf.bench.layer_checks import check_layers, find_faults
-from relation_tf.bench.options import (
-    RunOptions,
-    accepts_options,
-    find_executor,
-    make_options,
-)
+from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
-from relation_tf.bench.sweeping import check_no_untuned_runs, tune, untuned_names
+from relation_tf.bench.sweeping import check_no_untuned_runs, tune
 from relation_tf.bench.tracking import check_trackers
 from relation_tf.bench.train import (
     EventCallback,
@@ -42,6 +37,7 @@ from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import plugins_digest, shaping_plugins
 from relation_tf.config.run import RunKey
 from relation_tf.files import expand_home
+from relation_tf.registry import EXECUTORS
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource
@@ -97,7 +93,7 @@ def run_suite(
     suite = load(suite, settings, replace_methods, made.plugins)
     folder = folder_of(suite, out)
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    find_executor(made)
+    EXECUTORS.find(made.executor)
     check_trackers(made.track)
     if suite.sweep is not None:
         # What the runs after the sweep need: no error comes after hours of tuning.
@@ -145,8 +141,7 @@ def _train_pending(
     pending = [run for run in request.chosen if run.key not in done]
     folder.check_runs(suite)
     folder.check_locked(pending)
-    names = None if compared else untuned_names(suite)
-    lines = check_layers(_unlocked(pending, folder), folder, options, names)
+    lines = check_layers(_unlocked(pending, folder), folder, options)
     lines += [
         *notes_of(request, options),
         *(f"{each}: run again" for each in folder.damaged(pending)),
@@ -160,7 +155,7 @@ def _train_pending(
             RunGroup(part, folder.path, options, suite.save_models)
             for part in group_runs(suite, free, options.jobs or 1)
         ]
-        find_executor(options).execute(groups, notify, options)
+        EXECUTORS.find(options.executor)(groups, notify, options)
 
     with Progress(folder.path, len(runs), pending, lost, quiet=options.quiet) as progress:
         for line in lines:

@@ -217,21 +217,6 @@ def tuning_suite(suite: Suite) -> Suite:
     return make_suite(f"sweep of suite {suite.name}", values)
 
 
-def untuned_names(tuning: Suite) -> dict[str, str]:
-    """Return the methods of a sweep's suite with their names in the suite that is tuned.
-
-    Example:
-        >>> from relation_tf.config import load_suite
-        >>> sweep = {"sweep": {"learning_rate": [0.001, 0.01]}}
-        >>> untuned_names(tuning_suite(load_suite("demo", sweep)))["attention-64-0.001"]
-        'attention-64'
-    """
-    return {
-        each.method: each.method.removesuffix(f"-{combination_name(each.settings)}")
-        for each in tuning.tuned
-    }
-
-
 def _variants(sweep: Sweep, method: str | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the name and the settings of a method with each combination."""
     return [(f"{method}-{combination_name(own)}", own) for own in sweep.combinations()]

@@ -341,8 +341,10 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         DataError, SuiteError: If they cannot be read, or have changed since the command started.
     """
     options = group.options
-    key = config.entry, config.reading(), config.data_digests, config.pretrained_digest, options
-    key += config.embeddings, config.embedding_dim, config.glove_digest
+    key = (
+        *(config.entry, config.reading(), config.data_digests, config.pretrained_digest),
+        *(config.embeddings, config.embedding_dim, config.glove_digest, options),
+    )
     if _last_inputs and _last_inputs[0][0] == key:
         return _last_inputs[0][1]
     _last_inputs.clear()  # free memory first

@@ -60,21 +60,13 @@ class TrainedModel:
         self.manifest: Mapping[str, Any] = read_json(folder / "manifest.json")
 
     def __repr__(self) -> str:
-        config, task = self.config, self.task
         scores = [
             f"{name} {metric} {value:.4g}"
-            for name in task.scored
+            for name in self.task.scored
             for metric, value in self.result["metrics"].get(name, {}).items()
         ]
-        size = "strings" if self.vocabulary is None else f"{self.vocabulary.size:,} ids"
-        lines = [
-            f"{config.method} on {task.name}, seed {config.seed}",
-            f"predicts: {self._predicts}",
-            f"scores: {join_names(scores)}",
-            f"parameters: {self.model.count_params():,}; vocabulary: {size}",
-            f"folder: {self.folder}",
-        ]
-        return "<TrainedModel " + "\n  ".join(lines) + ">"
+        run = f"{self.config.method} on {self.task.name}, seed {self.config.seed}"
+        return f"<TrainedModel {run}: {join_names(scores)}; {self.folder}>"
 
     @property
     def labels(self) -> tuple[str, ...] | None:

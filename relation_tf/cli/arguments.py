@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import os
 import sys
@@ -15,7 +14,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from relation_tf.cli.completion import complete_suite, complete_task
-from relation_tf.errors import SuiteError, did_you_mean_module
+from relation_tf.errors import SuiteError
 from relation_tf.option_fields import Function, option, take_options
 
 SuiteName = Annotated[
@@ -220,22 +219,6 @@ def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
         "seeds": parse_seeds, "settings": parse_settings,
     }  # fmt: skip
     return options | {name: parsers[name](options[name]) for name in parsers if name in options}
-
-
-def check_importable(layer: str) -> None:
-    """Check that there is a module of this layer, if it has the form `module:Name`.
-
-    Raises:
-        SuiteError: If there is none.
-    """
-    module, colon, _ = layer.rpartition(":")
-    if colon and module == "__main__":
-        raise SuiteError(f"cannot import mechanism {layer!r}: move it to a module")
-    if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
-        raise SuiteError(
-            f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "
-            f"installed package {module!r}.{did_you_mean_module(module)}"
-        )
 
 
 def import_from_here(suite: str = "") -> None:

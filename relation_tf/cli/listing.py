@@ -14,7 +14,6 @@ from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     LayerName,
     SuiteOptions,
-    check_importable,
     import_from_here,
     parse_settings,
     with_options,
@@ -149,7 +148,6 @@ def check_layer(
     own = parse_settings(layer_options, "--option")
     import_from_here()
     load_plugins(RunOptions(**options).plugins)
-    check_importable(layer)
     # Before Keras, because it names a missing backend.
     from relation_tf.networks import check_layer
 

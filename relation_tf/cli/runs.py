@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     LayerName,
     SuiteName,
     SuiteOptions,
-    check_importable,
     import_from_here,
     parse_seeds,
     parse_selection,
@@ -70,7 +68,6 @@ def run(suite: SuiteName, **options: Any) -> None:
 @command(
     "relation-tf plan demo",
     "relation-tf plan glue-small --data glue_data --jobs 4",
-    "relation-tf plan demo --json",
 )
 @with_options(
     RunOptions,
@@ -81,7 +78,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     *_OF_RUNS,
     out="Folder of finished runs to read, if any.",
 )
-def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
+def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate the hours and smallest possible p-values of a suite.
 
     Times a few training steps of some methods and tasks on this machine. Starts no run.
@@ -90,11 +87,7 @@ def plan(suite: SuiteName, as_json: Json = False, **options: Any) -> None:
         from relation_tf.bench import plan_suite
 
     import_from_here(suite)
-    selection = parse_selection(options)
-    if as_json:
-        echo_json(lambda: plan_suite(suite, **selection).to_dict())
-    else:
-        echo(plan_suite(suite, **selection))
+    echo(plan_suite(suite, **parse_selection(options)))
 
 
 @command(
@@ -132,7 +125,6 @@ def diagnose(
     own = parse_settings(layer_options, "--option")
     options = parse_selection(options)
     import_from_here()
-    check_importable(layer)
     results = train(layer, layer_options=own, quick=quick, **options)
     if results.runs:
         method = results.suite.methods()[0]

@@ -11,7 +11,6 @@ from relation_tf.bench import layer_checks, run_suite
 from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.sweeping import tuning_suite, untuned_names
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.networks.check.report import Fault
@@ -116,18 +115,6 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
 def failing(check, message):
     """Return a replacement of the checks, in which each layer fails a check."""
     return lambda configs, *_: [[Fault(each.mechanism, check, message)] for each in configs]
-
-
-def test_a_failing_layer_in_a_sweep_has_the_name_of_the_suite(tmp_path, leaky, suite, monkeypatch):
-    monkeypatch.setattr(layer_checks, "_check", failing("padding", "It leaks."))
-    sweep = {"learning_rate": [0.001, 0.01]}
-    asked = suite(tasks=["WNLI"], method=[leaky], source="miniglue", sweep=sweep)
-    with pytest.raises(SuiteError, match=r"^method Leaky-8: my_leaky:Leaky fails"):
-        run_suite(asked, tmp_path, quiet=True)
-    names = untuned_names(tuning_suite(asked))
-    options = RunOptions(allow_failing_checks=True)
-    notes = check_layers(tuning_suite(asked).runs(), RunFolder(tmp_path), options, names)
-    assert [note.partition(":")[0] for note in notes] == ["method Leaky-8"]
 
 
 @pytest.mark.tensorflow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from relation_tf.bench import plan_suite, run_suite
-from relation_tf.bench.options import RunOptions, find_executor
+from relation_tf.bench.options import RunOptions
 from relation_tf.errors import SuiteError
 from relation_tf.training.session import Distribution
 
@@ -21,9 +21,9 @@ RAY = {"executor": "ray", "address": "127.0.0.1:1"}
     [
         ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
         ({"run_timeout": math.nan}, "run_timeout: must be above 0. Received: nan"),
-        ({"executor": "ray"}, "--executor ray needs --address"),
-        ({"address": "127.0.0.1:1"}, "--address needs --executor ray."),
-        ({"run_gpus": 0.5}, "--run-gpus needs --executor ray."),
+        ({"executor": "ray"}, "executor: must have --address with ray"),
+        ({"address": "127.0.0.1:1"}, "address: needs --executor ray"),
+        ({"run_gpus": 0.5}, "run_gpus: needs --executor ray"),
         ({"strategy": "mirrored", **RAY}, "executor: must be local with --strategy mirrored"),
         ({"run_cpus": 0, **RAY}, "run_cpus: must be 0.001 or more. Received: 0"),
         ({"run_memory": math.inf, **RAY}, "run_memory: must be 0.001 or more. Received: inf"),
@@ -35,7 +35,7 @@ RAY = {"executor": "ray", "address": "127.0.0.1:1"}
 )  # fmt: skip
 def test_options_that_are_refused(options, message):
     with pytest.raises(SuiteError) as error:
-        find_executor(RunOptions(**options))
+        RunOptions(**options)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 

@@ -15,20 +15,18 @@ from relation_tf.bench.planning import (
     SuitePlan,
     _to_time,
     by_proportion,
-    expected_spread,
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import Request, _shown
 from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
-from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.networks.check.report import Fault
 from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
-from tests.bench.finished_runs import finish_suite, write_finished
+from relation_tf.stats import what_can_be_shown
+from tests.bench.finished_runs import write_finished
 
 CELL = ("RTE", "relation-64")
 MNLI = ("MNLI-m", "MNLI-mm")
@@ -113,7 +111,7 @@ def test_predictions_of_a_large_test_set_are_estimated_by_proportion(monkeypatch
 def evidence(suite, methods, seeds, tasks=("RTE",)):
     """Return what a plan says of the differences that its scores can show."""
     costs = {(task, name): Cost(1.0, 1.0, measured=True) for task in tasks for name in methods}
-    return plan_of(suite, [], costs, seeds=seeds).to_dict()["evidence"]
+    return plan_of(suite, [], costs, seeds=seeds).evidence
 
 
 @pytest.mark.parametrize("seeds", [2, 7])
@@ -193,40 +191,6 @@ def test_finished_runs_give_the_estimated_time(tmp_path):
     wrong = {"stopping_options": {"window": "x"}}
     with pytest.raises(SuiteError, match="stopping 'smoothed_early_stopping': "):
         plan_suite("demo", tmp_path / "other", **one, settings=wrong)
-
-
-def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
-    """SD from finished runs, or unknown."""
-    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
-    values = {"name": "x", "tasks": ["CoLA", "MNLI"], "method": methods, "seeds": 5}
-    suite = make_suite("x", values | {"reference": "attention", "margin": 2.0})
-    folder = RunFolder(tmp_path)
-
-    def margin(done):
-        spread = expected_spread(suite, folder, suite.runs(), done)
-        costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
-        return plan_of(suite, [], costs, spread=spread).to_dict()["evidence"][-1]
-
-    assert margin([]).startswith(what_margin_can_be_shown(2, 5, None, [1.0, 1.0], unit="SD"))
-    finish_suite(tmp_path, suite, lambda task, method, seed: 0.5 + seed / 100)
-    for path in tmp_path.glob("runs/MNLI/*/*/result.json"):
-        result = read_json(path)
-        result["metrics"]["MNLI-mm"] = {"accuracy": 0.5}
-        write_json(path, result)
-    sds = [2.5**0.5, 2.5**0.5 / 2]
-    assert margin(suite.runs()).startswith(what_margin_can_be_shown(2, 5, 2.0, sds, unit="points"))
-    spread = expected_spread(suite, folder, suite.runs(), suite.runs())
-    assert spread.origin == "of 20 finished runs"
-    assert spread.sds == pytest.approx(sds)
-    only = [run for run in suite.runs() if run.task == "MNLI"]
-    assert expected_spread(suite, folder, only, only).sds == pytest.approx(sds[1:])
-
-
-def test_spread_of_unlike_units_is_unknown(tmp_path):
-    for name in ("decode", "sequences"):
-        suite = load_suite(name)
-        spread = expected_spread(suite, RunFolder(tmp_path), suite.runs(), [])
-        assert spread.unit == "SD"
 
 
 def test_plan_of_families():
