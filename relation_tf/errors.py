@@ -194,11 +194,14 @@ def reason_of(error: BaseException) -> str:
     return getattr(error, "strerror", None) or f"{error!s:.100}"
 
 
-def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+def did_you_mean(
+    name: object, known: Iterable[object], cutoff: float = 0.6, prefix: str = ""
+) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 
     If no name is near, the first one that begins with three or more typed characters is used. Case
-    is ignored; a value that is not a string has no hint.
+    is ignored; a value that is not a string has no hint. The hint begins with the prefix, which is
+    not compared.
 
     Example:
         >>> did_you_mean("atention", ["attention", "relation"])
@@ -216,7 +219,7 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     if not near and len(name) >= _SHORTEST_BEGINNING:
         near = [each for each in by_lower if each.startswith(name.lower())]
-    return f" Did you mean {str(by_lower[near[0]])!r}?" if near else ""
+    return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
 
 
 def no_such_module(name: str) -> str:
