@@ -15,7 +15,6 @@ from relation_tf.bench.checksums import RESULT, damage, damage_of_model, digest_
 from relation_tf.config import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.report import make_report
 from relation_tf.tasks import GLUE
 from tests.bench.finished_runs import finish_suite
 
@@ -84,16 +83,6 @@ def test_each_byte_of_a_result_counts(finished: Finished) -> None:
             assert read_json(run / RESULT) == content
         (run / RESULT).write_bytes(whole)
     assert damage(run) is None
-
-
-def test_runs_of_earlier_versions_have_no_checksums(finished: Finished) -> None:
-    folder = finished("RTE")
-    config = folder.suite().runs()[0]
-    run = folder.run(config)
-    older = read_json(run / RESULT)
-    del older["files"], older["sha256"]
-    write_json(run / RESULT, older)
-    assert folder.is_done(config)
 
 
 def test_files_can_be_added_and_weights_deleted(finished: Finished) -> None:
@@ -171,13 +160,6 @@ def test_commands_name_the_damaged_file(
         assert str(path) in out + error, command
 
 
-def test_reports_record_the_digests_of_their_runs(finished: Finished) -> None:
-    folder = finished("RTE")
-    table = make_report(read_results(folder.path)).tables["runs"]
-    runs = [folder.run(config) for config in folder.suite().runs()]
-    assert [*table["result_sha256"]] == [read_json(run / RESULT)["sha256"] for run in runs]
-
-
 def test_submissions_record_what_they_were_made_from(finished: Finished) -> None:
     folder = finished(*GLUE, predictions=True)
     packed = write_submissions(read_results(folder.path)).packed[0]
@@ -186,16 +168,6 @@ def test_submissions_record_what_they_were_made_from(finished: Finished) -> None
     assert len(record["made_from"]) == 11
     for source in record["made_from"].values():
         assert digest_of(folder.path / source["predictions"]) == source["sha256"]
-
-
-def test_a_record_that_cannot_be_written_is_one_line(finished: Finished) -> None:
-    folder = finished(*GLUE, predictions=True)
-    results = read_results(folder.path)
-    run = results.runs[0]
-    record = folder.path / "submissions" / run["method"] / f"seed-{run['seed']}.json"
-    record.mkdir(parents=True)
-    with pytest.raises(SuiteError, match="cannot be written: "):
-        write_submissions(results)
 
 
 def test_a_submission_without_a_damaged_run(finished: Finished, call: Call) -> None:

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 
 import pytest
 
@@ -18,25 +17,6 @@ def made(folder):
     """The manifest of each run, and the bytes of what it answered."""
     manifests = [json.loads(path.read_text()) for path in sorted(folder.rglob("manifest.json"))]
     return manifests, [path.read_bytes() for path in sorted(folder.rglob("*.tsv"))]
-
-
-def test_versions_of_variants_of_a_package(monkeypatch):
-    """The module of tensorflow-cpu is tensorflow."""
-    installed = {"tensorflow-cpu": "2.18.0"}
-
-    def version(name):
-        if name not in installed:
-            raise metadata.PackageNotFoundError(name)
-        return installed[name]
-
-    monkeypatch.setattr(metadata, "version", version)
-    modules = {"tensorflow": ["tensorflow-cpu"]}
-    monkeypatch.setattr(metadata, "packages_distributions", lambda: modules)
-    provenance.version_of.cache_clear()
-    try:
-        assert provenance.version_of("tensorflow") == "2.18.0"
-    finally:
-        provenance.version_of.cache_clear()
 
 
 def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_path):

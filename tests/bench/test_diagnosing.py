@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import keras
 import pytest
 
-from relation_tf.bench import RunFolder, diagnose, diagnosing, read_results
+from relation_tf.bench import diagnose, diagnosing
 from relation_tf.bench.diagnosing import (
     COMPARATORS,
     QUICK_SEEDS,
     QUICK_TASKS,
     SUITE,
     diagnosis,
-    limits_of_quick,
 )
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report.sections.capabilities import describe
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
-from tests.bench.finished_runs import write_finished
-from tests.networks.test_probe import OneVector
 
 
 class Identity(keras.layers.Dense):
@@ -63,10 +59,9 @@ def test_mechanisms_with_variants_use_the_equations_as_in_the_suites(name):
         assert method.options["options"] == {"variant": "equations"}
 
 
-@pytest.mark.parametrize("options", [{}, {"use_bias": False}])
-def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch, options):
+def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
-    suite = diagnosis(f"{__name__}:attention", options)
+    suite = diagnosis(f"{__name__}:attention", {})
     assert [method.name for method in suite.methods()] == ["own-attention", *COMPARATORS]
     assert suite.reference == "attention"
 
@@ -78,27 +73,6 @@ def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch, options):
 def test_unknown_layers(tmp_path, layer, message):
     with pytest.raises(SuiteError, match=message):
         diagnose(layer, tmp_path / "runs", quiet=True)
-
-
-def test_suites_train_all_mechanisms_of_the_speed_suite():
-    timed = {method.name for method in load_suite("mechanism-speed").methods()}
-    timed.remove("contextualizer")  # It has one vector for the text.
-    for name in ("diagnostics", "diagnostics-small"):
-        suite = load_suite(name)
-        assert {method.name for method in suite.methods()} == timed
-        assert all(method.options["mechanism"] == method.name for method in suite.methods())
-        assert {*suite.tasks} <= {*DIAGNOSTICS}
-        abilities = {DIAGNOSTICS[task].isolates for task in suite.tasks}
-        assert abilities == {each.isolates for each in DIAGNOSTICS.values()}
-
-
-def test_gmlp_reads_all_texts_of_the_suite():
-    suite = load_suite("diagnostics")
-    (gmlp,) = (each for each in suite.methods() if each.name == "gmlp")
-    tasks = [replace(DIAGNOSTICS[name], train=30, held_out=30) for name in suite.tasks]
-    splits = [rows for task in tasks for rows in task.make().splits.values()]
-    assert max(rows.ids.shape[1] for rows in splits) == 2048
-    assert gmlp.options["options"]["max_length"] == 2048
 
 
 def test_the_quick_form_has_a_task_of_each_of_its_abilities():
@@ -125,16 +99,6 @@ def test_runs_of_the_quick_form(monkeypatch, tmp_path, layer, given, methods, ta
     assert (chosen["tasks"], chosen["seeds"]) == (None, None)
 
 
-def test_the_quick_form_says_what_it_leaves_out(tmp_path):
-    suite, folder = diagnosis("relation", {}), RunFolder(tmp_path)
-    folder.open(suite)
-    for run in suite.runs()[:4]:
-        write_finished(folder.start(run), run)
-    results = read_results(tmp_path)
-    assert "4 of 400 runs" in limits_of_quick(results)
-    assert limits_of_quick(replace(results, runs=suite.runs())) == ""
-
-
 @pytest.mark.tensorflow
 def test_a_diagnosis_describes_the_layer(tmp_path):
     small = {"tasks": ["memorize-small"], "seeds": [1], "settings": {"epochs": 1}}
@@ -146,22 +110,3 @@ def test_a_diagnosis_describes_the_layer(tmp_path):
     assert "memorize-small" in words
     again = diagnose("relation", tmp_path / "runs", **small, quiet=True)
     assert again.scores["score"].tolist() == results.scores["score"].tolist()
-
-
-@pytest.mark.tensorflow
-@pytest.mark.slow
-def test_a_trained_layer_with_one_vector_does_not_recall(tmp_path):
-    small = {"tasks": ["majority-n17", "mqar-32-2-v32"], "seeds": [1], "settings": {"epochs": 5}}
-    small |= {"methods": ["OneVector"]}
-    results = diagnose(OneVector, tmp_path / "runs", **small, quiet=True)
-    data = make_report(results).data
-    words = describe(data.scores, data.comparisons[""].verdicts, "OneVector")
-    assert words.startswith("Solves majority-n17.")
-    assert words.endswith(" rule on mqar-32-2-v32.")
-    for task, runs in (("majority-n17", 2), ("memorize-small", 3)):
-        again = diagnose(OneVector, tmp_path / "runs", **small | {"tasks": task}, quiet=True)
-        assert len(again.runs) == runs
-
-
-def test_names_that_differ_in_case_are_not_those_of_comparators():
-    assert str(diagnosis("my_layer:Attention", {}).methods()[0].name) == "own-Attention"

@@ -121,23 +121,6 @@ def test_every_trainer(tmp_path, small_glue, suite, task, changes):
 
 
 @pytest.mark.tensorflow
-def test_one_loss_of_a_batch_is_enough(network):
-    made, config = network(epochs=1)
-    (part,) = made.parts
-    train, calls = part.train, []
-
-    def one_nan(*batch: Any) -> Any:
-        loss, right = train(*batch)
-        calls.append(loss)
-        return (loss * np.nan if len(calls) == 2 else loss), right
-
-    part.train = one_nan
-    row = made.train_epoch(config.seed, 1)
-    assert len(calls) > 2
-    assert np.isnan(row["loss"])
-
-
-@pytest.mark.tensorflow
 def test_outputs_for_other_sets_than_the_validation_rows(network, monkeypatch):
     made, config = network("MNLI", epochs=1)
     (part,) = made.parts

@@ -17,7 +17,6 @@ from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_pl
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.pretrained import (
     fill,
-    finished_runs,
     load_pretrained,
 )
 from relation_tf.training.pretraining_settings import PretrainingSettings
@@ -82,18 +81,6 @@ def test_seeds_change_only_what_varies(text_file, vary):
     first, second = starts[0], starts[len(starts) // 2]
     for source in ("init", "order"):
         assert (first[source] != second[source]) == (source in vary)
-
-
-def test_the_rows_of_a_text_cannot_vary():
-    with pytest.raises(SuiteError, match="vary: must be 'init', 'order' or 'init,order'"):
-        PretrainingSettings(vary="split")
-
-
-@pytest.mark.parametrize("objective", ["masked", "causal"])
-def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary(text_file, objective):
-    network = compiled(text_file, objective=objective)
-    network.restore_state([np.zeros_like(array) for array in network.state()])
-    close(network.held_out_loss(), np.log(network.text.vocabulary.size))
 
 
 def test_held_out_loss_is_the_mean_over_predicted_words(text_file):
@@ -226,15 +213,6 @@ def test_an_interrupted_command_resumes(text_file, made, tmp_path, monkeypatch):
     assert runs["attention"]["perplexity"] == made.runs[0]["perplexity"]
 
 
-def test_a_folder_without_scores_says_how_to_resume(tmp_path):
-    (tmp_path / "pretraining.json").write_text("{}")
-    (tmp_path / "runs").mkdir()
-    with pytest.raises(
-        SuiteError, match=r"scores\.csv is missing, because pre-training has not finished"
-    ):
-        compare(tmp_path)
-
-
 @pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
 def test_a_comparison_says_how_they_were_made(made, name):
     facts = compare(made.folder / name).data.made
@@ -244,28 +222,6 @@ def test_a_comparison_says_how_they_were_made(made, name):
     assert facts["backend"] == ["tensorflow"]
     assert len(facts["commands"]) == 1
     assert {*facts["versions"][0].split(", ")} > {f"keras {keras.__version__}"}
-
-
-def test_a_comparison_says_where_they_differ(made, copied):
-    asked = json.loads((copied / "pretraining.json").read_text())
-    (copied / "pretraining.json").write_text(json.dumps(asked | {"steps": 900}))
-    for _ in range(2):
-        report = compare(made.folder, copied)
-        assert any(warning.endswith(" in steps: 6; 900.") for warning in report.warnings)
-        assert "steps 900" in report.data.made["pre-training"][1]
-        shutil.rmtree(copied / "runs", ignore_errors=True)  # as results/ keeps it
-    assert "commands" not in compare(copied).data.made
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{}", "key 'started' is missing"), ("[", "expected JSON"), (None, "No such file")],
-)
-def test_a_broken_manifest_is_named(copied, text, said):
-    manifest = copied / "runs" / "relation" / "seed-1" / "manifest.json"
-    manifest.unlink() if text is None else manifest.write_text(text)
-    with pytest.raises(SuiteError, match=rf"seed-1.manifest\.json: .*{said}"):
-        compare(copied)
 
 
 @pytest.mark.parametrize("mechanism", ["relation", "attention"])
@@ -344,15 +300,6 @@ def test_finished_runs_are_kept_and_others_refused(text_file, made):
     (other := text_file.with_name("b.txt")).write_text("the cat eats .\n" * 200)
     with pytest.raises(SuiteError, match="done with another text, or another version of tok"):
         pretrain([other], made.folder, ["relation"], [1], settings, quiet=True)
-
-
-def test_a_broken_result_is_one_line(copied):
-    path = copied / "runs" / "relation" / "seed-1" / "result.json"
-    result = json.loads(path.read_text())
-    del result["tokens_per_second"]
-    path.write_text(json.dumps(result))
-    with pytest.raises(SuiteError, match=r"result\.json: expected a key 'tokens_per_second'"):
-        [*finished_runs(copied)]
 
 
 @keras.saving.register_keras_serializable("tests")

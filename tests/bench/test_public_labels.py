@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glue_submit import evaluate, score
+from glue_submit import evaluate
 from relation_tf.bench import predict_missing, read_results, run_suite
 from relation_tf.bench.checksums import damage_of_model
 from relation_tf.bench.train import score_tests
@@ -112,21 +112,3 @@ def test_a_damaged_model_stays_damaged(folder, tmp_path):
     assert not made.scored
     assert "weights.npz: damaged" in " ".join(made.lacking)
     assert damage_of_model((runs / file).parent)
-
-
-def test_ax_with_two_classes_is_a_metric_of_its_own(small_glue, tmp_path):
-    """A run on MNLI answers AX with three classes."""
-    data = shutil.copytree(small_glue, tmp_path / "glue_data")
-    source = find_source("MNLI", "files", data)
-    rows = len(source.read().splits["diagnostic"])
-    lines = (f'{{"idx": "{row}", "label": "{CLASSES[row % 2]}"}}' for row in range(rows))
-    (data / "diagnostic" / "AX-b.jsonl").write_text("\n".join(lines))
-    folder = tmp_path / "predictions"
-    folder.mkdir()
-    words = ("entailment", "neutral", "contradiction")
-    cells = [f"{row}\t{words[row % 3]}" for row in range(rows)]
-    (folder / "AX.test.tsv").write_text("\n".join(["index\tprediction", *cells]))
-    scores, faults = score_tests(folder, source)
-    assert {*scores["AX"]} == {"matthews-two-classes"}
-    assert scores == score(folder, data, split="test").tasks
-    assert not faults

@@ -21,9 +21,6 @@ from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import compare, make_report
-from relation_tf.report.suites import scores_of
-from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks import load_task
 from relation_tf.training import session
 from tests.bench.finished_runs import finish_suite
 
@@ -163,13 +160,6 @@ def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, run, suite, monkey
     custom_layer(tmp_path, monkeypatch, "units, activation='relu'")
     with pytest.raises(SuiteError, match="this run was done with another version of"):
         run(one)
-
-
-def test_a_layer_of_another_width_is_refused(tmp_path, run, suite, monkeypatch):
-    method = custom_layer(tmp_path, monkeypatch, "units + 1")
-    results = run(suite(tasks=["CoLA"], seeds=[1], method=[method]), allow_failing_checks=True)
-    ((_, error),) = results.failures
-    assert "Own must return (batch, tokens, units=8) or (batch, units=8)" in error
 
 
 @pytest.mark.parametrize(
@@ -374,18 +364,6 @@ def test_invalid_option_is_refused_before_the_first_run(tmp_path, run, suite):
     assert not list(tmp_path.glob("out/runs/*/*/*/config.json"))
 
 
-def test_a_size_of_a_mechanism_with_heads(run, suite):
-    method = Method(mechanism="transformer", options={"num_heads": 6}, size="20K")
-    (only,) = run(suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[method])).runs
-    assert only["size"]["value"] % 6 == 0
-
-
-def test_an_initializer_that_keras_refuses_is_one_line(run, suite):
-    wrong = {"class_name": "RandomNormal", "config": {"sd": 1.0}}
-    with pytest.raises(SuiteError, match=r"^method relation-8: [^\n]*'sd'[^\n]*$"):
-        run(suite(initializer=wrong))
-
-
 def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     home = tmp_path / "home"
     home.mkdir()
@@ -405,13 +383,6 @@ def test_the_manifest_says_whether_xla_compiled(run, suite):
         assert only["manifest"]["xla"] is compiled
 
 
-@pytest.mark.slow
-def test_tokens_are_counted_without_padding(run, small_glue, suite):
-    for each in run(suite(tasks=["CoLA", "MNLI"], seeds=[1], epochs=1)).runs:
-        train = load_task(each["task"], data=small_glue).splits["train"]
-        assert each["tokens"] == sum(int(rows.lengths.sum()) for rows in train.inputs)
-
-
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -425,15 +396,6 @@ def test_peak_memory_is_of_the_run():
     held = np.ones(200 * 2**17)
     assert 180 <= session.peaks()["peak_memory_mib"] - before <= 220
     assert len(held)
-
-
-@pytest.mark.parametrize("missing", ["_CLEAR_REFS", "_STATUS"])
-def test_peak_memory_is_of_the_process_elsewhere(tmp_path, monkeypatch, missing):
-    (tmp_path / "status").write_text("Name: python\n")
-    monkeypatch.setattr(session, missing, tmp_path / {"_CLEAR_REFS": "no/such"}.get(
-        missing, "status"))  # fmt: skip
-    assert session.forget_peaks() == "process"
-    assert session.peaks()["peak_memory_mib"] > 100
 
 
 def test_peak_memory_of_a_device(monkeypatch):
@@ -451,44 +413,6 @@ def test_peak_memory_of_a_device(monkeypatch):
     assert session.peaks()["peak_device_memory_mib"] == 512
     session.forget_peaks()
     assert session.peaks()["peak_device_memory_mib"] == 0
-
-
-@pytest.fixture
-def sentences(tmp_path):
-    """A folder with MR in small."""
-    lines = [f"{i % 2} {'good' if i % 2 else 'bad'} film number {i}" for i in range(120)]
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "rt-polarity.all").write_text("\n".join(lines) + "\n", encoding="cp1252")
-    return folder
-
-
-PLAIN = {
-    "tasks": ["MR"], "network": "plain", "dropout": 0.0, "learning_rate": 0.1,
-    "learning_rate_schedule": "fcsr", "stopping": "early_stopping", "monitor": "val_accuracy",
-    "validation_split": 0.2, "batch_size": 8, "seeds": [1], "epochs": 3,
-}  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_set_without_splits(run, sentences, suite):
-    """WordPiece, a share of the training rows that stops it, scores of rows apart."""
-    methods = [
-        Method(mechanism="contextualizer", size="4K", sized_by="rank"),
-        Method(mechanism="fcsr", units=8),
-    ]
-    results = run(suite(**PLAIN, tokens="wordpiece", method=methods), data=sentences)
-    assert not results.failures
-    assert scores_of(results).samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
-    first = results.runs[0]
-    rows = first["manifest"]["data"]["rows"]
-    assert rows == {"train": 86, "test": 12, "validation": 22}
-    assert first["manifest"]["data"]["validation"] == "validation"
-    assert first["size"]["parameters"] == first["parameters"]["network"]
-    table = pd.read_csv(Path(first["folder"]) / "predictions" / "MR.test.tsv", sep="\t")
-    # By the file's own rows, of which every other is good.
-    assert len(table) == 12
-    assert (table["index"] % 2).tolist() == table["prediction"].tolist()
 
 
 @pytest.fixture
@@ -561,17 +485,6 @@ def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, run, suite, monk
         run(suite(**ONE, epochs=1))
 
 
-def test_what_can_be_shown_counts_all_methods_of_the_report(suite):
-    """Runs that are there already stand in it too, and a control makes a smaller family."""
-    methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
-    asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
-    requested = runner_module.Request(asked, asked.runs(), asked.runs()[:10], {})
-    there = {config.key for config in asked.runs()[10:]}
-    for done, num_methods in ((set(), 2), (there, 3)):
-        said = [*runner_module._shown(requested, done)]
-        assert said == [what_can_be_shown(num_methods, 5, test="steel")]
-
-
 @pytest.mark.slow
 def test_tasks_that_are_learned_together(tmp_path, run, suite, small_glue):
     """Runs, scores, submissions' files and the report of a group are those of its tasks."""
@@ -620,19 +533,3 @@ def test_a_reference_does_not_apply_to_other_methods():
         load("demo", {"reference": "baseline-64"}, ["relation"], ())
     assert load("glue", None, ["relation", "attention"], ()).reference == "attention"
     assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None
-
-
-def test_runs_with_random_embeddings_need_no_word_vectors(run, suite):
-    methods = [{"name": name, "mechanism": "dan"} for name in ("random", "vectors")]
-    methods[0]["embeddings"] = "random"
-    asked = suite(**ONE | {"method": methods}, seeds=[1], epochs=1, embeddings="glove")
-    assert len(run(asked, methods=["random"]).runs) == 1
-    with pytest.raises(SuiteError, match="needs --glove FILE"):
-        run(asked)
-
-
-def test_a_table_of_keras_is_an_initializer(run, suite):
-    """Keras writes None, which TOML cannot represent."""
-    table = keras.initializers.serialize(keras.initializers.HeNormal())
-    assert None in table["config"].values()
-    assert len(run(suite(**ONE, seeds=[1], epochs=1, initializer=table)).runs) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,9 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from relation_tf.bench import run_suite
-from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report
-from relation_tf.tasks import find_source, load_task, reversal
-from relation_tf.tasks.generated import GENERATED
+from relation_tf.tasks import load_task
 from tests.backends import close
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("few_rows")]
@@ -95,15 +92,6 @@ def test_bleu_is_that_of_sacrebleu_for_the_decoded_texts(suite):
     assert {"val_bleu", "val_exact_match"} < {*trained.history[0]}
 
 
-def test_bleu_without_its_package_is_refused_before_training(suite, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)  # as if not installed
-    tasks = {"tasks": ["reversal", "dates"], "method": [GRU]}
-    scored = suite(**tasks, overrides={"dates": {"metrics": ["bleu"]}})
-    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation-tf\[bleu\]'"):
-        run_suite(scored, tmp_path / "out", quiet=True)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.slow
 def test_a_suite_of_sequences(tmp_path, suite):
     asked = suite(tasks=["reversal", "dates"], method=[GRU, RELATION], seeds=[1, 2], epochs=1)
@@ -119,12 +107,3 @@ def test_a_suite_of_sequences(tmp_path, suite):
     assert run["parameters"]["embedding"] > 0
     assert "exact match" in str(make_report(results).markdown())
     assert len(run_suite(asked, tmp_path, quiet=True).runs) == 8
-
-
-def test_other_rows_are_other_data(monkeypatch):
-    before = find_source("reversal").digest()
-    assert find_source("reversal").digest() == before
-    assert find_source("dates").digest() != before
-    other = functools.partial(reversal, seed=1, train=9, dev=2, test=2)
-    monkeypatch.setitem(GENERATED, "reversal", other)
-    assert find_source("reversal").digest() != before

@@ -21,13 +21,12 @@ from relation_tf.bench.sweeping import (
     choose,
     doubt,
     is_best,
-    means_of,
     tune,
     tuning_suite,
 )
 from relation_tf.config import Suite
 from relation_tf.config.loading import make_suite
-from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from tests.bench.finished_runs import finish_suite
 
@@ -165,16 +164,6 @@ def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
         assert doubt(asked(), kept, table) is None
 
 
-@pytest.mark.parametrize(("key", "values"), [("dropout", [0.0, 0.1, 0.5]), ("epochs", [1, 2, 4])])
-def test_the_smallest_possible_value_is_no_doubt(key: str, values: list[float]) -> None:
-    suite = asked(sweep={key: values, "seeds": [11]})
-    rows = [("WNLI", "relation-8", each, 11, 0.9 - each / 10) for each in values]
-    table = pd.DataFrame(rows, columns=["task", "method", key, "seed", "score"])
-    (tuned,) = choose(suite, table)
-    assert tuned.settings == {key: values[0]}
-    assert doubt(suite, tuned, table) is None
-
-
 def test_run_names_the_choices(tmp_path: Path) -> None:
     said: list[str] = []
     tune(asked(), tmp_path, trained, said.append)
@@ -190,14 +179,6 @@ def test_the_suite_of_a_sweep_compares_nothing() -> None:
     assert rates == {
         f"{name}-8-{rate}": rate for name in ("relation", "baseline") for rate in RATES
     }
-
-
-def test_bad_options_are_refused_before_the_sweep(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match="unknown seed 7"):
-        run_suite(asked(), tmp_path / "runs", seeds=[7], quiet=True)
-    with pytest.raises(UnknownNameError, match="executor"):
-        run_suite(asked(), tmp_path / "runs", executor="nowhere", quiet=True)
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
@@ -333,19 +314,6 @@ def test_a_method_without_a_tuned_option_is_refused_before_the_sweep(tmp_path: P
             command(suite, tmp_path, quiet=True)
     assert not [*tmp_path.rglob("result.json")]
     plan_suite(suite, tmp_path, methods="relation", quiet=True)
-
-
-def test_options_of_texts_and_numbers_are_found_in_a_table(tmp_path: Path) -> None:
-    suite = asked(sweep={"options": {"kind": [2, "all", False, [2, 3]]}, "seeds": [11]})
-    assert suite.sweep is not None
-    rows = [
-        {"task": "WNLI", "method": "relation-8", "seed": 11, "score": place / 10, **own}
-        for place, own in enumerate(suite.sweep.combinations())
-    ]
-    table = pd.DataFrame(rows)
-    table.to_csv(tmp_path / "sweep.csv", index=False)
-    for each in (table, pd.read_csv(tmp_path / "sweep.csv")):
-        assert means_of(suite, each) == {("WNLI", "relation-8"): [0.0, 0.1, 0.2, 0.3]}
 
 
 def test_diverged_runs_are_not_chosen(tmp_path: Path) -> None:

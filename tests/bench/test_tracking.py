@@ -12,8 +12,7 @@ import pytest
 import tensorflow as tf
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.tracking import TRACKERS, TrackedRun, Trackers
-from relation_tf.config import load_suite
+from relation_tf.bench.tracking import TRACKERS
 from relation_tf.errors import SuiteError
 
 pytestmark = pytest.mark.tensorflow
@@ -161,16 +160,6 @@ def test_a_failure_is_one_warning_and_changes_no_result(
     assert printed.count("tracker trackio: AttributeError") == 1
     assert "printed by a package" not in printed
     assert [each[0] for each in events].count("end") == 2
-
-
-def test_a_failed_run_is_ended_with_its_error(events, tmp_path):
-    run, error = TrackedRun(load_suite("demo").runs()[0], tmp_path), ValueError("no memory")
-    with (
-        pytest.raises(ValueError, match="no memory"),
-        Trackers(["wandb"], run, tmp_path / "log", pytest.fail),
-    ):
-        raise error
-    assert events[-1] == ("end", error)
 
 
 def test_a_missing_package_is_an_error_before_the_first_run(tmp_path, suite, monkeypatch):

@@ -67,16 +67,6 @@ def test_a_worker_that_cannot_answer_ends_without_a_traceback():
         assert worker.wait() == 1
 
 
-@pytest.mark.usefixtures("worker_processes")
-@pytest.mark.parametrize("chosen", [None, "false"])
-def test_workers_share_the_memory_of_a_gpu(monkeypatch, chosen):
-    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
-    if chosen:
-        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", chosen)
-    call = workers.ends_workers(workers.call)
-    assert call(os.getenv, "TF_FORCE_GPU_ALLOW_GROWTH") == (chosen or "true")
-
-
 def talk(notify):
     print("printed")
     notify("a note")
@@ -288,28 +278,3 @@ def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fat
     errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
     assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
     assert bool(errors) == ("failed" in expected)
-
-
-def test_an_error_of_the_command_ends_its_workers(tmp_path, suite):
-    """As where a reader closes the output."""
-    runs, worker = suite(tasks=["CoLA"], method=[BASELINE]).runs(), Fated("works")
-
-    def notify(event):
-        raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        run_in_workers([RunGroup(runs, tmp_path)], 1, lambda: worker, lambda *_: None, notify, None)
-    assert worker.killed
-
-
-def test_the_time_of_a_run_begins_after_the_one_before(monkeypatch, tmp_path, suite):
-    """The end of a run is read, and the start of the next one is not there yet."""
-    clock = iter([0.0, 1.05, 1.1])
-    monkeypatch.setattr(workers, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
-    worker = Fated("works")
-    monkeypatch.setattr(worker, "received", lambda: iter([{"event": "done"}]))
-    runs = suite().runs()[:2]
-    worker.start(RunGroup(runs, tmp_path))
-    assert [*worker.events()] == [{"event": "done"}]
-    assert worker.left == runs[1:]
-    assert worker.end(run_timeout=1.0) is None

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from relation_tf.bench import RunFolder
-from relation_tf.bench.evidence import nothing_can_be_shown
 from relation_tf.config import list_suites, load_suite
-from relation_tf.config.loading import make_suite
 from relation_tf.tasks import miniglue
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "shell.md"
 OF_GROUPS = ("task", "method", "requested", "done", "failed", "diverged")
-OF_PLANNED_GROUPS = ("task", "method", "seconds", "compile_seconds", "measured")
 
 
 def documented(command: str) -> list[str]:
@@ -34,16 +31,6 @@ def test_suites(call):
     assert all([*each] == documented("suites") for each in suites)
     (demo,) = (each for each in suites if each["suite"] == "demo")
     assert (demo["runs"], demo["seeds"], demo["note"]) == (180, [1, 2, 3, 4, 5], None)
-
-
-def test_suites_with_a_note(call, tmp_path):
-    methods = [{"mechanism": name} for name in ("relation", "attention")]
-    suite = make_suite("few", {"name": "few", "tasks": ["CoLA"], "seeds": 3, "method": methods})
-    path = tmp_path / "few.toml"
-    path.write_text(suite.to_toml(), encoding="utf-8")
-    (few,) = json.loads(call("suites", path, "--json")[1])["suites"]
-    assert (few["suite"], few["runs"]) == (str(path), 6)
-    assert few["note"] == nothing_can_be_shown(suite) is not None
 
 
 def test_tasks(call, tmp_path, monkeypatch):
@@ -73,16 +60,6 @@ def test_tasks(call, tmp_path, monkeypatch):
     assert tasks["MR"]["rows"] is None
 
 
-def test_plugins_may_print(call, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "noisy_parts.py").write_text("print('hello')\n", encoding="utf-8")
-    command = ("tasks", "RTE", "--suite", "demo", "--plugin", "noisy_parts")
-    code, out, err = call(*command, "--json")
-    assert code == 0
-    assert len(json.loads(out)["tasks"]) == 1
-    assert err == "hello\n"
-
-
 def test_status(call, tmp_path):
     RunFolder(tmp_path / "out").open(load_suite("demo", {"tasks": ["RTE"], "seeds": [1, 2]}))
     failed = tmp_path / "out" / "runs" / "RTE" / "relation-64" / "seed-1"
@@ -99,24 +76,9 @@ def test_status(call, tmp_path):
     assert status["failures"] == [{"run": "RTE/relation-64/seed-1", "error": "no memory"}]
 
 
-@pytest.mark.tensorflow
-def test_plan(call):
-    command = ("plan", "demo", "--tasks", "WNLI", "--methods", "baseline-64")
-    code, out, err = call(*command, "--json")
-    assert code == 0
-    plan = json.loads(out)
-    assert [*plan] == documented("plan")
-    assert [plan[key] for key in ("requested", "done", "pending")] == [5, 0, 5]
-    assert 0 < plan["hours"]["fewest"] < plan["hours"]["most"]
-    (group,) = plan["groups"]
-    assert tuple(group) == OF_PLANNED_GROUPS
-    assert (group["task"], group["method"], group["measured"]) == ("WNLI", "baseline-64", True)
-    assert err == "timing baseline-64 on WNLI\n"
-
-
 @pytest.mark.parametrize(
     "arguments",
-    [["suites", "dmeo"], ["tasks", "COLA"], ["status", "no"], ["plan", "demo", "--tasks", "rte"]],
+    [["suites", "dmeo"], ["tasks", "COLA"], ["status", "no"]],
 )
 def test_errors_stay_one_line_on_stderr(call, arguments):
     code, out, err = call(*arguments, "--json")

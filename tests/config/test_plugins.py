@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.machinery
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -68,13 +66,6 @@ def test_a_plugin_that_cannot_be_imported_is_named(tmp_path, source, module, mes
     assert "\n" not in error
 
 
-def test_stderr_of_a_plugin_import_is_discarded(tmp_path, capfd):
-    (tmp_path / "plug_loud.py").write_text("import os\nos.write(2, b'start-up line')\n")
-    load_plugins(["plug_loud"])
-    assert "plug_loud" in sys.modules
-    assert capfd.readouterr().err == ""
-
-
 def test_the_module_that_registers_a_part_owns_its_name(tmp_path):
     """Not the module in which the part is defined."""
     source = (
@@ -126,15 +117,6 @@ def test_a_file_with_the_name_of_another_module_is_not_ignored(tmp_path, name):
     (tmp_path / f"{name}.py").write_text("")
     with pytest.raises(SuiteError, match=f"plugin '{name}': .* is not used, because .* same name"):
         load_plugins([name])
-
-
-def test_other_modules_of_the_folder_do_not_replace_packages(tmp_path):
-    for name in ("plug_beside", "scikit_posthocs"):
-        (tmp_path / f"{name}.py").write_text("")
-    load_plugins(["plug_beside"])
-    assert Path(sys.modules["plug_beside"].__file__).parent == tmp_path
-    found = importlib.machinery.PathFinder.find_spec("scikit_posthocs")
-    assert tmp_path not in Path(found.origin).parents
 
 
 def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):

@@ -5,37 +5,12 @@ from importlib import resources
 
 import pytest
 
-from relation_tf.config import list_suites, load_suite
 from relation_tf.config.published import load_published
 
 FILES = sorted(
     file.name.removesuffix(".toml")
     for file in (resources.files("relation_tf.suites") / "published").iterdir()
 )
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_each_file_names_its_paper_and_missing_figures(name):
-    published = load_published(name)
-    assert published.source
-    assert published.missing or published.figure
-
-
-def test_every_suite_of_a_paper_has_its_figures():
-    named = {name: load_suite(name).published for name in list_suites()}
-    assert {name for name, file in named.items() if file is None} == {
-        "decode",
-        "deep-glue",
-        "demo",
-        "diagnostics",
-        "diagnostics-small",
-        "mechanism-speed",
-        "bytes-imdb",
-        "modern",
-        "sequences",
-        "wikitext-2",
-    }
-    assert {*named.values()} - {None} == {*FILES}
 
 
 COLUMNS = (("mean", "sd"), ("accuracy", ""), ("ms_per_batch", ""))  # value and SD

@@ -122,9 +122,7 @@ def test_invalid_suite_names_the_fault(tmp_path, text, message):
     assert message in found
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "..", ".", "", " ", "x" * 300, "a\x07", "a\n", "\u202e", "-a"]
-)
+@pytest.mark.parametrize("name", ["a/b", "..", "", "x" * 300, "a\n", "-a"])
 @pytest.mark.parametrize("key", ["name", "method.1.name", "task.1.name"])
 def test_names_that_make_no_folder(name, key):
     values = {**tomllib.loads(WHOLE), "tasks": ["RTE"]}

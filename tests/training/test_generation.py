@@ -160,15 +160,6 @@ def test_texts_depend_on_the_seed(folder):
     assert generate(*loaded(folder, "relation", 2)[:1], PROMPT, vocabulary, 8, seed=5) != first
 
 
-def test_special_tokens_are_never_generated(tmp_path):
-    folder = write_folder(tmp_path / "made", "relation", bias={0: 99.0, 1: 98.0})
-    model, vocabulary = loaded(folder, "relation")
-    for temperature in (0, 3.0):  # the first word of the prompt is unknown
-        text = generate(model, "☃ the", vocabulary, 30, temperature=temperature)
-        assert text.startswith("☃ the")
-        assert "[" not in text
-
-
 def test_wrong_arguments(folder):
     model, vocabulary = loaded(folder, "relation")
     for temperature in (-1.0, float("nan"), float("inf")):

@@ -25,16 +25,15 @@ pytestmark = pytest.mark.tensorflow
 NAMES = sorted({*OPTIMIZERS, *_classes(keras.optimizers, keras.optimizers.Optimizer)})
 
 
-@pytest.mark.parametrize("options", [{}, {"clipnorm": 0.5}], ids=["plain", "clipped"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_optimizer_sums_the_slices_of_a_token(name, options):
+def test_every_optimizer_sums_the_slices_of_a_token(name):
     import tensorflow as tf
 
     values, ids = np.array([[1.0, 2.0], [3.0, 4.0], [-1.5, 1.0]], "float32"), [1, 1, 2]
     slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([4, 2]))
     found = []
     for gradient in (slices, tf.convert_to_tensor(slices)):
-        optimizer = make_optimizer(name, 0.1, options)
+        optimizer = make_optimizer(name, 0.1)
         variable = keras.Variable(np.ones((4, 2), "float32"), name="embeddings")
         for _ in range(2):
             optimizer.apply([gradient], [variable])
@@ -43,34 +42,11 @@ def test_every_optimizer_sums_the_slices_of_a_token(name, options):
     assert (found[0] != 1).any()
 
 
-def test_registered_optimizers_sum_the_slices_of_a_token(isolated):
-    import tensorflow as tf
-
-    isolated(OPTIMIZERS)
-    register_optimizer("own")(keras.optimizers.RMSprop)
-    ones = tf.IndexedSlices(tf.ones((3, 1)), tf.constant([1, 1, 1]), tf.constant([2, 1]))
-    steps = []
-    for gradient in (ones, tf.convert_to_tensor(ones)):
-        variable = keras.Variable(np.zeros((2, 1), "float32"))
-        make_optimizer("own", 0.1).apply([gradient], [variable])
-        steps.append(variable.numpy())
-    close(*steps)
-
-
 def test_a_factory_that_returns_no_optimizer_is_named(isolated):
     isolated(OPTIMIZERS)
     register_optimizer("own")(lambda learning_rate: 3)
     with pytest.raises(RelationError, match=r"optimizer 'own': must return an .* Received: int"):
         make_optimizer("own", 0.1)
-
-
-def test_optimizer_arguments():
-    own = make_optimizer("adam", 0.1, weight_decay=0.2)
-    assert isinstance(own, keras.optimizers.Adam)
-    assert own.weight_decay == 0.2
-    momentum = make_optimizer("SGD", 0.1, {"momentum": 0.9}, weight_decay=0.2)
-    assert isinstance(momentum, keras.optimizers.SGD)
-    assert (momentum.momentum, momentum.weight_decay) == (0.9, 0.2)
 
 
 @pytest.mark.parametrize("name", ["AdamW", "Muon"])

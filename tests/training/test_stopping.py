@@ -88,13 +88,6 @@ def test_the_direction_of_a_registered_rule(isolated, column, higher):
     assert play(rule, [0.1, 0.9, 0.5])[0].epoch == (2 if higher else 1)
 
 
-def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
-    # Rising from the start: ten epochs make the first mean, five more wait.
-    stop, last = play(SmoothedEarlyStopping(), [float(i) for i in range(100)])
-    assert last == 15
-    assert "of the 10-epoch mean" in stop.reason
-
-
 @given(st.lists(st.sampled_from([0.7, 0.8, 0.81, math.nan]), max_size=40), st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_accuracy_is_reached_after_consecutive_epochs(values, epochs):

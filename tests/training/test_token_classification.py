@@ -14,7 +14,6 @@ from keras import ops
 
 from relation_tf.bench import run_suite
 from relation_tf.config.loading import make_suite
-from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.tasks import load_task
 from relation_tf.tasks.diagnostics import presets
@@ -92,21 +91,6 @@ def test_a_suite_scores_and_predicts_all_lengths(tmp_path: Path) -> None:
     report = make_report(results)
     assert report.data.scores.diagnostics == ["parity-2x", "parity-4x", "parity-8x"]
     assert "all tokens" in str(report.markdown())
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"embeddings": "glove"}, "key 'embeddings': must be 'random' for parity, a token"),
-        ({"method": [{"mechanism": "dan"}]}, "a mechanism that returns tokens for parity"),
-        ({"method": [{"mechanism": "transformer-encoder-decoder"}]}, "mechanism"),
-        ({"pretrained": "x"}, "pretrained"),
-        ({"max_length": 16}, "key 'max_length': must not be set for parity, whose texts have"),
-    ],
-)
-def test_settings_without_effect_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(SuiteError, match=message):
-        asked(**changes)
 
 
 class ShortTexts(keras.layers.Layer):

@@ -8,8 +8,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.config.run import FIXED_SEED
-from relation_tf.errors import DataError
-from relation_tf.tasks import dates, load_task
+from relation_tf.tasks import dates
 from relation_tf.tasks.generated import GENERATED
 
 pytestmark = pytest.mark.tensorflow
@@ -71,18 +70,6 @@ def test_both_is_the_default_and_a_source_that_does_not_vary_has_a_fixed_seed(ne
     order, init = (start("CoLA", (vary,), 3) for vary in ("order", "init"))
     assert (order["weights"], order["batches"]) == (fixed["weights"], third["batches"])
     assert (init["weights"], init["batches"]) == (third["weights"], fixed["batches"])
-
-
-def test_other_rows_stop_the_training(small_glue):
-    made = {
-        seed: load_task("CoLA", data=small_glue, validation_split=0.2, split_seed=seed)
-        for seed in (None, 1, 2)
-    }
-    held_out = {seed: task.splits["validation"].index.tolist() for seed, task in made.items()}
-    assert len({tuple(rows) for rows in held_out.values()}) == 3
-    assert made[None].splits["dev"].index.tolist() == made[1].splits["dev"].index.tolist()
-    with pytest.raises(DataError, match="the validation rows of CoLA are fixed"):
-        load_task("CoLA", data=small_glue, split_seed=1)
 
 
 def test_a_suite_whose_seeds_change_only_the_rows(tmp_path, small_glue, suite):
