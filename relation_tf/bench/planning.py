@@ -27,7 +27,7 @@ from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import folder_of, load, notes_of, request_of
-from relation_tf.bench.sweeping import already_tuned, described, with_first_values
+from relation_tf.bench.sweeping import described, tuned_before, with_first_values
 from relation_tf.bench.train import RunGroup, compile_network, group_runs
 from relation_tf.config import Method
 from relation_tf.config.loading import select
@@ -215,7 +215,7 @@ def plan_suite(
     suite = load(suite, settings, replace_methods, made.plugins)
     folder = RunFolder(folder_of(suite, out))
     if suite.sweep is not None:
-        suite = already_tuned(suite, folder.path)
+        suite = suite.model_copy(update={"tuned": tuned_before(folder.path)})
     runs = select(suite, tasks, methods, seeds)
     tuned = {(each.task, each.method) for each in suite.tuned}
     untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]

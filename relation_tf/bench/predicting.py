@@ -26,9 +26,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.steps import advance
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import load_task
-from relation_tf.tasks.official import is_labelled
 from relation_tf.tasks.sources import TaskSource
-from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import WEIGHTS
 from relation_tf.training.session import LOG, start_tensorflow
 
@@ -46,25 +44,22 @@ class Predictions:
 
     Attributes:
         added: Leaderboard names that were predicted, by run.
-        lacking: Runs without predictions, or with faulty labels of a test set, by reason.
-        scored: Leaderboard names with new scores on labelled test sets, by run.
+        lacking: Runs without predictions, by reason.
     """
 
     added: dict[str, list[str]]
     lacking: dict[str, list[str]]
-    scored: dict[str, list[str]]
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        for done, by_run in (("predicted", self.added), ("scored the test set of", self.scored)):
-            names = dict.fromkeys(name for names in by_run.values() for name in names)
-            if by_run:
-                yield f"{done} {', '.join(names)} for {_runs([*by_run])}"
+        if self.added:
+            names = dict.fromkeys(name for names in self.added.values() for name in names)
+            yield f"predicted {', '.join(names)} for {_runs([*self.added])}"
         for reason, runs in self.lacking.items():
-            yield f"not predicted or scored: {_runs(runs)}: {reason}"
-        if not self.added and not self.lacking and not self.scored:
+            yield f"not predicted: {_runs(runs)}: {reason}"
+        if not self.added and not self.lacking:
             yield "All runs have their test predictions."
 
 
@@ -76,8 +71,8 @@ def predict_missing(
 ) -> Predictions:
     """Predict the test sets that finished runs of a suite lack, with their saved weights.
 
-    A test file that was added or changed after training is predicted. The network must reproduce
-    the run's metrics on the dev set. Test sets whose labels are in the data folder are scored.
+    A test file that was added or changed after training is predicted, and scored if its labels are
+    in the data folder. The network must reproduce the run's metrics on the dev set.
 
     Args:
         folder: The suite's folder.
@@ -95,7 +90,7 @@ def predict_missing(
     runs_of = RunFolder(expand_home(folder))
     suite = load_suite(runs_of.suite_file())
     check_folders(suite, data, tfds_folder)
-    found = Predictions({}, {}, {})
+    found = Predictions({}, {})
     with runs_of.locked("predictions", wait=True):
         results = read_results(runs_of.path)
         for name, error in results.failures:
@@ -119,7 +114,7 @@ def predict_missing(
 
 
 def _lock(folder: RunFolder, config: RunConfig, locks: ExitStack) -> _FinishedRun:
-    """Lock a run until its predictions and scores are written, and read it."""
+    """Lock a run until its predictions are written, and read it."""
     if not locks.enter_context(folder.locked(config)):
         raise SuiteError(f"{folder.run(config)}: another process trains this run. Wait for it")
     return _FinishedRun.read(config, folder.run(config))
@@ -132,7 +127,7 @@ def _predict_runs(
     tfds_folder: str | Path | None,
     found: Predictions,
 ) -> None:
-    """Predict and score the locked runs of one task and one method."""
+    """Predict the locked runs of one task and one method."""
     config = runs[0].config
     source = find_source(config.entry, config.source, data, tfds_folder)
     digests, training_digests = source.digests(), source.training_digests(config.vocabulary)
@@ -149,12 +144,6 @@ def _predict_runs(
         check_unchanged(config, f"method {config.method}")
         workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
         found.added.update((str(run.config), names) for run, names in pending)
-    for run in runs:
-        names, faults = run.score_tests(source)
-        if names:
-            found.scored[str(run.config)] = names
-        for fault in faults:
-            found.lacking.setdefault(fault, []).append(str(run.config))
 
 
 @dataclass(frozen=True)
@@ -183,8 +172,6 @@ class _FinishedRun:
             there = (self.folder / "predictions" / prediction_file(name, split)).exists()
             if split not in digests:
                 missing += [] if there else [name]
-            elif there and name in self.metrics and not is_labelled(source, name):
-                continue  # keep the score: the current file has no labels
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
         if names and (fault := damage_of_model(self.folder)):
@@ -192,19 +179,6 @@ class _FinishedRun:
         if names and not self.weights.exists():
             return [], f"no {MODEL}: train the run again, with --set save_models=true"
         return names, f"no test file of {', '.join(missing)}" if missing else ""
-
-    def score_tests(self, source: TaskSource) -> tuple[list[str], list[str]]:
-        """Score the test sets that have labels; return the names of new scores, and faults."""
-        result = read_result(self.folder)
-        known = result.get("test_metrics", {})
-        found, faults = score_tests(self.folder / "predictions", source)
-        names = [name for name, own in found.items() if known.get(name) != own]
-        if names and (fault := damage_of_model(self.folder)):
-            return [], [fault]  # new checksums would hide it
-        if names:
-            with writing(self.folder):
-                write_result(self.folder, {**result, "test_metrics": {**known, **found}})
-        return names, [*faults.values()]
 
     def check_data(self, source: TaskSource, digests: Mapping[str, str]) -> None:
         """Check that the training data are those of the run."""
@@ -238,8 +212,10 @@ def _predict_group(
 
 def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) -> None:
     """Write the predictions of a run for some names, and its new result."""
-    tests = {*trainer.task.task.answered.values()}
+    task = trainer.task.task
+    tests = {*task.answered.values()}
     outputs, metrics = _outputs(trainer, run)
+    diagnosed = {name: metrics[name] for name in {*names} & {*task.diagnostics} & {*metrics}}
     answers = {
         (split, name): own
         for (split, name), own in outputs.items()
@@ -247,10 +223,12 @@ def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) 
     }
     with writing(run.folder):
         result = read_result(run.folder)
-        result["metrics"] = _with_diagnostics(run, names, metrics, trainer.task.task)
+        result["metrics"] |= diagnosed
         # If the process is killed before the end, the old checksums must not name new files.
         write_result(run.folder, result, changing=("predictions", "manifest.json"))
         write_predictions(run.folder / "predictions", trainer, answers)
+        scores, _ = score_tests(run.folder / "predictions", trainer.task.source)
+        result["test_metrics"] = result.get("test_metrics", {}) | scores
         before = run.manifest["data"]
         rows = {name: len(split) for name, split in trainer.task.splits.items()}
         predicted = {  # A test file that is absent now keeps what was recorded.
@@ -282,18 +260,6 @@ def _make_trainer(
         **config.reading(),
     )
     return TaskTrainer(config, task)
-
-
-def _with_diagnostics(
-    run: _FinishedRun,
-    names: Sequence[str],
-    metrics: Mapping[str, Mapping[str, float]],
-    task: Task,
-) -> dict[str, Mapping[str, float]]:
-    """Return the run's metrics, with new ones for the predicted diagnostics that have labels."""
-    new = {*names} & {*task.diagnostics}
-    kept = {name: own for name, own in run.metrics.items() if name not in new}
-    return kept | {name: own for name, own in metrics.items() if name in new}
 
 
 def _outputs(

@@ -22,7 +22,7 @@ from relation_tf.config.run import RunKey, vocabulary_of
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.networks.check.report import Fault
-from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
+from relation_tf.networks.mechanisms import custom_layers, is_built_in
 from relation_tf.quiet import stderr_to
 from relation_tf.registry import MECHANISMS, OPTIMIZERS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
@@ -219,11 +219,6 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
             "colon). "
             f"Received: {', '.join(mechanisms)}",
         )
-    for name in mechanisms:
-        if find_mechanism(name).input_type == "text":
-            raise OptionError(
-                "mechanisms", f"must mix tokens. Received: {name}, which reads strings"
-            )
     digests = {name: custom_digest(custom_layers(name, {}), "mechanisms") for name in mechanisms}
     # All mechanisms of a seed before the next seed: other load on the machine then slows all.
     return [

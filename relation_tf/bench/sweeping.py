@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relation_tf.bench.results import Results, parts_of, read_results, score_of
+from relation_tf.bench.results import Results, parts_of, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.run import RunConfig
@@ -85,29 +85,12 @@ def tune(
     return suite.model_copy(update={"tuned": tuned})
 
 
-def already_tuned(suite: Suite, folder: Path) -> Suite:
-    """Return the suite with only those tuned settings that finished runs of its sweep choose.
-
-    Args:
-        suite: A suite with `sweep`.
-        folder: The folder of the suite's runs.
-
-    Raises:
-        SuiteError: If the folder of the sweep cannot be read, or is that of another sweep.
-    """
-    if not (folder / SWEEP / "suite.toml").exists():
-        return suite.model_copy(update={"tuned": []})  # `tune` chooses them
-    RunFolder(folder / SWEEP).check_runs(tuning_suite(suite))
-    table = sweep_table(suite, read_results(folder / SWEEP))
-    return suite.model_copy(update={"tuned": _choices(suite, folder, table)})
-
-
 def _choices(suite: Suite, folder: Path, table: pd.DataFrame) -> list[Tuned]:
     """Return the chosen settings; finished runs keep those that an earlier command chose."""
     chosen = {(choice.task, choice.method): choice for choice in choose(suite, table)}
     kept = {
         (choice.task, choice.method): choice
-        for choice in _tuned_before(folder)
+        for choice in tuned_before(folder)
         if any((folder / "runs" / choice.task / choice.method).glob(_RESULTS))
     }
     return [*(chosen | kept).values()]
@@ -140,7 +123,7 @@ def check_no_untuned_runs(suite: Suite, folder: Path, runs: Sequence[RunConfig])
     Raises:
         SuiteError: The message names the method and the task.
     """
-    tuned = {(each.task, each.method) for each in _tuned_before(folder)}
+    tuned = {(each.task, each.method) for each in tuned_before(folder)}
     for task, method in _pairs(runs):
         if (task, method) not in tuned and any((folder / "runs" / task / method).glob(_RESULTS)):
             raise SuiteError(
@@ -149,7 +132,7 @@ def check_no_untuned_runs(suite: Suite, folder: Path, runs: Sequence[RunConfig])
             )
 
 
-def _tuned_before(folder: Path) -> list[Tuned]:
+def tuned_before(folder: Path) -> list[Tuned]:
     """Return the settings that an earlier command chose."""
     return RunFolder(folder).suite().tuned if (folder / "suite.toml").exists() else []
 

@@ -60,6 +60,15 @@ class TrackedRun:
             optimizer=self.optimizer or keras.optimizers.SGD(self.config.learning_rate)
         )
 
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Set the scores of `result.json`."""
+        self.scores |= {
+            f"{kind}/{name}/{metric}": score
+            for kind in ("metrics", "test_metrics")
+            for name, scores in result[kind].items()
+            for metric, score in scores.items()
+        }
+
 
 @contextmanager
 def _tensorboard(run: TrackedRun) -> Iterator[_EpochEnd]:
@@ -158,8 +167,8 @@ class Trackers:
         self, names: Sequence[str], run: TrackedRun, log: Path, warn: Callable[[str], None]
     ) -> None:
         self._names, self._run, self._log, self._warn = names, run, log, warn
-        self._open: dict[str, AbstractContextManager[_EpochEnd]] = {}
         self._epoch_ends: dict[str, _EpochEnd] = {}
+        self._open: dict[str, AbstractContextManager[_EpochEnd]] = {}
 
     def __enter__(self) -> Self:
         for name in self._names:
@@ -176,15 +185,6 @@ class Trackers:
         for name, epoch_end in self._epoch_ends.items():
             with self._guarded(name):
                 epoch_end(epoch, without_times(row))
-
-    def finish(self, result: Mapping[str, Any]) -> None:
-        """Send the final scores of `result.json`."""
-        self._run.scores |= {
-            f"{kind}/{name}/{metric}": score
-            for kind in ("metrics", "test_metrics")
-            for name, scores in result[kind].items()
-            for metric, score in scores.items()
-        }
 
     def __exit__(self, *error: Any) -> None:
         for name, tracker in self._open.items():

@@ -433,7 +433,7 @@ def train_run(
     with Trackers(group.options.track, tracked, group.folder / LOG, warn) as trackers:
         distribution = group.options.distribution
         train_and_write(trainer, config, folder, on_epoch, write, distribution, resumable)
-        trackers.finish(read_json(folder / "result.json"))
+        tracked.finish(read_json(folder / "result.json"))
     if config.shares_network:
         compiled.append(trainer)
 

@@ -118,7 +118,7 @@ def predict(folder: Folder, **options: Any) -> None:
     import_from_here()  # custom layers
     with progress_shown():
         made = predict_missing(folder, **options)
-    if made.lacking and not made.added and not made.scored:
+    if made.lacking and not made.added:
         raise typer.Exit(complain("; ".join(str(made).splitlines())))
     typer.echo(str(made))
 

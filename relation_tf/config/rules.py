@@ -151,22 +151,18 @@ def _has_sizes(name: str) -> bool:
 
 def _listed_tasks(suite: Suite) -> Iterator[str]:
     groups = {group.name for group in suite.group}
-    members = [("group", each) for group in suite.group for each in group.tasks]
+    members = [("group", name) for group in suite.group for name in group.tasks]
     for key, name in [*members, *(("tasks", task) for task in suite.tasks)]:
-        if not isinstance(name, str):
-            yield f"key 'group': must be names of tasks; declare {name.name!r} as [[task]]"
-        elif key == "group" and name in groups:
+        if not isinstance(name, str) or (key == "group" and name in groups):
             yield f"key 'group': must be names of tasks. Received: {name!r:.80}"
         else:
             try:
                 suite.find_task(name)
-            except UnknownNameError as error:
+            except (UnknownNameError, DataError) as error:
                 hint = did_you_mean(name, [*groups, *(task.name for task in suite.task)])
                 yield f"key {key!r}: " + (
-                    f"unknown task {name!r:.80}.{hint}" if hint else str(error)
+                    f"unknown task {name!r:.80}.{hint}" if hint else f"{error}"
                 )
-            except DataError as error:
-                yield f"key {key!r}: {error}"
     scored = [name for task in suite.tasks for name in suite.find_task(task).scored]
     if twice := _repeated(scored) or _repeated(suite.tasks):
         by = [name for name in dict.fromkeys(suite.tasks) if twice in suite.find_task(name).scored]
@@ -330,10 +326,8 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
     if facts.alone:
         yield f"for {facts.alone}, which is not a group", default("sharing")
     if facts.untransferable:
-        because = (
-            f"for the group {facts.untransferable}: a transfer needs three or more tasks with "
-            "equal numbers of texts and labelled test rows"
-        )
+        needs = "three or more tasks with equal numbers of texts and labelled test rows"
+        because = f"for the group {facts.untransferable}: a transfer needs {needs}"
         yield because, {"sharing": ("shared", "shared-private", "adversarial")}
     if method.sharing in TRANSFERRED:
         because = f"with sharing = {method.sharing!r}, whose runs train several networks"
@@ -386,19 +380,13 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         because = "for a mechanism that cannot start from a pre-trained encoder"
         yield because, {"encoder_weights": (None, "frozen", "random")}
     if (weights := suite.encoder_weights(method)) != "random":
-        because = (
-            f"with encoder_weights = {weights!r}, because the pre-trained encoder has a fixed size"
-        )
-        yield because, default("size")
+        because = "because the pre-trained encoder has a fixed size"
+        yield f"with encoder_weights = {weights!r}, {because}", default("size")
     settings = suite.settings_of(method)
     if settings["tokens"] == "text":
-        because = "with tokens = 'text', where a saved model reads text, which XLA cannot compile"
-        yield (
-            because,
-            default(
-                "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
-            ),
-        )
+        keys = ("embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla")
+        because = "where a saved model reads text, which XLA cannot compile"
+        yield f"with tokens = 'text', {because}", default(*keys)
     if settings["tokens"] == "byte":
         because = "with tokens = 'byte', where the 256 bytes are the vocabulary"
         yield because, default("embeddings", "vocabulary", "vocabulary_size")
@@ -411,15 +399,13 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         because = "other than 'width' with embeddings = 'glove', because word vectors have a width"
         yield because, {"sized_by": ()}
     if facts.stopping.target is not None:
-        because = (
-            f"with stopping = {suite.stopping!r}: a sweep compares validation scores, not times"
-        )
-        yield because, default("sweep")
+        because = "a sweep compares validation scores, not times"
+        yield f"with stopping = {suite.stopping!r}: {because}", default("sweep")
     yield from _rules_of_tests(suite)
-    if suite.reference is None and suite.control is None:
-        yield "in a suite without 'reference' or 'control'", default("margin")
     if suite.margin is None:
         yield "in the overrides of a suite without 'margin'", default("margin")
+    elif suite.reference is None and suite.control is None:
+        yield "in a suite without 'reference' or 'control'", default("margin")
     if suite.layout and "seconds" in suite.layout.measures and facts.stopping.target is None:
         because = "a rule with a target, such as 'accuracy_reached', with the measure 'seconds' in "
         yield f"{because}'layout'", {"stopping": ()}

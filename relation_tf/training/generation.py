@@ -77,8 +77,7 @@ def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
         pretrained: The encoder.
 
     Raises:
-        SuiteError: If it is not causal, has no output layer, or its mechanism has changed or has
-            other weights.
+        SuiteError: If it is not causal, or its mechanism has changed or has other weights.
     """
     settings, path = pretrained.settings, pretrained.folder / WEIGHTS
     if settings["objective"] != "causal":
@@ -91,11 +90,6 @@ def make_language_model(pretrained: PretrainedEncoder) -> LanguageModel:
         raise SuiteError(
             f"{pretrained.folder}: its layer {pretrained.mechanism} has changed since the "
             "pre-training. Restore the layer, or pre-train again with another --out"
-        )
-    if pretrained.bias is None:
-        raise SuiteError(
-            f"{path}: has no output layer, because an earlier version wrote it. Run "
-            "`relation-tf pretrain` again with another --out"
         )
     with in_one_line(f"{path}: mechanism {pretrained.mechanism}"):
         model = language_model(

@@ -49,7 +49,7 @@ class PretrainedEncoder:
         settings: Settings of the run; `text` is a digest of the text.
         embedding: Embedding matrix, `(vocabulary.size, embedding_dim)`.
         weights: Weights of the encoder, in the order of the layer.
-        bias: Bias of the logits, `(vocabulary.size,)`; None if an earlier version wrote the run.
+        bias: Bias of the logits, `(vocabulary.size,)`.
         projection: Matrix from the encoder's width to the embedding's, if these differ.
     """
 
@@ -60,7 +60,7 @@ class PretrainedEncoder:
     settings: Mapping[str, Any]
     embedding: np.ndarray
     weights: tuple[np.ndarray, ...]
-    bias: np.ndarray | None = None
+    bias: np.ndarray
     projection: np.ndarray | None = None
 
     @property
@@ -122,7 +122,7 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
     mechanism, seed = str(result["mechanism"]), int(result["seed"])
     return PretrainedEncoder(
         run, vocabulary, mechanism, seed, settings, embedding, weights,
-        arrays.get(_BIAS), arrays.get(_PROJECTION),
+        arrays[_BIAS], arrays.get(_PROJECTION),
     )  # fmt: skip
 
 
@@ -169,23 +169,13 @@ def _folder(path: str | Path) -> Path:
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     """Return the result of a finished run."""
     done = finished_runs(folder)
-    if not done:
-        raise SuiteError(
-            f"{folder}: has no finished run. Run the same `relation-tf pretrain` command again"
-        )
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
-    if not runs:
-        methods = [*dict.fromkeys(str(run["method"]) for run in done)]
-        raise SuiteError(
-            f"{folder}: has no finished run of {method}, only of {join_names(methods)}"
-        )
     for run in runs:
         if seed in (None, run["seed"]) or len(runs) == 1:
             return run
-    raise SuiteError(
-        f"{folder}: has no finished run of {method} with seed {seed}, only with "
-        f"{', '.join(str(run['seed']) for run in runs)}"
-    )
+    wanted = method if seed is None else f"{method} with seed {seed}"
+    found = join_names([f"{run['method']} with seed {run['seed']}" for run in done])
+    raise SuiteError(f"{folder}: has no finished run of {wanted}, only of {found or 'none'}")
 
 
 def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") -> None:
@@ -285,7 +275,7 @@ def _read_weights(path: Path) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, 
     """Return the named arrays, and the weights of the encoder."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            named = {_EMBEDDING, *({_BIAS, _PROJECTION} & {*file.files})}
+            named = {_EMBEDDING, _BIAS, *({_PROJECTION} & {*file.files})}
             names = [_ENCODER.format(i) for i in range(len({*file.files} - named))]
             return {name: file[name] for name in named}, tuple(file[name] for name in names)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

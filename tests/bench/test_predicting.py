@@ -121,30 +121,6 @@ def test_labels_of_a_diagnostic_set_are_used(diagnosed):
     assert chosen.tolist() == table["prediction"].tolist()
 
 
-def test_labels_that_are_added_later_are_used(diagnosed):
-    data, runs = diagnosed / "data", diagnosed / "runs"
-    run_suite(MNLI, runs, data=data, quiet=True)  # nothing to train
-    (run,) = read_results(runs).runs
-    assert set(run["metrics"]) == {"MNLI-m", "MNLI-mm"}
-    assert predict_missing(runs, data).added == {"MNLI/baseline-8/seed-1": ["AX"]}
-    (run,), (other,) = read_results(runs).runs, read_results(diagnosed / "other").runs
-    assert run["metrics"] == other["metrics"]
-    files = [Path(each["folder"]) / "predictions" / "AX.test.tsv" for each in (run, other)]
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert not predict_missing(runs, data).added
-
-
-def test_a_score_is_kept_if_the_labels_are_absent(diagnosed, tmp_path):
-    runs = tmp_path / "runs"
-    shutil.copytree(diagnosed / "other", runs)
-    shutil.copytree(diagnosed / "data", tmp_path / "data")
-    for file in (tmp_path / "data").rglob("diagnostic-full.tsv"):
-        file.unlink()
-    assert not predict_missing(runs, tmp_path / "data").added
-    (run,) = read_results(runs).runs
-    assert "AX" in run["metrics"]
-
-
 def test_a_changed_test_file_is_predicted_again(folder, small_glue):
     add_test_file(folder, small_glue)
     predict_missing(folder / "runs", folder / "data")

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from glue_submit import evaluate
-from relation_tf.bench import predict_missing, read_results, run_suite
-from relation_tf.bench.checksums import damage_of_model
+from relation_tf.bench import read_results, run_suite
 from relation_tf.bench.train import score_tests
 from relation_tf.config import Method, Suite
 from relation_tf.tasks import find_source
@@ -77,18 +76,6 @@ def test_scores_are_those_of_the_predictions(folder):
     assert results.runs[0]["splits"] == {"RTE": "dev"}
 
 
-def test_labels_that_come_later(folder, tmp_path):
-    shutil.copytree(folder / "runs-0", tmp_path / "runs")
-    shutil.copytree(folder / "data-1", tmp_path / "data")
-    made = predict_missing(tmp_path / "runs", data=tmp_path / "data")
-    assert made.scored == {"RTE/relation-8/seed-1": ["RTE"]}
-    assert not made.added
-    later = read_results(tmp_path / "runs")
-    assert later.test_metrics.equals(read_results(folder / "runs-1").test_metrics)
-    assert not later.failures
-    assert not predict_missing(tmp_path / "runs", data=tmp_path / "data").scored
-
-
 def test_labels_of_other_rows_are_a_fault(folder, tmp_path):
     shutil.copytree(folder / "data-0", tmp_path / "data")
     (tmp_path / "data" / "RTE" / "test_gold.tsv").write_text("index\tlabel\n0\tentailment\n")
@@ -97,18 +84,3 @@ def test_labels_of_other_rows_are_a_fault(folder, tmp_path):
     )
     assert scores == {}
     assert "expected an index from 0 to 0" in faults["RTE"]
-    made = predict_missing(shutil.copytree(folder / "runs-0", tmp_path / "runs"), tmp_path / "data")
-    ((fault, lacking),) = made.lacking.items()
-    assert (lacking, made.scored) == (["RTE/relation-8/seed-1"], {})
-    assert "expected an index from 0 to 0" in fault
-
-
-def test_a_damaged_model_stays_damaged(folder, tmp_path):
-    runs = shutil.copytree(folder / "runs-0", tmp_path / "runs")
-    file = run_of(folder, 0).relative_to(folder / "runs-0") / "weights.npz"
-    content = (runs / file).read_bytes()
-    (runs / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    made = predict_missing(runs, folder / "data-1")
-    assert not made.scored
-    assert "weights.npz: damaged" in " ".join(made.lacking)
-    assert damage_of_model((runs / file).parent)

@@ -17,11 +17,11 @@ from relation_tf.bench.planning import SuitePlan
 from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
     _choices,
-    already_tuned,
     choose,
     doubt,
     is_best,
     tune,
+    tuned_before,
     tuning_suite,
 )
 from relation_tf.config import Suite
@@ -181,19 +181,6 @@ def test_the_suite_of_a_sweep_compares_nothing() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"sweep": {"learning_rate": [0.01, 0.2], "seeds": [11]}}, {"tasks": ["RTE"], "overrides": {}}],
-)
-def test_the_folder_of_another_sweep_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    trained(tuning_suite(asked()), tmp_path / "sweep")
-    assert len(already_tuned(asked(), tmp_path).tuned) == 4
-    own = [{"task": "CoLA", "method": "relation-8", "settings": {"learning_rate": 0.1}}]
-    assert already_tuned(asked(tuned=own), tmp_path / "new").tuned == []
-    with pytest.raises(SuiteError, match="this finished run is not in suite small-sweep, which"):
-        already_tuned(asked(**changes), tmp_path)
-
-
 def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path) -> None:
     """Otherwise the method would be tuned with fewer values than the others."""
 
@@ -267,12 +254,10 @@ def test_a_plan_adds_the_time_of_the_sweep(tmp_path: Path, monkeypatch: pytest.M
     plan = functools.partial(SuitePlan, costs={}, start=0.0, jobs=1, seeds=1)
     monkeypatch.setattr(planning, "make_plan", lambda suite, *_: plan(suite, 0, []))
     suite = asked(tasks=["WNLI"], sweep={"learning_rate": [0.01, 0.1], "seeds": [11]})
-    trained(tuning_suite(suite), tmp_path / "done" / "sweep")
-    shutil.copytree(
-        tmp_path / "done",
-        tmp_path / "half",
-        ignore=lambda *_: ["baseline-8-0.01", "baseline-8-0.1"],
-    )
+    own = {"task": "WNLI", "settings": {"learning_rate": 0.1}}
+    for name, methods in (("done", ["relation-8", "baseline-8"]), ("half", ["relation-8"])):
+        tuned = [{**own, "method": method} for method in methods]
+        RunFolder(tmp_path / name).open(asked(**{**suite.model_dump(), "tuned": tuned}))
 
     def added(name: str) -> list[float]:
         notes = plan_suite(suite, tmp_path / name, quiet=True).notes
@@ -302,7 +287,7 @@ def test_widths_and_options_are_tuned(tmp_path: Path) -> None:
     assert len(before) == 10
     run_suite(suite, tmp_path, quiet=True)
     assert times(tmp_path) == before
-    assert already_tuned(suite, tmp_path).tuned == results.suite.tuned
+    assert tuned_before(tmp_path) == results.suite.tuned
 
 
 @pytest.mark.tensorflow
