@@ -160,9 +160,8 @@ def _listed_tasks(suite: Suite) -> Iterator[str]:
                 suite.find_task(name)
             except (UnknownNameError, DataError) as error:
                 hint = did_you_mean(name, [*groups, *(task.name for task in suite.task)])
-                yield f"key {key!r}: " + (
-                    f"unknown task {name!r:.80}.{hint}" if hint else f"{error}"
-                )
+                fault = f"unknown task {name!r:.80}.{hint}" if hint else str(error)
+                yield f"key {key!r}: {fault}"
     scored = [name for task in suite.tasks for name in suite.find_task(task).scored]
     if twice := _repeated(scored) or _repeated(suite.tasks):
         by = [name for name in dict.fromkeys(suite.tasks) if twice in suite.find_task(name).scored]

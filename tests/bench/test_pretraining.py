@@ -253,9 +253,7 @@ def test_loading_error_is_one_line(made, tmp_path):
     assert load_pretrained(made.folder, "relation").seed == 1
     with pytest.raises(SuiteError, match=r"must be a folder written by .*, with pretraining"):
         load_pretrained(tmp_path, "relation")
-    with pytest.raises(
-        SuiteError, match="no finished run of fcsr, only of attention with seed 1, "
-    ):
+    with pytest.raises(SuiteError, match="no finished run of fcsr, only of attention with"):
         load_pretrained(made.folder, "fcsr")
     with pytest.raises(SuiteError, match="of relation with seed 7, only of attention"):
         load_pretrained(made.folder, "relation", 7)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from relation_tf.bench import plan_suite, planning, read_results, run_suite
+from relation_tf.bench import RunFolder, plan_suite, planning, read_results, run_suite
 from relation_tf.bench.planning import SuitePlan
 from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
