@@ -230,7 +230,7 @@ def plan_suite(
         suite = with_first_values(suite, untuned)
         runs = select(suite, tasks, methods, seeds)
     request = request_of(suite, runs, made)
-    done = request.done(folder, made)
+    done = request.done(folder)
     pending = [run for run in request.chosen if run.key not in done]
     refused = [
         f"`run` refuses method {name}: {refusal(faults)}"

@@ -29,7 +29,6 @@ from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
 from relation_tf.training.pretrained import WEIGHTS, finished_runs, write_weights
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS, PretrainingSettings
-from relation_tf.words import two_digits
 
 if TYPE_CHECKING:
     from relation_tf.training.language_model import LanguageModelTrainer
@@ -185,7 +184,6 @@ def pretrain(
 
     with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:
         if free := [run for run in pending if not folder.is_locked(run)]:
-            progress.say(_extent(text, settings))
             for note in _check(free, settings, text, allow_failing_checks):
                 progress.say(note)
         with writing(folder.path):
@@ -235,14 +233,6 @@ def _check_folder(folder: RunFolder, shared: dict[str, Any]) -> None:
     for result in sorted(folder.path.glob("runs/*/*/result.json")):
         found = read_config(result.parent, PretrainingRun)
         folder.check_unchanged(result.parent, {**found, **shared}, found)
-
-
-def _extent(text: PlainText, settings: PretrainingSettings) -> str:
-    passes = settings.steps * settings.batch_size / len(text.train)
-    return (
-        f"{text.train.size:,} training tokens, {text.held_out.size:,} held out, "
-        f"{text.vocabulary.size:,} ids; epochs per run: {two_digits(passes)}"
-    )
 
 
 def _check(

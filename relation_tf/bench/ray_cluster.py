@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,15 +145,13 @@ def _connect(address: str, needed: Mapping[str, float]) -> None:
 def _knock(address: str) -> None:
     """Check that something listens at an address."""
     host, _, port = address.rpartition(":")
-    if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:.]+\]", host) or not re.fullmatch(r"\d{1,5}", port):
-        raise SuiteError(
-            f"--address: must be HOST:PORT of a Ray cluster's head, or auto. Received: {address}"
-        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
-    except (OSError, OverflowError) as error:
-        reason = reason_of(error)
-        raise SuiteError(f"--address {address}: no Ray cluster answers there: {reason}") from error
+    except (OSError, OverflowError, ValueError) as error:
+        raise SuiteError(
+            f"--address {address}: no Ray cluster answers there: {reason_of(error)}. It must be "
+            "HOST:PORT of a Ray cluster's head, or auto"
+        ) from error
 
 
 def _room(address: str, needed: Mapping[str, float]) -> int:
@@ -170,18 +167,12 @@ def _room(address: str, needed: Mapping[str, float]) -> int:
         min(int(node.get(name, 0) / amount) for name, amount in needed.items()) for node in nodes
     )
     if not room:
+        has = [{name: node.get(name, 0) for name in needed} for node in nodes]
         raise SuiteError(
-            f"--address {address}: no node has the resources of a run, {_shown(needed)}. The nodes "
-            f"have: {'; '.join(map(_shown, nodes))}"
+            f"--address {address}: no node has the resources of a run, {dict(needed)}. The nodes "
+            f"have: {has}"
         )
     return room
-
-
-def _shown(resources: Mapping[str, float]) -> str:
-    """Return resources in words."""
-    memory = resources.get("memory")
-    amounts = [f"{resources.get('CPU', 0):g} CPUs", f"{resources.get('GPU', 0):g} GPUs"]
-    return " ".join([*amounts, *([f"{memory / _GIB:.3g} GiB"] if memory else [])])
 
 
 class _Actor(Worker):
@@ -274,15 +265,10 @@ class RayWorker:
 
 def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     """Return how versions differ from those of the command; empty if they do not."""
-    names = [
-        f"{name} {there[name]} ({here[name]} here)" for name in here if there[name] != here[name]
-    ]
-    if not names:
-        return ""
-    return (
-        "package versions must be the same on all nodes, because results depend on them. "
-        f"Received: {', '.join(names)}"
-    )
+    names = [f"{name} {there[name]} ({here[name]} here)" for name in here
+             if there[name] != here[name]]  # fmt: skip
+    fault = "package versions must be the same on all nodes, because results depend on them"
+    return f"{fault}. Received: {', '.join(names)}" if names else ""
 
 
 def _last_line(error: Exception) -> str:

@@ -64,10 +64,6 @@ _LOOK = 0.2  # seconds in which another process looks whether a run is locked
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
 
 
-class ChangedOptionsError(SuiteError):
-    """A finished run has other options, such as those of its layer."""
-
-
 @dataclass(frozen=True)
 class RunFolder:
     """A suite's folder.
@@ -255,8 +251,7 @@ class RunFolder:
             differing = _MADE_FROM.get(key) or _changes(_TABLES.get(key, key), other, own)
             if key == "data_digests" and own and other:
                 differing += f" ({', '.join(differing_splits(own, other))})"
-            kind = ChangedOptionsError if key.endswith("options") else SuiteError
-            raise kind(
+            raise SuiteError(
                 f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
                 f"delete {self.path} to run everything again"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,17 @@ from typing import Any
 from rich.console import Console
 
 from relation_tf.bench import workers
-from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.inputs import (
     check_folders,
     check_requirements,
     encoder_digest,
     vectors_digest,
 )
-from relation_tf.bench.layer_checks import check_layers, find_faults
+from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
-from relation_tf.bench.run_folder import ChangedOptionsError, RunFolder, count_diverged
+from relation_tf.bench.run_folder import RunFolder, count_diverged
 from relation_tf.bench.sweeping import check_no_untuned_runs, tune
 from relation_tf.bench.tracking import check_trackers
 from relation_tf.bench.train import (
@@ -106,7 +105,7 @@ def run_suite(
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
-            return _train_pending(tuning, runs, RunFolder(path), once, compared=False)
+            return _train_pending(tuning, runs, RunFolder(path), once)
 
         suite = tune(suite, folder, train, say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)
@@ -123,8 +122,6 @@ def _train_pending(
     runs: Sequence[RunConfig],
     folder: RunFolder,
     options: RunOptions,
-    *,
-    compared: bool = True,
 ) -> Results:
     """Train the pending runs of a suite whose settings are known.
 
@@ -133,11 +130,10 @@ def _train_pending(
         runs: The requested runs.
         folder: The folder of the suite.
         options: Options of the call.
-        compared: If False, these are the runs of a sweep.
     """
     check_requirements(suite, runs, options)
     request = request_of(suite, runs, options)
-    done = request.done(folder, options)
+    done = request.done(folder)
     pending = [run for run in request.chosen if run.key not in done]
     folder.check_runs(suite)
     folder.check_locked(pending)
@@ -146,8 +142,6 @@ def _train_pending(
         *notes_of(request, options),
         *(f"{each}: run again" for each in folder.damaged(pending)),
     ]
-    if compared:
-        lines += _shown(request, done)
     lost = count_diverged(folder, request.chosen, pending)
 
     def train(free: Sequence[RunConfig], notify: EventCallback) -> None:
@@ -218,23 +212,17 @@ class Request:
     chosen: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def done(self, folder: RunFolder, options: RunOptions) -> set[RunKey]:
+    def done(self, folder: RunFolder) -> set[RunKey]:
         """Return the keys of all finished runs.
 
         Reads all files of these runs, for their checksums.
 
         Raises:
-            SuiteError: If a finished run has another configuration, or a misspelled option differs.
+            SuiteError: If a finished run has another configuration.
         """
         done = [config for config in self.runs if folder.is_done(config)]
-        try:
-            for config in done:
-                folder.check_configuration(config)
-        except ChangedOptionsError:
-            # First the error of a misspelled option, which also differs from finished runs.
-            build_in_worker(self.chosen, options)
-            find_faults(self.chosen, options)
-            raise
+        for config in done:
+            folder.check_configuration(config)
         return {config.key for config in done}
 
 
@@ -273,9 +261,6 @@ def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
     if request.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
-    for source in request.sources.values():
-        if request.suite.source == "auto" and source.kind in ("datasets", "tfds"):
-            yield f"{source.task.name}: from {source.kind}, {source}"
     found = [each for source in request.sources.values() for each in shortfalls(source)]
     if found:
         files = "; ".join(map(str, found))
@@ -283,14 +268,3 @@ def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"
         )
-    if options.deterministic and any(config.xla for config in request.chosen):
-        yield "XLA is off: its operations are not deterministic"
-
-
-def _shown(request: Request, done: Collection[RunKey]) -> Iterator[str]:
-    """Yield what the tests of the report can show, which also contains finished runs."""
-    reported = [*request.chosen, *(run for run in request.runs if run.key in done)]
-    methods, seeds, tasks = (
-        {getattr(config, key) for config in reported} for key in ("method", "seed", "task")
-    )
-    yield from shown_by_design(request.suite, methods, len(seeds), len(tasks))

@@ -18,7 +18,6 @@ from relation_tf.bench.planning import (
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import Request, _shown
 from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
@@ -131,10 +130,6 @@ def test_what_can_be_shown_uses_the_test_of_the_suite(isolated):
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
     assert evidence(suite, "ab", 2)[0].endswith(": Own test.")
-    request = Request(suite, [], suite.runs(), {})
-    *_, own, over_tasks = _shown(request, set())
-    assert own.endswith(": Own test.")
-    assert f" x {len(suite.tasks)} tasks x " in over_tasks
 
 
 def test_a_broken_result_is_named(tmp_path):

@@ -155,9 +155,8 @@ def test_a_folder_that_a_node_cannot_read(on_ray, suite, monkeypatch):
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
-        ({"run_cpus": 2}, r"2 CPUs 0 GPUs\. The nodes have: .*1 CPUs"),
-        ({"run_gpus": 0.5}, r"1 CPUs 0\.5 GPUs\."),
-        ({"run_memory": 1e5}, r"1 CPUs 0 GPUs 1e\+05 GiB\."),
+        ({"run_cpus": 2}, r"{'CPU': 2\.0}\. The nodes have: .*{'CPU': 1\.0}"),
+        ({"run_gpus": 0.5}, r"{'CPU': 1\.0, 'GPU': 0\.5}\."),
     ],
 )
 def test_no_node_has_the_resources(on_ray, suite, resources, expected):
@@ -177,7 +176,6 @@ def test_other_versions_on_a_node_are_refused(on_ray, suite, monkeypatch):
     ("address", "expected"),
     [
         ("127.0.0.1:1", "--address 127.0.0.1:1: no Ray cluster answers there: Connection refused"),
-        ("127.0.0.1:99999", "no Ray cluster answers there: "),
         ("127.0.0.1", "must be HOST:PORT of a Ray cluster's head, or auto"),
     ],
 )

@@ -5,7 +5,7 @@ from threading import Timer
 import pytest
 from filelock import FileLock
 
-from relation_tf.bench import RunFolder, run_suite
+from relation_tf.bench import RunFolder
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
@@ -104,19 +104,6 @@ def test_a_key_that_had_only_its_remaining_value_is_ignored(finished, tmp_path, 
     write_json(path / "config.json", config | {"embedding_updates": "rows"})
     with pytest.raises(SuiteError, match="was done with embedding_updates = 'rows'"):
         folder.check_configuration(run)
-
-
-@pytest.mark.tensorflow
-def test_a_misspelled_option_is_named_before_the_change(finished, tmp_path, suite):
-    def asked(**options):
-        method = [ATTENTION | {"options": options}]
-        return suite(tasks=["WNLI"], seeds=[1], method=method, source="miniglue")
-
-    finished(asked())
-    with pytest.raises(SuiteError, match="unknown Attention option 'num_headz'"):
-        run_suite(asked(num_headz=2), tmp_path, quiet=True)
-    with pytest.raises(SuiteError, match=r"done with no options\.num_heads, but now"):
-        run_suite(asked(num_heads=2), tmp_path, quiet=True)
 
 
 def test_a_run_from_before_keys_existed_is_done(finished, suite):
