@@ -1,5 +1,5 @@
 from .diagnosing import diagnose
-from .loading import load
+from .loading import TrainedModel, load
 from .options import RunOptions
 from .planning import SuitePlan, plan_suite
 from .predicting import Predictions, predict_missing
@@ -8,7 +8,6 @@ from .results import Results, SuiteStatus, read_results
 from .run_folder import RunFolder
 from .runner import run_suite
 from .submissions import Submissions, write_submissions
-from .trained_model import TrainedModel
 
 __all__ = [
     "Predictions",

@@ -22,11 +22,10 @@ from rich.console import Console
 
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
-from relation_tf.bench.layer_checks import find_faults, refusal
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import folder_of, load, notes_of, request_of
+from relation_tf.bench.runner import find_faults, folder_of, load, notes_of, refusal, request_of
 from relation_tf.bench.sweeping import described, tuned_before, with_first_values
 from relation_tf.bench.train import RunGroup, compile_network, group_runs
 from relation_tf.config import Method

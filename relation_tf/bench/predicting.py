@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench import workers
-from relation_tf.bench.checksums import MODEL, damage_of_model, write_result
-from relation_tf.bench.inputs import check_folders
 from relation_tf.bench.results import read_result, read_results
-from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
+from relation_tf.bench.run_folder import (
+    MODEL,
+    RunFolder,
+    damage_of_model,
+    differing_splits,
+    prediction_file,
+    write_result,
+    writing,
+)
+from relation_tf.bench.runner import check_folders
 from relation_tf.bench.train import score_tests, write_predictions
 from relation_tf.config import load_suite
 from relation_tf.config.layer_source import check_unchanged

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench import workers
-from relation_tf.bench.layer_checks import refusal, sentence
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
+from relation_tf.bench.runner import refusal, sentence
 from relation_tf.bench.train import EventCallback, Group, train_and_write, train_each, train_shared
 from relation_tf.config.layer_source import custom_digest
 from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins

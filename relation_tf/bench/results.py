@@ -14,8 +14,15 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
-from relation_tf.bench.checksums import RESULT, damage
-from relation_tf.bench.run_folder import ERROR, RunFolder, has_diverged, kind_of, read_config
+from relation_tf.bench.run_folder import (
+    ERROR,
+    RESULT,
+    RunFolder,
+    damage,
+    has_diverged,
+    kind_of,
+    read_config,
+)
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +12,6 @@ from typing import Any
 from rich.console import Console
 
 from relation_tf.bench import workers
-from relation_tf.bench.inputs import (
-    check_folders,
-    check_requirements,
-    encoder_digest,
-    vectors_digest,
-)
-from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
@@ -27,20 +22,27 @@ from relation_tf.bench.train import (
     EventCallback,
     RunGroup,
     build_methods,
+    encoder_digest,
     group_runs,
     train_shared,
 )
-from relation_tf.config import Method, RunConfig, Suite, load_suite
+from relation_tf.config import Method, Suite, load_suite
 from relation_tf.config.layer_source import callbacks_digest, custom_digest
 from relation_tf.config.loading import drop_other_methods, make_suite, select
-from relation_tf.config.plugins import plugins_digest, shaping_plugins
-from relation_tf.config.run import RunKey
+from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
+from relation_tf.config.run import RunConfig, RunKey
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home
-from relation_tf.registry import EXECUTORS
-from relation_tf.tasks.catalogue import find_source
+from relation_tf.networks.check.report import TOKEN_READ, Fault
+from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.quiet import stderr_to
+from relation_tf.registry import EXECUTORS, SOURCES
+from relation_tf.tasks.catalogue import find_source, find_task
+from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
-from relation_tf.tasks.sources import TaskSource
-from relation_tf.training.session import check_tensorflow
+from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.training.session import check_tensorflow, start_tensorflow
 
 
 @accepts_options()
@@ -268,3 +270,207 @@ def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"
         )
+
+
+def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
+    """Check that the installed packages and the options allow the requested runs.
+
+    Args:
+        suite: The suite.
+        chosen: The requested runs.
+        options: Options of the call.
+
+    Raises:
+        MissingPackageError: If a metric needs a package that is not installed.
+        OptionError, SuiteError: If an option excludes a key of the suite.
+    """
+    check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
+    if options.executor != "local" and suite.pretrained is not None:
+        raise OptionError(
+            "executor",
+            "must be local for a suite with a pre-trained encoder: its folder is not "
+            f"sent to other machines. Received: {options.executor}, with pretrained = "
+            f"{suite.pretrained!r}",
+        )
+    if options.strategy is None:
+        return
+    timed = next((run.task for run in chosen if find_task(run.entry).timed), None)
+    if timed is not None:
+        raise OptionError(
+            "strategy",
+            f"cannot be used for {timed}, which is timed on one device. "
+            f"Received: {options.strategy}",
+        )
+    for config in chosen:
+        if config.sharing == "adversarial" or config.transfers:
+            raise SuiteError(
+                f"key 'sharing': must not be {config.sharing!r} with --strategy "
+                f"{options.strategy}: its penalties are those of a whole batch, and each device "
+                "has a part of it"
+            )
+    if any(config.xla for config in chosen):
+        raise SuiteError(
+            f"key 'xla': must be false with --strategy {options.strategy}: XLA compiles the step "
+            "of one device. Received: true"
+        )
+
+
+def check_folders(
+    suite: Suite,
+    data: str | Path | None,
+    tfds_folder: str | Path | None,
+    skip_bad_lines: bool = False,
+) -> None:
+    """Check that the data source of a suite reads the given folders, and files to skip lines of.
+
+    Raises:
+        SuiteError: If it does not read one of them, or all tasks are generated.
+    """
+    has, reads = f"source = {suite.source!r}, which reads", SOURCES[suite.source].reads
+    if all(task.generated for task in suite.learned()):
+        has, reads = "only generated tasks, which read", ()
+    for name, folder, what in (
+        ("data", data, "folder of files"),
+        ("tfds", tfds_folder, "TFDS datasets"),
+    ):
+        if folder is not None and name not in reads:
+            raise SuiteError(f"suite {suite.name} has {has} no {what}. Received: --{name} {folder}")
+    if skip_bad_lines and "data" not in reads:
+        raise SuiteError(f"suite {suite.name} has {has} no files. Received: --skip-bad-lines")
+
+
+def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:
+    """Return the SHA-256 of the word vectors, or None if there are none.
+
+    Args:
+        suite: The suite.
+        chosen: The requested runs.
+        glove: File of the vectors.
+
+    Raises:
+        SuiteError: If no method of the suite uses the file, or requested runs lack it.
+        DataError: If the file has no vectors of a width of the requested runs.
+    """
+    used = {suite.settings_of(each, task)["embeddings"]
+            for task in suite.tasks for each in suite.methods()}  # fmt: skip
+    if used == {"random"}:
+        swept = suite.sweep is not None and "embeddings" in suite.sweep.values
+        if glove is not None and not swept:  # a sweep can choose random embeddings
+            raise SuiteError(
+                f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "
+                f"from word vectors. Received: --glove {glove}"
+            )
+        return None
+    widths = {run.embedding_dim for run in chosen if run.embeddings == "glove"}
+    if glove is None and widths:
+        raise SuiteError("embeddings = 'glove' needs --glove FILE")
+    if glove is None:
+        return None
+    if not glove.is_file():
+        raise SuiteError(f"--glove {glove}: no such file")
+    for width in sorted(widths):
+        check_glove(glove, width)
+    return digest_of_file(glove).hex()
+
+
+def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
+    """Check the custom layers of runs, and record the failing ones in the folder.
+
+    Args:
+        configs: The pending runs.
+        folder: The folder of the suite.
+        options: Options of the run.
+
+    Returns:
+        A note for each method with a failing layer.
+
+    Raises:
+        SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
+            unknown.
+    """
+    found = find_faults(configs, options)
+    failing = {name: faults for name, faults in found.items() if faults}
+    if failing and not options.allow_failing_checks:
+        name, faults = next(iter(failing.items()))
+        raise SuiteError(f"method {name}: {refusal(faults)}")
+    if found:
+        words = {
+            name: " ".join(f"{fault.check}: {fault.message}" for fault in faults)
+            for name, faults in failing.items()
+        }
+        folder.record_failing_layers(found, words)
+    return [
+        f"method {name}: {sentence(faults)} It is trained and marked in reports."
+        for name, faults in failing.items()
+    ]
+
+
+def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, Sequence[Fault]]:
+    """Return the failed checks of each method with a custom layer.
+
+    Args:
+        configs: The pending runs.
+        options: Options of the run.
+
+    Raises:
+        SuiteError: If an option of a layer is unknown.
+    """
+    methods = {
+        config.method: config
+        for config in configs
+        if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
+    }
+    # Widths of one layer are checked once.
+    layers = {_layer(config): config for config in reversed(methods.values())}
+    checked = _check([*layers.values()], options) if layers else []
+    faults = dict(zip(layers, checked, strict=True))
+    read = {config.method for config in configs if not find_task(config.entry).generated}
+    return {
+        name: [
+            fault for fault in faults[_layer(config)] if name in read or fault.check != TOKEN_READ
+        ]
+        for name, config in methods.items()
+    }
+
+
+def _layer(config: RunConfig) -> str:
+    options = config.model_dump(mode="json", include={"options"})["options"]  # dates as text
+    return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
+
+
+def sentence(found: Sequence[Fault]) -> str:
+    """Return a sentence that names the first failed check."""
+    layer, name, message = found[0]
+    return f"{layer} fails the layer check {name!r}: {message}"
+
+
+def refusal(found: Sequence[Fault]) -> str:
+    """Return the failed check of a layer that is not trained, and what to do."""
+    return (
+        f"{sentence(found)} Fix the layer, or add --allow-failing-checks "
+        "(allow_failing_checks=True) to train it"
+    )
+
+
+def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
+    try:
+        found: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
+        return found
+    except workers.WorkerEndedError as error:
+        message = f"{error}, while it checked the layer."
+        return [[Fault(config.mixer, "process", message)] for config in configs]
+
+
+def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
+    load_plugins({name for config in configs for name in config.plugins})
+    log, threads = Path(os.devnull), configs[0].threads
+    start_tensorflow(log, threads, options.distribution, options.deterministic)
+    import keras
+
+    from relation_tf.training.building import layer_faults
+
+    try:
+        with stderr_to(log):
+            return [layer_faults(config) for config in configs]
+    finally:
+        keras.backend.clear_session()

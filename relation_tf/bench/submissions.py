@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glue_submit import TASKS, Packed, SubmissionError, pack
-from relation_tf.bench.checksums import DIGEST, digest_of
 from relation_tf.bench.results import Results
-from relation_tf.bench.run_folder import prediction_file, writing
+from relation_tf.bench.run_folder import DIGEST, digest_of, prediction_file, writing
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
 from relation_tf.steps import advance

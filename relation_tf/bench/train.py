@@ -25,23 +25,31 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import relation_tf
 from glue_submit import SubmissionError, score
 from glue_submit.scoring import find_labels
-from relation_tf.bench.checksums import MODEL, VOCABULARY, write_result
-from relation_tf.bench.inputs import check_encoder, check_task, check_vectors
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest
 from relation_tf.bench.run_folder import (
     ERROR,
+    MODEL,
+    VOCABULARY,
     RunFolder,
+    digest_of,
     kind_of,
     prediction_file,
     unwritable,
+    write_result,
     writing,
 )
 from relation_tf.bench.tracking import TrackedRun, Trackers
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
-from relation_tf.errors import DivergedError, RelationError, SuiteError, one_line
+from relation_tf.errors import (
+    DivergedError,
+    RelationError,
+    SuiteError,
+    join_names,
+    one_line,
+)
 from relation_tf.files import (
     read_json,
     replacing,
@@ -59,7 +67,7 @@ from relation_tf.tasks.official import is_labelled, shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.pretrained import WEIGHTS
+from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
 from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
 from relation_tf.words import count
 
@@ -362,7 +370,8 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         assert options.glove is not None
         assert task.vocabulary is not None
         vectors = read_glove(options.glove, task.vocabulary.words, config.embedding_dim)
-        check_vectors(config, options.glove)
+        if config.glove_digest not in (None, digest_of(options.glove)):
+            raise _changed(f"--glove {options.glove}")
     _last_inputs.append((key, (task, vectors)))
     return task, vectors
 
@@ -416,7 +425,8 @@ def train_run(
                 np.savez(file, *trainer.weights(), allow_pickle=False)
         return made_with(trainer, config), _result(trainer, config, trained, folder)
 
-    check_encoder(config)
+    if config.pretrained_digest not in (None, encoder_digest(config)):
+        raise _changed(str(config.pretrained))
     if compiled:
         trainer = compiled.pop()
     else:
@@ -639,3 +649,41 @@ def score_tests(
                 except SubmissionError as error:
                     faults[name] = str(error)
     return scores, faults
+
+
+def encoder_digest(config: RunConfig) -> str | None:
+    """Return the digest of a run's pre-trained encoder, or only of its vocabulary.
+
+    Returns:
+        None for a run without one.
+
+    Raises:
+        SuiteError: If there is no such encoder.
+    """
+    if config.pretrained is None:
+        return None
+    vocabulary = pretrained_digest(config.pretrained)
+    if config.encoder_weights == "random":
+        return vocabulary
+    try:
+        return pretrained_digest(config.pretrained, config.block_mechanism, config.seed_of("init"))
+    except SuiteError as error:
+        raise SuiteError(
+            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
+        ) from error
+
+
+def check_task(config: RunConfig, task: EncodedTask) -> None:
+    """Check that a task was read from the files of its digests. Test sets may be added later.
+
+    Raises:
+        SuiteError: If they have changed.
+    """
+    expected = config.data_digests or {}
+    changed = [key for key, own in expected.items() if task.digests.get(key, own) != own]
+    if changed:
+        raise _changed(f"{task.task.name} ({join_names(changed)})")
+
+
+def _changed(place: str) -> SuiteError:
+    return SuiteError(f"{place}: its files changed after the command started. Run it again")

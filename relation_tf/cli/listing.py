@@ -94,7 +94,7 @@ def tasks(
         load_plugins(made.plugins if suite is None else ())
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
-            from relation_tf.bench.inputs import check_folders
+            from relation_tf.bench.runner import check_folders
 
             loaded = load_suite(suite, parse_settings(settings), made.plugins, import_plugins=False)
             check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from glue_submit import TASKS as LEADERBOARD
-from relation_tf.bench.checksums import write_result
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.run_folder import RunFolder, write_result
 from relation_tf.config import Suite
 from relation_tf.config.run import RunConfig
 from relation_tf.files import read_json, write_json, write_table

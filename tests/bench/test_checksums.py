@@ -11,7 +11,7 @@ import pytest
 
 import relation_tf
 from relation_tf.bench import RunFolder, read_results, write_submissions
-from relation_tf.bench.checksums import RESULT, damage, damage_of_model, digest_of, write_result
+from relation_tf.bench.run_folder import RESULT, damage, damage_of_model, digest_of, write_result
 from relation_tf.config import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from relation_tf.bench import layer_checks, run_suite
-from relation_tf.bench.layer_checks import check_layers
+from relation_tf.bench import run_suite, runner
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.runner import check_layers
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.networks.check.report import Fault
@@ -63,7 +63,7 @@ def test_failing_layer_is_refused_and_marked_if_allowed(tmp_path, small_glue, as
     assert not (out / "runs").exists()
     assert not (out / "suite.toml").exists()
 
-    monkeypatch.setattr(layer_checks, "_check", failing("padding", "It leaks."))
+    monkeypatch.setattr(runner, "_check", failing("padding", "It leaks."))
     results = run_suite(asked, out, data=small_glue, allow_failing_checks=True, quiet=True)
     assert len(results.runs) == 4
     assert [*results.failing_layers] == ["Leaky-8"]
@@ -83,7 +83,7 @@ def test_a_report_names_only_failing_layers_with_scores(tmp_path, suite):
 
 
 def test_built_in_layers_are_not_checked(tmp_path, suite, monkeypatch):
-    monkeypatch.setattr(layer_checks, "_check", never)
+    monkeypatch.setattr(runner, "_check", never)
     assert check_layers(suite().runs(), RunFolder(tmp_path), RunOptions()) == []
     assert [*tmp_path.iterdir()] == []
 
@@ -98,7 +98,7 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
         faults = {"padding": "It leaks.", "lengths": "It fails."}.items()
         return [[Fault(config.mechanism, *fault) for fault in faults] for config in configs]
 
-    monkeypatch.setattr(layer_checks, "_check", check)
+    monkeypatch.setattr(runner, "_check", check)
     folder = RunFolder(tmp_path)
     options = RunOptions(allow_failing_checks=True)
     notes = check_layers(configs, folder, options)
@@ -107,7 +107,7 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     assert folder.failing_layers() == dict.fromkeys(
         ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
     )
-    monkeypatch.setattr(layer_checks, "_check", lambda configs, *_: [[]] * len(configs))
+    monkeypatch.setattr(runner, "_check", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
 
@@ -168,7 +168,7 @@ def test_a_causal_layer_must_say_so_if_a_network_reads_one_token(
     monkeypatch.syspath_prepend(str(tmp_path))
     method = Method(mechanism=f"my_earlier:{name}", units=8)
     runs = suite(tasks=[task], seeds=[1], method=[method]).runs()
-    ((_, faults),) = layer_checks.find_faults(runs, RunOptions()).items()
+    ((_, faults),) = runner.find_faults(runs, RunOptions()).items()
     assert [(fault.check, "`self.causal = True`" in fault.message) for fault in faults] == [
         ("token read", True)
     ] * fails

@@ -16,7 +16,7 @@ import tensorflow as tf
 import relation_tf
 from relation_tf.bench import predict_missing, run_suite
 from relation_tf.bench import train as training
-from relation_tf.bench.checksums import write_result
+from relation_tf.bench.run_folder import write_result
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError

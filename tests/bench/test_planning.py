@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, planning
-from relation_tf.bench.checksums import write_result
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
@@ -17,7 +16,7 @@ from relation_tf.bench.planning import (
     by_proportion,
     make_plan,
 )
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.run_folder import RunFolder, write_result
 from relation_tf.bench.train import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError

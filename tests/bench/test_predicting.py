@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import matthews_corrcoef
 
 from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
-from relation_tf.bench.checksums import write_result
+from relation_tf.bench.run_folder import write_result
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 

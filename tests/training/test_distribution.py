@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.inputs import check_requirements
 from relation_tf.bench.options import RunOptions
+from relation_tf.bench.runner import check_requirements
 from relation_tf.errors import SuiteError
 from relation_tf.registry import OPTIMIZERS, register_optimizer
 from relation_tf.tasks import load_task
