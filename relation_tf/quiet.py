@@ -7,7 +7,6 @@ import functools
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,7 @@ _BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; extras have the same nam
 def loading_quietly() -> Iterator[None]:
     """Import user code, which may load TensorFlow: discard its stderr and delay Ctrl-C."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        stderr_to(Path(folder) / "stderr"),
-        interrupts_delayed(),
-    ):
+    with stderr_to(Path(os.devnull)), interrupts_delayed():
         yield
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import functools
-import shlex
-import shutil
 import sys
-import textwrap
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,39 +41,9 @@ def complain(message: str) -> int:
     return 2
 
 
-def echo(text: object, *, indent: int = 2, to_stderr: bool = False) -> None:
-    """Print a text; a terminal would break words of lines that are wider than it.
-
-    Args:
-        text: The text.
-        indent: Spaces before the continuation of a wide line.
-        to_stderr: If True, print to stderr.
-    """
-    lines = str(text).split("\n")
-    if (sys.stderr if to_stderr else sys.stdout).isatty():
-        width = shutil.get_terminal_size().columns
-        wrap = functools.partial(
-            textwrap.fill,
-            width=width,
-            subsequent_indent=" " * indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines = [line if len(line) <= width else wrap(line) for line in lines]
-    typer.echo("\n".join(lines), err=to_stderr)
-
-
-def typed(program: str) -> str:
-    """Return a program of this installation as a user can type it: its path if it is not on PATH.
-
-    Args:
-        program: Name of the program.
-    """
-    path = Path(sys.executable).with_name(program)
-    if shutil.which(program) or not path.exists():
-        return program
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+def echo(text: object, *, to_stderr: bool = False) -> None:
+    """Print a text, on stdout or stderr."""
+    typer.echo(str(text), err=to_stderr)
 
 
 def run_app() -> None:

@@ -13,7 +13,6 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     LayerName,
-    SuiteOptions,
     import_from_here,
     parse_settings,
     with_options,
@@ -50,7 +49,7 @@ def suites(
     for name, suite in found:
         facts = suite_facts(suite)
         note = "" if facts["note"] is None else f". {facts['note']}"
-        echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}", indent=width + 12)
+        echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}")
 
 
 @command(
@@ -59,7 +58,6 @@ def suites(
     "relation-tf tasks --suite my_suite.toml",
 )
 @with_options(RunOptions, "data", "tfds_folder", "plugins", "skip_bad_lines")
-@with_options(SuiteOptions, "settings")
 def tasks(
     names: Annotated[
         list[str] | None,
@@ -87,7 +85,6 @@ def tasks(
     from relation_tf.registry import TASKS
     from relation_tf.tasks import listing
 
-    settings = options.pop("settings")
     made = RunOptions(**options)
     reading: dict[str, Any] = {}
     with redirect_stdout(sys.stderr if as_json else sys.stdout):  # plugins may print
@@ -96,7 +93,7 @@ def tasks(
         if suite is not None:
             from relation_tf.bench.runner import check_folders
 
-            loaded = load_suite(suite, parse_settings(settings), made.plugins, import_plugins=False)
+            loaded = load_suite(suite, {}, made.plugins, import_plugins=False)
             check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
@@ -104,8 +101,6 @@ def tasks(
             for name in names or ():
                 if name not in entries:
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
-    if settings and suite is None:
-        raise typer.BadParameter("--set: needs --suite SUITE")
     if made.skip_bad_lines:
         for name in entries:
             reading[name] = {**reading.get(name, {}), "skip_bad_lines": True}

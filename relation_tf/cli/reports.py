@@ -12,7 +12,7 @@ import typer
 
 from glue_submit.command_line import Json, echo_json
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import command, complain, echo, typed
+from relation_tf.cli.application import command, complain, echo
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
@@ -214,7 +214,7 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         if SOURCES[results.suite.source].artificial:
             echo("These are predictions for built-in data: the leaderboard cannot score them.")
         first = min(submissions.packed, key=lambda packed: len(packed.warnings)).path
-        echo(f"To check a zip again: {typed('glue-submit')} check {shlex.quote(str(first))}")
+        echo(f"To check a zip again: glue-submit check {shlex.quote(str(first))}")
     return submissions
 
 
