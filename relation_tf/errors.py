@@ -184,8 +184,8 @@ def one_line(error: Exception) -> str:
     message = str(error).partition("Arguments received by")[0]
     message = re.sub(r"\{\{function_node .*?\}\} ?| ?\[Op:\w+\]", "", message)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    texts = [line for line in said if not line.startswith("[[{{node")] or said or [""]
+    filled = [line.strip() for line in lines if line.strip()]
+    texts = [line for line in filled if not line.startswith("[[{{node")] or filled or [""]
     return f"{type(error).__name__}: {texts[-1]}"
 
 
@@ -214,11 +214,11 @@ def did_you_mean(
     if not isinstance(name, str):
         return ""
     by_lower: dict[str, object] = {}
-    for each in known:
-        by_lower.setdefault(str(each).lower(), each)
+    for candidate in known:
+        by_lower.setdefault(str(candidate).lower(), candidate)
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     if not near and len(name) >= _SHORTEST_BEGINNING:
-        near = [each for each in by_lower if each.startswith(name.lower())]
+        near = [candidate for candidate in by_lower if candidate.startswith(name.lower())]
     return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
 
 
@@ -243,7 +243,7 @@ def escape(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def quote(text: str) -> str:

@@ -37,8 +37,8 @@ class Settings(BaseModel):
 
 def faults_of(error: ValidationError, model: type[BaseModel] = BaseModel) -> list[str]:
     """Describe each error of pydantic, found by a model, on one line; one or more."""
-    found = without_alternatives(error.errors())
-    return [*dict.fromkeys(shortened(_line(fault, model)) for fault in found)]
+    relevant = without_alternatives(error.errors())
+    return [*dict.fromkeys(shortened(_line(fault, model)) for fault in relevant)]
 
 
 def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
@@ -88,11 +88,11 @@ def _line(fault: Any, model: type[BaseModel]) -> str:
 
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:
     """Leave out "must be a list" of values that are wrong in another way (one number or a list)."""
-    others = {_dotted(_named(each["loc"])) for each in faults if each["type"] != "list_type"}
+    others = {_dotted(_named(fault["loc"])) for fault in faults if fault["type"] != "list_type"}
     return [
-        each
-        for each in faults
-        if each["type"] != "list_type" or _dotted(_named(each["loc"])) not in others
+        fault
+        for fault in faults
+        if fault["type"] != "list_type" or _dotted(_named(fault["loc"])) not in others
     ]
 
 

@@ -93,8 +93,8 @@ def expand_home(path: str | os.PathLike[str], where: str = "") -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        own = str(path).replace("\\", "/").partition("/")[0] == "~"
-        reason = "the home folder is unknown" if own else "there is no such user"
+        is_home = str(path).replace("\\", "/").partition("/")[0] == "~"
+        reason = "the home folder is unknown" if is_home else "there is no such user"
         raise SuiteError(f"{where}{path}: {reason}.") from None
 
 

@@ -35,7 +35,7 @@ def interrupts_delayed() -> Iterator[None]:
     another thread, or where the system handles Ctrl-C.
     """
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before: _Handlers = {n: own for n in numbers if callable(own := signal.getsignal(n))}
+    before: _Handlers = {n: handler for n in numbers if callable(handler := signal.getsignal(n))}
     if not before or _delay in before.values() or not _in_main_thread():
         yield
         return
@@ -68,7 +68,9 @@ def interrupts_kept() -> Iterator[None]:
     Python drops it in callbacks of the garbage collector, for example, and prints a traceback.
     """
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before: _Handlers = {n: own for n, own in usual.items() if signal.getsignal(n) is own}
+    before: _Handlers = {
+        n: handler for n, handler in usual.items() if signal.getsignal(n) is handler
+    }
     if not _in_main_thread() or not before:
         yield
         return

@@ -53,9 +53,9 @@ def accepts(settings: type, names: Collection[str] = ()) -> Callable[[Function],
     """
     kind = inspect.Parameter.KEYWORD_ONLY
     added = [
-        inspect.Parameter(each.name, kind, default=each.default, annotation=each.type)
-        for each in fields(settings)
-        if not names or each.name in names
+        inspect.Parameter(declared.name, kind, default=declared.default, annotation=declared.type)
+        for declared in fields(settings)
+        if not names or declared.name in names
     ]
     return lambda function: take_options(function, added)
 
@@ -63,8 +63,10 @@ def accepts(settings: type, names: Collection[str] = ()) -> Callable[[Function],
 def take_options(function: Function, options: Iterable[inspect.Parameter]) -> Function:
     """Replace `**options` in the signature of a function by these options."""
     signature = inspect.signature(function, eval_str=True)
-    own = [each for each in signature.parameters.values() if each.name != "options"]
-    function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    parameters = [
+        parameter for parameter in signature.parameters.values() if parameter.name != "options"
+    ]
+    function.__signature__ = signature.replace(parameters=[*parameters, *options])  # type: ignore[attr-defined]
     return function
 
 
@@ -85,8 +87,8 @@ def check_fields(options: Any) -> None:
     Raises:
         OptionError: If a value is not one of the choices, out of bounds or not finite.
     """
-    for each in fields(options):
-        value, choices = getattr(options, each.name), each.metadata["choices"]
+    for declared in fields(options):
+        value, choices = getattr(options, declared.name), declared.metadata["choices"]
         if value is None:
             continue
         allowed = hint = ""
@@ -96,10 +98,10 @@ def check_fields(options: Any) -> None:
             hint = did_you_mean(value, choices)
         if isinstance(value, int) and abs(value) >= _LARGEST:
             allowed = f"below {_LARGEST:,}"
-        for name, bound in each.metadata["bounds"].items():
+        for name, bound in declared.metadata["bounds"].items():
             within, text = _BOUNDS[name]
             if not within(value, bound) or math.isinf(value):
                 allowed = text.format(bound)
         if allowed:
             fault = f"must be {allowed}. Received: {value}{hint and f'.{hint}'}"
-            raise OptionError(each.name, fault, each.metadata["flag"])
+            raise OptionError(declared.name, fault, declared.metadata["flag"])

@@ -181,9 +181,9 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         for key, allowed in (("head", get_args(Head)), ("positions", (*get_args(Positions), None))):
-            if (found := getattr(self, key)) not in allowed:
+            if (value := getattr(self, key)) not in allowed:
                 names = join_names([*map(repr, allowed)])
-                raise SuiteError(f"mechanism: {key} must be one of {names}. Received: {found!r}")
+                raise SuiteError(f"mechanism: {key} must be one of {names}. Received: {value!r}")
 
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism", "relation_tf.networks.mechanisms")

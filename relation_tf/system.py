@@ -65,8 +65,8 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 def _says_memory(message: str) -> bool:
     """Return True for messages of the dynamic linker, of Python and of TensorFlow."""
-    said = (
+    messages = (
         "failed to map segment", "cannot allocate memory", "can't start new thread",
         "out of memory", "std::bad_alloc",
     )  # fmt: skip
-    return any(each in message.lower() for each in said)
+    return any(text in message.lower() for text in messages)

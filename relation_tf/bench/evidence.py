@@ -38,10 +38,10 @@ def shown_by_design(
     for size in family_sizes(suite, methods):
         for test, options in _tests(suite, num_tasks).items() if size > 1 else ():
             if size < (least := PROCEDURES.find(test).least_methods):
-                said = f"{size} methods: {test} needs at least {least}, so it is not used."
+                sentence = f"{size} methods: {test} needs at least {least}, so it is not used."
             else:
-                said = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
-            yield said if suite.families is None else f"In each family: {said}"
+                sentence = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
+            yield sentence if suite.families is None else f"In each family: {sentence}"
 
 
 def nothing_can_be_shown(

@@ -81,10 +81,10 @@ def _config(folder: Path) -> RunConfig:
     Raises:
         SuiteError: If a plugin cannot be imported or a value is not allowed.
     """
-    found = read_config(folder)
+    written = read_config(folder)
     try:
-        load_plugins(found["plugins"])
-        return RunConfig.of(found)
+        load_plugins(written["plugins"])
+        return RunConfig.of(written)
     except ValidationError as error:
         raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
 
@@ -96,8 +96,8 @@ def _check_finished(folder: Path) -> None:
         SuiteError: If it is not.
     """
     if not (folder / "config.json").is_file():
-        found = sorted(folder.glob(f"runs/*/*/*/{MODEL}"))
-        hint = f" Did you mean {str(found[0].parent)!r}?" if found else ""
+        models = sorted(folder.glob(f"runs/*/*/*/{MODEL}"))
+        hint = f" Did you mean {str(models[0].parent)!r}?" if models else ""
         raise SuiteError(
             f"{folder}: not the folder of a run, such as runs/demo/runs/RTE/relation-64/seed-1: it "
             f"has no config.json.{hint}"
@@ -260,10 +260,10 @@ class TrainedModel:
         for number, row in enumerate(rows):
             if isinstance(row, str) or not _are_strings(row, self.num_texts):
                 form = "a string" if self.num_texts == 1 else "a pair of strings"
-                found = row[0] if self.num_texts == 1 else row
+                received = row[0] if self.num_texts == 1 else row
                 raise DataError(
                     f"text {number} must be {form} for task {self.task.name}. "
-                    f"Received: {found!r:.60}"
+                    f"Received: {received!r:.60}"
                 )
             for text in (row,) if isinstance(row, str) else row:
                 check_spelled(f"text {number}", text)
@@ -284,7 +284,7 @@ class TrainedModel:
         lengths = np.stack([column.lengths for column in columns])
         batches = evaluation_batches(lengths, EVALUATION_BATCH)
         inputs = [tuple(tf.constant(column.pad(rows)) for column in columns) for rows in batches]
-        outputs = np.concatenate([self._compiled(each).numpy() for each in inputs])
+        outputs = np.concatenate([self._compiled(batch).numpy() for batch in inputs])
         return outputs[np.argsort(np.concatenate(batches))]
 
     @functools.cached_property

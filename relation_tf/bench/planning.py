@@ -210,13 +210,13 @@ def plan_suite(
         >>> plan.total, plan.hours[0] < plan.hours[1]
         (5, True)
     """
-    made = make_options(options, OF_PLANS)
-    suite = load(suite, settings, replace_methods, made.plugins)
+    given = make_options(options, OF_PLANS)
+    suite = load(suite, settings, replace_methods, given.plugins)
     folder = RunFolder(folder_of(suite, out))
     if suite.sweep is not None:
         suite = suite.model_copy(update={"tuned": tuned_before(folder.path)})
     runs = select(suite, tasks, methods, seeds)
-    tuned = {(each.task, each.method) for each in suite.tuned}
+    tuned = {(choice.task, choice.method) for choice in suite.tuned}
     untuned = [run for run in runs if suite.sweep and (run.task, run.method) not in tuned]
     notes = []
     if suite.sweep is not None and untuned:
@@ -228,18 +228,18 @@ def plan_suite(
         ]
         suite = with_first_values(suite, untuned)
         runs = select(suite, tasks, methods, seeds)
-    request = request_of(suite, runs, made)
+    request = request_of(suite, runs, given)
     done = request.done(folder)
     pending = [run for run in request.chosen if run.key not in done]
     refused = [
         f"`run` refuses method {name}: {refusal(faults)}"
-        for name, faults in find_faults(pending, made).items()
+        for name, faults in find_faults(pending, given).items()
         if faults
     ]
-    group = RunGroup(runs, folder.path, made, suite.save_models)
-    say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
+    group = RunGroup(runs, folder.path, given, suite.save_models)
+    say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
     plan = make_plan(suite, request.chosen, pending, group, say)
-    return replace(plan, notes=[*notes_of(request, made), *refused, *notes])
+    return replace(plan, notes=[*notes_of(request, given), *refused, *notes])
 
 
 def make_plan(
@@ -273,8 +273,8 @@ def make_plan(
         runs = [left[key] for key in keys]
         start, times = workers.call(_time_groups, group, runs, runs=runs, notify=say)
         timed = dict(zip(keys, times, strict=True))
-    seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
-    once = by_proportion({key: each.once for key, each in timed.items()}, list(left))
+    seconds = by_proportion({key: one.epoch for key, one in timed.items()}, list(left))
+    once = by_proportion({key: one.once for key, one in timed.items()}, list(left))
     for key, run in left.items():
         # A method is timed on at least one task.
         of_method = timed.get(key) or next(timed[task, name] for task, name in timed
@@ -361,14 +361,14 @@ def _time_groups(
 def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
     try:
         trainer = compile_network(group, run)
-        found = trainer.estimate()
+        estimate = trainer.estimate()
     except RelationError:
         raise
     except Exception as error:  # a custom layer may raise anything
         raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
     # At least a microsecond: `by_proportion` uses logarithms.
-    return _Timed(max(found.epoch, 1e-6), max(found.once, 1e-6), compiling)
+    return _Timed(max(estimate.epoch, 1e-6), max(estimate.once, 1e-6), compiling)
 
 
 def _costs_of_runs(folder: RunFolder, done: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
@@ -380,7 +380,7 @@ def _costs_of_runs(folder: RunFolder, done: Sequence[RunConfig]) -> dict[GroupKe
     for key, runs in groups.items():
         seconds = [read_result(folder.run(run))["seconds"] for run in runs]
         total, compiling = (
-            fmean(each[key] for each in seconds) for key in ("total", "compilation")
+            fmean(spent[key] for spent in seconds) for key in ("total", "compilation")
         )
         if find_task(runs[0].entry).timed:  # compiling is part of the cost of each run
             total, compiling = total + compiling, 0.0

@@ -97,12 +97,12 @@ def predict_missing(
     runs_of = RunFolder(expand_home(folder))
     suite = load_suite(runs_of.suite_file())
     check_folders(suite, data, tfds_folder)
-    found = Predictions({}, {})
+    result = Predictions({}, {})
     with runs_of.locked("predictions", wait=True):
         results = read_results(runs_of.path)
         for name, error in results.failures:
             if suite.find_task(name.partition("/")[0]).answered:
-                found.lacking.setdefault(error, []).append(name)
+                result.lacking.setdefault(error, []).append(name)
         configs = [RunConfig.of(run["config"]) for run in results.runs]
         configs = [config for config in configs if find_task(config.entry).answered]
         if not configs:
@@ -114,10 +114,10 @@ def predict_missing(
         for _, group in groupby(configs, key=lambda config: (config.task, config.method)):
             with ExitStack() as locks:
                 runs = [_lock(runs_of, config, locks) for config in group]
-                _predict_runs(runs_of.path, runs, data, tfds_folder, found)
+                _predict_runs(runs_of.path, runs, data, tfds_folder, result)
             done += len(runs)
             advance("runs", done, len(configs))
-    return found
+    return result
 
 
 def _lock(folder: RunFolder, config: RunConfig, locks: ExitStack) -> _FinishedRun:
@@ -132,7 +132,7 @@ def _predict_runs(
     runs: Sequence[_FinishedRun],
     data: str | Path | None,
     tfds_folder: str | Path | None,
-    found: Predictions,
+    result: Predictions,
 ) -> None:
     """Predict the locked runs of one task and one method."""
     config = runs[0].config
@@ -145,12 +145,12 @@ def _predict_runs(
         if names:
             pending.append((run, names))
         if reason:
-            found.lacking.setdefault(reason, []).append(str(run.config))
+            result.lacking.setdefault(reason, []).append(str(run.config))
     if pending:
         load_plugins(config.plugins)
         check_unchanged(config, f"method {config.method}")
         workers.call(_predict_group, folder, pending, data, tfds_folder, runs=[config])
-        found.added.update((str(run.config), names) for run, names in pending)
+        result.added.update((str(run.config), names) for run, names in pending)
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) 
     outputs, metrics = _outputs(trainer, run)
     diagnosed = {name: metrics[name] for name in {*names} & {*task.diagnostics} & {*metrics}}
     answers = {
-        (split, name): own
-        for (split, name), own in outputs.items()
+        (split, name): output
+        for (split, name), output in outputs.items()
         if split in tests and name in names
     }
     with writing(run.folder):

@@ -231,8 +231,8 @@ def _check_folder(folder: RunFolder, shared: dict[str, Any]) -> None:
     if (folder.path / "suite.toml").exists():
         raise SuiteError(f"{folder.path}: contains runs of a suite. Choose another --out")
     for result in sorted(folder.path.glob("runs/*/*/result.json")):
-        found = read_config(result.parent, PretrainingRun)
-        folder.check_unchanged(result.parent, {**found, **shared}, found)
+        config = read_config(result.parent, PretrainingRun)
+        folder.check_unchanged(result.parent, {**config, **shared}, config)
 
 
 def _check(
@@ -254,10 +254,10 @@ def _check(
     names = [*dict.fromkeys(run.mechanism for run in pending)]
     arguments = names, settings, text.vocabulary.size
     notes = []
-    for found in workers.call(_faults, *arguments, runs=pending):
-        if found and not allow_failing_checks:
-            raise SuiteError(refusal(found))
-        notes += [f"{sentence(found)} It is trained."] if found else []
+    for faults in workers.call(_faults, *arguments, runs=pending):
+        if faults and not allow_failing_checks:
+            raise SuiteError(refusal(faults))
+        notes += [f"{sentence(faults)} It is trained."] if faults else []
     return notes
 
 
@@ -283,12 +283,12 @@ def _faults(
                 raise OptionError(
                     "length", f"must be at most {most} for {name}. Received: {settings.length}"
                 )
-        found = []
+        failed = []
         if not is_built_in(name, {}):
             where = f"mechanism {name}"
-            found = faults_of(name, units, units, options, "float32", where, all_read=True)
+            failed = faults_of(name, units, units, options, "float32", where, all_read=True)
         keras.backend.clear_session()
-        faults.append(found)
+        faults.append(failed)
     return faults
 
 

@@ -165,6 +165,6 @@ def processor() -> str:
     """Return the name of this machine's processor."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-        if found := re.search(r"^model name\s*:(.*)", lines, re.MULTILINE):
-            return found[1].strip()
+        if name := re.search(r"^model name\s*:(.*)", lines, re.MULTILINE):
+            return name[1].strip()
     return platform.processor()

@@ -181,7 +181,9 @@ class Results:
         methods = [
             method.model_copy(update={"name": new(method.name)}) for method in self.suite.methods()
         ]
-        tuned = [each.model_copy(update={"method": new(each.method)}) for each in self.suite.tuned]
+        tuned = [
+            choice.model_copy(update={"method": new(choice.method)}) for choice in self.suite.tuned
+        ]
         aliases = {first: new(last) for first, last in self.aliases.items()}
         return replace(
             self,
@@ -199,10 +201,10 @@ class Results:
 
     def only(self, methods: Collection[str]) -> Results:
         """Return the runs of some methods."""
-        own = [method for method in self.suite.methods() if method.name in methods]
+        kept = [method for method in self.suite.methods() if method.name in methods]
         return replace(
             self,
-            suite=self.suite.model_copy(update={"method": own, "families": None}),
+            suite=self.suite.model_copy(update={"method": kept, "families": None}),
             runs=[run for run in self.runs if run["method"] in methods],
             failures=[(run, error) for run, error in self.failures if parts_of(run)[1] in methods],
             configs=[config for config in self.requested if config.method in methods],
@@ -229,8 +231,8 @@ class Results:
     @cached_property
     def test_metrics(self) -> pd.DataFrame:
         """The same table for test sets with public labels that `metrics` does not have."""
-        own = self._table("test_metrics")
-        return own[own["task"].map(self.splits) != "test"]
+        table = self._table("test_metrics")
+        return table[table["task"].map(self.splits) != "test"]
 
     @cached_property
     def splits(self) -> dict[str, str]:
@@ -313,7 +315,9 @@ def score_of(metrics: Mapping[str, float]) -> float:
 
 def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
     """Return the score of a run: the mean of its scores, without diagnostics."""
-    return fmean(score_of(own) for name, own in metrics.items() if name not in task.diagnostics)
+    return fmean(
+        score_of(values) for name, values in metrics.items() if name not in task.diagnostics
+    )
 
 
 def read_results(folder: str | Path) -> Results:
@@ -516,7 +520,9 @@ class SuiteStatus:
         )
         methods = [str(method.name) for method in results.suite.methods()]
         keys = [(task, method) for task in results.suite.tasks for method in methods]
-        return cls(results, [GroupStatus(*key, *(each[key] for each in counts)) for key in keys])
+        return cls(
+            results, [GroupStatus(*key, *(counter[key] for counter in counts)) for key in keys]
+        )
 
     def count(self, kind: str) -> int:
         """Return the number of runs of all groups, such as `"done"`, a field of `GroupStatus`."""

@@ -222,38 +222,38 @@ class RunFolder:
             SuiteError: If it has another one; names the key and both values.
         """
         folder = self.run(run)
-        requested, found = run.model_dump(mode="json"), read_config(folder, type(run))
-        self.check_unchanged(folder, requested, found)
+        requested, trained = run.model_dump(mode="json"), read_config(folder, type(run))
+        self.check_unchanged(folder, requested, trained)
 
     def check_unchanged(
-        self, folder: Path, requested: Mapping[str, Any], found: Mapping[str, Any]
+        self, folder: Path, requested: Mapping[str, Any], trained: Mapping[str, Any]
     ) -> None:
         """Refuse a finished run of another configuration.
 
         Args:
             folder: Its folder, for the message.
             requested: The requested configuration.
-            found: The configuration of the finished run.
+            trained: The configuration of the finished run.
 
         Raises:
             SuiteError: Names the first key that differs and both values; in tables, all keys that
                 differ.
         """
-        for key in sorted(requested.keys() | found.keys()):
+        for key in sorted(requested.keys() | trained.keys()):
             # Runs that are not requested have no digests; nor have runs of older versions.
             if key == "source" and requested[key] == "auto":
                 continue
             # A moved folder has the same contents.
-            if key == "pretrained" and requested[key] and found["pretrained_digest"]:
+            if key == "pretrained" and requested[key] and trained["pretrained_digest"]:
                 continue
-            own, other = requested.get(key), found.get(key)
-            if own == other or (
-                key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (own, other)
+            now, before = requested.get(key), trained.get(key)
+            if now == before or (
+                key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (now, before)
             ):
                 continue
-            differing = _MADE_FROM.get(key) or _changes(_TABLES.get(key, key), other, own)
-            if key == "data_digests" and own and other:
-                differing += f" ({', '.join(differing_splits(own, other))})"
+            differing = _MADE_FROM.get(key) or _changes(_TABLES.get(key, key), before, now)
+            if key == "data_digests" and now and before:
+                differing += f" ({', '.join(differing_splits(now, before))})"
             raise SuiteError(
                 f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
                 f"delete {self.path} to run everything again"
@@ -323,8 +323,8 @@ def count_diverged(folder: RunFolder, runs: Iterable[AnyRun], pending: Iterable[
 
 def suites_inside(folder: Path) -> str:
     """Return a hint that names folders of suites in a folder; empty if there are none."""
-    found = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
-    return f" It contains {', '.join(found[:4])}." if found else ""
+    folders = sorted(str(path.parent) for path in folder.glob("*/suite.toml"))
+    return f" It contains {', '.join(folders[:4])}." if folders else ""
 
 
 def prediction_file(name: str, split: str) -> str:
@@ -352,20 +352,22 @@ def kind_of(split: str) -> str:
     return "test" if split == "diagnostic" else split.partition("_")[0]
 
 
-def _changes(key: str, other: Any, own: Any) -> str:
+def _changes(key: str, before: Any, value: Any) -> str:
     """Describe the change of a value, or of the keys of a table that differ.
 
     Example:
         >>> _changes("options", {"num_heads": 2, "bias": True}, {"num_heads": 4})
         'options.num_heads = 2, but now options.num_heads = 4; options.bias = True, but now none'
     """
-    if isinstance(other, Mapping) and isinstance(own, Mapping):
-        keys = [each for each in {**other, **own} if other.get(each, ...) != own.get(each, ...)]
+    if isinstance(before, Mapping) and isinstance(value, Mapping):
+        keys = [
+            name for name in {**before, **value} if before.get(name, ...) != value.get(name, ...)
+        ]
         return "; ".join(
-            _changes(f"{key}.{each}", other.get(each, ...), own.get(each, ...)) for each in keys
+            _changes(f"{key}.{name}", before.get(name, ...), value.get(name, ...)) for name in keys
         )
-    now = "none" if own is ... else f"{key} = {_shown(own)}"
-    return f"{'no ' + key if other is ... else f'{key} = {_shown(other)}'}, but now {now}"
+    now = "none" if value is ... else f"{key} = {_shown(value)}"
+    return f"{'no ' + key if before is ... else f'{key} = {_shown(before)}'}, but now {now}"
 
 
 def _shown(value: Any) -> str:
@@ -373,10 +375,10 @@ def _shown(value: Any) -> str:
     return "{...}" if isinstance(value, Mapping) and value else repr(value)
 
 
-def differing_splits(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def differing_splits(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the splits whose digests differ."""
-    splits = dict.fromkeys([*own, *other])
-    return [split for split in splits if own.get(split) != other.get(split)]
+    splits = dict.fromkeys([*first, *second])
+    return [split for split in splits if first.get(split) != second.get(split)]
 
 
 def _is_there(path: Path) -> bool:

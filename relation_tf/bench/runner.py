@@ -90,20 +90,20 @@ def run_suite(
         >>> results.metrics[["task", "method", "seed", "metric"]].to_numpy().tolist()
         [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
-    made = make_options(options)
-    suite = load(suite, settings, replace_methods, made.plugins)
+    given = make_options(options)
+    suite = load(suite, settings, replace_methods, given.plugins)
     folder = folder_of(suite, out)
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    EXECUTORS.find(made.executor)
-    check_trackers(made.track)
+    EXECUTORS.find(given.executor)
+    check_trackers(given.track)
     if suite.sweep is not None:
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
-        check_requirements(suite, runs, made)
+        check_requirements(suite, runs, given)
         RunFolder(folder).check_runs(suite)
         check_no_untuned_runs(suite, folder, runs)
-        say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-        once = replace(made, track=())
+        say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
+        once = replace(given, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
@@ -111,7 +111,7 @@ def run_suite(
 
         suite = tune(suite, folder, train, say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)
-    return _train_pending(suite, runs, RunFolder(folder), made)
+    return _train_pending(suite, runs, RunFolder(folder), given)
 
 
 def _listed(selection: Any) -> Any:
@@ -142,7 +142,7 @@ def _train_pending(
     lines = check_layers(_unlocked(pending, folder), folder, options)
     lines += [
         *notes_of(request, options),
-        *(f"{each}: run again" for each in folder.damaged(pending)),
+        *(f"{fault}: run again" for fault in folder.damaged(pending)),
     ]
     lost = count_diverged(folder, request.chosen, pending)
 
@@ -175,7 +175,8 @@ def load(
     if methods is None:
         return suite
     replaced = [
-        each.model_dump() if isinstance(each, Method) else {"mechanism": each} for each in methods
+        method.model_dump() if isinstance(method, Method) else {"mechanism": method}
+        for method in methods
     ]
     values = {**suite.model_dump(), "method": replaced}
     drop_other_methods("replace_methods", values, settings or {})
@@ -247,15 +248,15 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
         | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
         for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in chosen)
     }
-    made = []
+    configs = []
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys:
             known["pretrained_digest"] = encoder_digest(run)
-        made.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
-    return Request(suite, made, [run for run in made if run.key in keys], sources)
+        configs.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
+    return Request(suite, configs, [run for run in configs if run.key in keys], sources)
 
 
 def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
@@ -263,9 +264,11 @@ def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
     if request.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
-    found = [each for source in request.sources.values() for each in shortfalls(source)]
-    if found:
-        files = "; ".join(map(str, found))
+    incomplete = [
+        shortfall for source in request.sources.values() for shortfall in shortfalls(source)
+    ]
+    if incomplete:
+        files = "; ".join(map(str, incomplete))
         yield (
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"
@@ -351,8 +354,8 @@ def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None
         SuiteError: If no method of the suite uses the file, or requested runs lack it.
         DataError: If the file has no vectors of a width of the requested runs.
     """
-    used = {suite.settings_of(each, task)["embeddings"]
-            for task in suite.tasks for each in suite.methods()}  # fmt: skip
+    used = {suite.settings_of(method, task)["embeddings"]
+            for task in suite.tasks for method in suite.methods()}  # fmt: skip
     if used == {"random"}:
         swept = suite.sweep is not None and "embeddings" in suite.sweep.values
         if glove is not None and not swept:  # a sweep can choose random embeddings
@@ -388,17 +391,17 @@ def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOp
         SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
             unknown.
     """
-    found = find_faults(configs, options)
-    failing = {name: faults for name, faults in found.items() if faults}
+    checked = find_faults(configs, options)
+    failing = {name: faults for name, faults in checked.items() if faults}
     if failing and not options.allow_failing_checks:
         name, faults = next(iter(failing.items()))
         raise SuiteError(f"method {name}: {refusal(faults)}")
-    if found:
+    if checked:
         words = {
             name: " ".join(f"{fault.check}: {fault.message}" for fault in faults)
             for name, faults in failing.items()
         }
-        folder.record_failing_layers(found, words)
+        folder.record_failing_layers(checked, words)
     return [
         f"method {name}: {sentence(faults)} It is trained and marked in reports."
         for name, faults in failing.items()
@@ -438,24 +441,24 @@ def _layer(config: RunConfig) -> str:
     return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
 
 
-def sentence(found: Sequence[Fault]) -> str:
+def sentence(faults: Sequence[Fault]) -> str:
     """Return a sentence that names the first failed check."""
-    layer, name, message = found[0]
+    layer, name, message = faults[0]
     return f"{layer} fails the layer check {name!r}: {message}"
 
 
-def refusal(found: Sequence[Fault]) -> str:
+def refusal(faults: Sequence[Fault]) -> str:
     """Return the failed check of a layer that is not trained, and what to do."""
     return (
-        f"{sentence(found)} Fix the layer, or add --allow-failing-checks "
+        f"{sentence(faults)} Fix the layer, or add --allow-failing-checks "
         "(allow_failing_checks=True) to train it"
     )
 
 
 def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
     try:
-        found: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
-        return found
+        faults: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
+        return faults
     except workers.WorkerEndedError as error:
         message = f"{error}, while it checked the layer."
         return [[Fault(config.mixer, "process", message)] for config in configs]

@@ -59,7 +59,7 @@ def tune(
     chosen = None
     if methods is not None:
         names = suite.find_methods(methods)
-        chosen = [each for name in names for each, _ in _variants(suite.sweep, name)]
+        chosen = [variant for name in names for variant, _ in _variants(suite.sweep, name)]
     say(f"Sweep, before the runs: {described(suite.sweep)}.")
     results = train(tuning, folder / SWEEP, chosen)
     table = sweep_table(suite, results)
@@ -123,7 +123,7 @@ def check_no_untuned_runs(suite: Suite, folder: Path, runs: Sequence[RunConfig])
     Raises:
         SuiteError: The message names the method and the task.
     """
-    tuned = {(each.task, each.method) for each in tuned_before(folder)}
+    tuned = {(choice.task, choice.method) for choice in tuned_before(folder)}
     for task, method in _pairs(runs):
         if (task, method) not in tuned and any((folder / "runs" / task / method).glob(_RESULTS)):
             raise SuiteError(
@@ -157,11 +157,11 @@ def _chosen(suite: Suite, tuned: Sequence[Tuned]) -> Iterator[str]:
     """Yield the chosen settings of each method."""
     for method in suite.methods():
         tasks: dict[str, list[str]] = {}
-        for each in tuned:
-            if each.method == method.name:
-                tasks.setdefault(_in_words(each.settings), []).append(each.task)
+        for choice in tuned:
+            if choice.method == method.name:
+                tasks.setdefault(_in_words(choice.settings), []).append(choice.task)
         if tasks:
-            parts = [f"{settings} ({', '.join(own)})" for settings, own in tasks.items()]
+            parts = [f"{settings} ({', '.join(names)})" for settings, names in tasks.items()]
             yield f"chosen for {method.name}: {'; '.join(parts)}"
 
 
@@ -184,8 +184,8 @@ def tuning_suite(suite: Suite) -> Suite:
             methods.append({**tuned_method(method, settings).model_dump(), "name": name})
             tuned += [{"task": task, "method": name, "settings": settings} for task in suite.tasks]
     overrides = {
-        task: {**own.model_dump(exclude_none=True), "margin": None}
-        for task, own in suite.overrides.items()
+        task: {**override.model_dump(exclude_none=True), "margin": None}
+        for task, override in suite.overrides.items()
     }
     values = suite.model_dump() | dict.fromkeys(_COMPARING)
     values |= {
@@ -202,7 +202,9 @@ def tuning_suite(suite: Suite) -> Suite:
 
 def _variants(sweep: Sweep, method: str | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the name and the settings of a method with each combination."""
-    return [(f"{method}-{combination_name(own)}", own) for own in sweep.combinations()]
+    return [
+        (f"{method}-{combination_name(settings)}", settings) for settings in sweep.combinations()
+    ]
 
 
 def with_first_values(suite: Suite, runs: Iterable[RunConfig]) -> Suite:
@@ -237,12 +239,12 @@ def sweep_table(suite: Suite, results: Results) -> pd.DataFrame:
     for run in results.runs:
         method, settings = sources[run["method"]]
         score = _validation_score(suite, results, run)
-        own = {"task": run["task"], "method": method, **settings, "seed": run["seed"]}
-        rows.append(own | {"score": score})
+        row = {"task": run["task"], "method": method, **settings, "seed": run["seed"]}
+        rows.append(row | {"score": score})
     for task, name, seed in map(parts_of, results.diverged):
         method, settings = sources[name]
-        own = {"task": task, "method": method, **settings}
-        rows.append(own | {"seed": int(seed.removeprefix("seed-")), "score": math.nan})
+        row = {"task": task, "method": method, **settings}
+        rows.append(row | {"seed": int(seed.removeprefix("seed-")), "score": math.nan})
     columns = ["task", "method", *suite.sweep.values, "seed", "score"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -274,9 +276,9 @@ def choose(suite: Suite, table: pd.DataFrame) -> list[Tuned]:
         known = [mean for mean in means if not math.isnan(mean)]
         if known and all_runs_finished(suite, table, task, method):
             best = (max if higher else min)(known)
-            equal = [own for own, mean in zip(combinations, means, strict=True)
+            equal = [settings for settings, mean in zip(combinations, means, strict=True)
                      if same_score(mean, best)]  # fmt: skip
-            nearest = min(equal, key=lambda own: _from_middle(sweep, own))
+            nearest = min(equal, key=lambda settings: _from_middle(sweep, settings))
             chosen.append(Tuned(task=task, method=method, settings=nearest))
     return chosen
 
@@ -320,7 +322,7 @@ def _from_middle(sweep: Sweep, settings: Mapping[str, Any]) -> tuple[float, floa
 
 def _numbers(sweep: Sweep, key: str) -> list[float]:
     """Return the numbers among the values of a key, the smallest first."""
-    return sorted(each for each in sweep.values[key] if isinstance(each, int | float))
+    return sorted(value for value in sweep.values[key] if isinstance(value, int | float))
 
 
 def means_of(suite: Suite, table: pd.DataFrame) -> dict[tuple[str, str], list[float]]:
@@ -333,15 +335,15 @@ def means_of(suite: Suite, table: pd.DataFrame) -> dict[tuple[str, str], list[fl
         table: Result of `sweep_table`.
     """
     assert suite.sweep is not None
-    found = {}
-    for (task, method), own in table.groupby(["task", "method"], sort=False):
+    by_group = {}
+    for (task, method), rows in table.groupby(["task", "method"], sort=False):
         means = []
         for settings in suite.sweep.combinations():
-            scores = own.loc[_has(own, settings), "score"]
-            whole = len(scores) == len(suite.sweep.seeds)
-            means.append(float(scores.mean(skipna=False)) if whole else math.nan)
-        found[str(task), str(method)] = means
-    return found
+            scores = rows.loc[_has(rows, settings), "score"]
+            complete = len(scores) == len(suite.sweep.seeds)
+            means.append(float(scores.mean(skipna=False)) if complete else math.nan)
+        by_group[str(task), str(method)] = means
+    return by_group
 
 
 def _has(table: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Series[bool]:
@@ -366,10 +368,10 @@ def is_best(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> bool:
         table: Result of `sweep_table`.
     """
     assert suite.sweep is not None
-    own = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
-    if own.empty:
+    rows = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
+    if rows.empty:
         return True
-    (means,) = means_of(suite, own).values()
+    (means,) = means_of(suite, rows).values()
     combinations = [*suite.sweep.combinations()]
     if tuned.settings not in combinations:
         return False
@@ -407,18 +409,20 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     """
     assert suite.sweep is not None
     metric = find_metric(suite.find_task(tuned.task).metrics[0])
-    own = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
+    rows = table[(table["task"] == tuned.task) & (table["method"] == tuned.method)]
     combinations = [*suite.sweep.combinations()]
     if not is_best(suite, tuned, table):
         return None
-    samples = [own.loc[_has(own, each), "score"].to_numpy(dtype=float) for each in combinations]
+    samples = [
+        rows.loc[_has(rows, sample), "score"].to_numpy(dtype=float) for sample in combinations
+    ]
     best = samples[combinations.index(tuned.settings)]
     perfect = metric.high if metric.higher_is_better else metric.low
     if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
         return Doubt(*2 * ["at least half of the runs with the best value collapsed (score 0)"])
-    means = [each.mean() for each in samples if each.size and np.isfinite(each).all()]
+    means = [sample.mean() for sample in samples if sample.size and np.isfinite(sample).all()]
     if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
         return Doubt(*2 * ["all values have the same score"])
     for key, value in tuned.settings.items():
@@ -444,5 +448,5 @@ def _is_least(value: float) -> bool:
 def _is_flat(first: np.ndarray, second: np.ndarray) -> bool:
     """Return True if the means differ by two standard errors at most; False for NaN."""
     difference = abs(float(first.mean() - second.mean())) if second.size else math.nan
-    errors = [own.var(ddof=1) / own.size for own in (first, second) if own.size > 1]
+    errors = [scores.var(ddof=1) / scores.size for scores in (first, second) if scores.size > 1]
     return difference <= 2 * math.sqrt(math.fsum(errors)) + 1e-12

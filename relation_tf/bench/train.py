@@ -242,8 +242,10 @@ def _place(error: Exception) -> str:
     package = str(Path(relation_tf.__file__).parent)
     installed = (sys.prefix, sys.base_prefix, package, "<frozen", "<string", "<__array")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(installed)]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {own[-1].line})" if own else ""
+    users = [frame for frame in frames if not frame.filename.startswith(installed)]
+    return (
+        f" ({Path(users[-1].filename).name}:{users[-1].lineno}: {users[-1].line})" if users else ""
+    )
 
 
 def train_shared(
@@ -474,8 +476,8 @@ def train_and_write(
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
     state = folder / STATE
-    made = made_by(run, distribution)
-    checkpoint = Checkpoint(state, made, checkpoint_every) if resumable else None
+    facts_of_run = made_by(run, distribution)
+    checkpoint = Checkpoint(state, facts_of_run, checkpoint_every) if resumable else None
     wall, cpu = time.perf_counter(), time.process_time()
     trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.
@@ -526,8 +528,8 @@ def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
     Raises:
         SuiteError: If one is not finite, although the outputs are: means and tests need numbers.
     """
-    for name, own in metrics.items():
-        for metric, value in own.items():
+    for name, values in metrics.items():
+        for metric, value in values.items():
             if not math.isfinite(value):
                 raise SuiteError(
                     f"metric {metric} on {name} is {value}. It must be a finite number: change a "
@@ -636,13 +638,13 @@ def score_tests(
     """
     scores: dict[str, dict[str, float]] = {}
     faults: dict[str, str] = {}
-    for own in source.members or (source,):
-        for name, split in own.task.answered.items():
+    for member in source.members or (source,):
+        for name, split in member.task.answered.items():
             file = predictions / prediction_file(name, split)
-            there = split in own.files and own.kind == "files" and file.exists()
-            if not there or (name in own.task.diagnostics and is_labelled(own, name)):
+            there = split in member.files and member.kind == "files" and file.exists()
+            if not there or (name in member.task.diagnostics and is_labelled(member, name)):
                 continue
-            labels = own.files[split].parents[1]
+            labels = member.files[split].parents[1]
             if find_labels(labels, name, "test")[0].is_file():
                 try:
                     scores[name] = {**score({name: file}, labels, split="test").tasks[name]}
@@ -680,7 +682,7 @@ def check_task(config: RunConfig, task: EncodedTask) -> None:
         SuiteError: If they have changed.
     """
     expected = config.data_digests or {}
-    changed = [key for key, own in expected.items() if task.digests.get(key, own) != own]
+    changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
     if changed:
         raise _changed(f"{task.task.name} ({join_names(changed)})")
 

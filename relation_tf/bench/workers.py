@@ -347,13 +347,13 @@ class Request:
             SuiteError: If a custom part cannot be sent.
         """
         used = {name for run in self.runs for name in run.user_parts}
-        own = {name.split(":")[1].split(".")[0] for name in used if name.startswith("__main__:")}
-        main = {name: part for name, part in vars(sys.modules["__main__"]).items() if name in own}
+        names = {name.split(":")[1].split(".")[0] for name in used if name.startswith("__main__:")}
+        main = {name: part for name, part in vars(sys.modules["__main__"]).items() if name in names}
         modules, registered = set(), []
-        for place, each in _registries().items():
-            for name, origin in each.of_user().items():
+        for place, registry_of_parts in _registries().items():
+            for name, origin in registry_of_parts.of_user().items():
                 if origin in ("", "__main__"):
-                    registered.append((place, name, each[name]))
+                    registered.append((place, name, registry_of_parts[name]))
                 else:
                     modules.add(origin)
         cells = {
@@ -401,7 +401,9 @@ class _Pickler(cloudpickle.Pickler):
         if not isinstance(obj, types.CodeType):
             return super().reducer_override(obj)
         make, arguments = self.dispatch_table[types.CodeType](obj)
-        named = (obj.co_filename if each == "<dynamic-code>" else each for each in arguments)
+        named = (
+            obj.co_filename if argument == "<dynamic-code>" else argument for argument in arguments
+        )
         return make, tuple(named)
 
 
@@ -447,7 +449,7 @@ class Returned:
 def _registries() -> dict[str, Registry[Any]]:
     """Return the registries of parts that shape runs, by name."""
     parts = vars(registry).items()
-    return {name: each for name, each in parts if isinstance(each, Registry) and each.shapes_runs}
+    return {name: part for name, part in parts if isinstance(part, Registry) and part.shapes_runs}
 
 
 # Not `python -m`: `__main__` stays empty, for the parts of the user's script. -P: no file of the

@@ -36,9 +36,9 @@ def main() -> None:
         atexit.register(gc.freeze)
 
 
-def _ended(said: str, number: signal.Signals) -> int:
+def _ended(line: str, number: signal.Signals) -> int:
     """Print how the command ended; return its exit code."""
-    _say(said)
+    _say(line)
     return 128 + number
 
 

@@ -83,8 +83,8 @@ def with_options(settings: type, *names: str, **texts: str) -> Callable[[Functio
         options of the lower one come first.
     """
     hints = get_type_hints(settings)
-    declared = {each.name: each for each in fields(settings)}
-    names = names or tuple(name for name, each in declared.items() if each.metadata)
+    declared = {option.name: option for option in fields(settings)}
+    names = names or tuple(name for name, option in declared.items() if option.metadata)
     added = [_parameter(declared[name], hints[name], texts.get(name)) for name in names]
     return lambda command: take_options(command, added)
 
@@ -132,7 +132,7 @@ def parse_columns(columns: str | None) -> dict[str, str]:
     """
     parsed: dict[str, str] = {}
     for part in split_names(columns) or []:
-        name, _, column = (each.strip() for each in part.partition("="))
+        name, _, column = (text.strip() for text in part.partition("="))
         if not name or not column or name in parsed:
             raise typer.BadParameter(
                 f"--columns: must be NAME=COLUMN,..., each name once. Received: {part!r}"

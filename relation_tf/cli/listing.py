@@ -40,13 +40,13 @@ def suites(
     from relation_tf.config import list_suites, load_suite
 
     names, plugins = names or list_suites(), options["plugins"] or ()
-    found = ((name, load_suite(name, {}, plugins, import_plugins=False)) for name in names)
+    loaded = ((name, load_suite(name, {}, plugins, import_plugins=False)) for name in names)
     if as_json:
-        listed = ({"suite": name, **suite_facts(suite)} for name, suite in found)
+        listed = ({"suite": name, **suite_facts(suite)} for name, suite in loaded)
         echo_json(lambda: {"suites": [*listed]})
         return
     width = max(map(len, names))
-    for name, suite in found:
+    for name, suite in loaded:
         facts = suite_facts(suite)
         note = "" if facts["note"] is None else f". {facts['note']}"
         echo(f"{name:{width}} {facts['runs']:4} runs  {facts['title']}{note}")
@@ -85,26 +85,26 @@ def tasks(
     from relation_tf.registry import TASKS
     from relation_tf.tasks import listing
 
-    made = RunOptions(**options)
+    given = RunOptions(**options)
     reading: dict[str, Any] = {}
     with redirect_stdout(sys.stderr if as_json else sys.stdout):  # plugins may print
-        load_plugins(made.plugins if suite is None else ())
+        load_plugins(given.plugins if suite is None else ())
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
             from relation_tf.bench.runner import check_folders
 
-            loaded = load_suite(suite, {}, made.plugins, import_plugins=False)
-            check_folders(loaded, made.data, made.tfds_folder, made.skip_bad_lines)
+            loaded = load_suite(suite, {}, given.plugins, import_plugins=False)
+            check_folders(loaded, given.data, given.tfds_folder, given.skip_bad_lines)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())
             for name in names or ():
                 if name not in entries:
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
-    if made.skip_bad_lines:
+    if given.skip_bad_lines:
         for name in entries:
             reading[name] = {**reading.get(name, {}), "skip_bad_lines": True}
-    folders = made.data, made.tfds_folder
+    folders = given.data, given.tfds_folder
     if as_json:
         chosen = {name: entries.get(name, name) for name in names or entries}
         facts = listing.facts(chosen.values(), *folders, reading, skip_missing=not names)
@@ -140,7 +140,7 @@ def check_layer(
     from relation_tf.config.plugins import load_plugins
     from relation_tf.quiet import loading_quietly
 
-    own = parse_settings(layer_options, "--option")
+    arguments = parse_settings(layer_options, "--option")
     import_from_here()
     load_plugins(RunOptions(**options).plugins)
     # Before Keras, because it names a missing backend.
@@ -151,7 +151,7 @@ def check_layer(
 
         keras.ops.zeros(1)  # the first use of a device
     try:
-        report = check_layer(layer, units, width, own)
+        report = check_layer(layer, units, width, arguments)
     except ValueError as error:  # an unknown name; the report contains errors of the layer
         raise SuiteError(str(error)) from None
     echo(report)

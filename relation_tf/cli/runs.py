@@ -122,10 +122,10 @@ def diagnose(
         from relation_tf.report.sections.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
 
-    own = parse_settings(layer_options, "--option")
+    arguments = parse_settings(layer_options, "--option")
     options = parse_selection(options)
     import_from_here()
-    results = train(layer, layer_options=own, quick=quick, **options)
+    results = train(layer, layer_options=arguments, quick=quick, **options)
     if results.runs:
         method = results.suite.methods()[0]
         name = str(method.name)
@@ -190,7 +190,7 @@ def pretrain(
     import_from_here()
     plugins = options.pop("plugins") or ()
     allow_failing_checks = options.pop("allow_failing_checks")
-    made = train(
+    result = train(
         files,
         out,
         split_names(mechanisms) or [],
@@ -200,9 +200,9 @@ def pretrain(
         plugins=plugins,
         allow_failing_checks=allow_failing_checks,
     )
-    if made.runs:
-        echo(f"\nscores: {made.folder / 'scores.csv'}")
-    if made.failures:
+    if result.runs:
+        echo(f"\nscores: {result.folder / 'scores.csv'}")
+    if result.failures:
         raise typer.Exit(1)
 
 

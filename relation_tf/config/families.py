@@ -56,8 +56,8 @@ def find_member(
     """Return the method with a name, or the only one with a mechanism; None if there is none."""
     if name in methods:
         return name
-    own = [method for method in methods if mechanisms.get(method) == name]
-    return own[0] if len(own) == 1 else None
+    members = [method for method in methods if mechanisms.get(method) == name]
+    return members[0] if len(members) == 1 else None
 
 
 def families_of(suite: Suite) -> list[Family]:
@@ -67,8 +67,8 @@ def families_of(suite: Suite) -> list[Family]:
     methods = suite.methods()
     mechanisms = mechanisms_of(methods)
     return [
-        Family(name, own).judged(mechanisms, control=suite.control, reference=suite.reference)
-        for name, own in blocks(suite.families, methods).items()
+        Family(name, names).judged(mechanisms, control=suite.control, reference=suite.reference)
+        for name, names in blocks(suite.families, methods).items()
     ]
 
 
@@ -87,9 +87,9 @@ def faults(families: Sequence[Family], names: Sequence[str]) -> Iterator[str]:
     times = Counter(name for family in families for name in family.methods)
     for name in names:
         if times[name] != 1:
-            found = f"Received: {name!r} in {times[name]} families"
+            received = f"Received: {name!r} in {times[name]} families"
             missing = f"Missing: {name!r}"
-            yield f"must have each method in one list. {found if times[name] else missing}"
+            yield f"must have each method in one list. {received if times[name] else missing}"
     for family in families:
         if len(family.methods) < 2:
             yield (
@@ -108,12 +108,12 @@ def blocks(
         methods: The methods, for a key.
     """
     if not isinstance(families, str):
-        return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
+        return {f"family {number}": [*names] for number, names in enumerate(families, start=1)}
     from relation_tf.config.method import keys_of  # comparisons of tables need no methods
 
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for method in methods:
         value = keys_of(method).get(families)
         name = f"{families} {'–' if value is None else value}"
-        found.setdefault(name, []).append(str(method.name))
-    return found
+        by_name.setdefault(name, []).append(str(method.name))
+    return by_name

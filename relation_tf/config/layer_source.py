@@ -98,7 +98,7 @@ def callbacks_digest(callbacks: Sequence[CallbackEntry]) -> str | None:
     Raises:
         SuiteError: If a callback cannot be imported.
     """
-    names = [each.callback for each in callbacks]
+    names = [entry.callback for entry in callbacks]
     return _joined([_digest_of(name, "key 'callbacks'", "callback") for name in names])
 
 
@@ -129,8 +129,8 @@ def _source_of(loaded: Any, module: str, name: str) -> str | None:
         module, name = loaded.__module__, loaded.__qualname__
     with suppress(OSError, TypeError):  # in a notebook, only cells have a source
         source = inspect.getsource(sys.modules[module])
-        if found := _with_what_it_names(source, name.split(".")[0]):
-            return found
+        if statements := _with_what_it_names(source, name.split(".")[0]):
+            return statements
     with suppress(OSError, TypeError):
         return inspect.getsource(loaded)
     return None
@@ -140,9 +140,11 @@ def _with_what_it_names(source: str, name: str) -> str:
     """Return the statements that define or change a name and, recursively, the names they use."""
     defined = {statement: _defined(statement) for statement in ast.parse(source).body}
     wanted, reached = {name}, list[ast.stmt]()
-    while found := [each for each in defined if each not in reached and wanted & defined[each]]:
-        reached += found
-        nodes = (node for statement in found for node in ast.walk(statement))
+    while statements := [
+        other for other in defined if other not in reached and wanted & defined[other]
+    ]:
+        reached += statements
+        nodes = (node for statement in statements for node in ast.walk(statement))
         wanted |= {node.id for node in nodes if isinstance(node, ast.Name)}
     lines = source.split("\n")  # unlike `splitlines`, which also splits at page breaks
     spans = sorted((_first_line(statement), statement.end_lineno) for statement in reached)

@@ -84,17 +84,17 @@ def load_suite(
             "suite", str(suite), known, "a file must end in .toml", "relation-tf suites"
         )
     _replace(values, settings or {})
-    own = values.get("plugins", [])
-    if plugins and _are_names(own):
-        values["plugins"] = [*dict.fromkeys([*own, *plugins])]
+    listed = values.get("plugins", [])
+    if plugins and _are_names(listed):
+        values["plugins"] = [*dict.fromkeys([*listed, *plugins])]
     if folder is not None:
         with contextlib.suppress(OSError, ValueError):  # invalid file names
             published = folder / str(values.get("published"))
             if published.is_file():
                 values["published"] = str(published)
-    if not import_plugins and _are_names(own):
+    if not import_plugins and _are_names(listed):
         load_plugins(plugins, folder)
-        if others := [name for name in own if name not in sys.modules]:
+        if others := [name for name in listed if name not in sys.modules]:
             options = " ".join(f"--plugin {name}" for name in others)
             raise SuiteError(
                 f"{where}: its plugin {join_names(others)} is not imported, because it can run any "
@@ -109,7 +109,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path, _LARGEST).decode()
     except (OSError, ValueError) as error:
-        others = {each.name for each in path.parent.glob("*.toml")} - {path.name}
+        others = {file.name for file in path.parent.glob("*.toml")} - {path.name}
         hint = did_you_mean(path.name, others)
         reason = reason_of(error) + (hint and f".{hint}")
         raise SuiteError(f"{path}: cannot be read: {reason}") from error
@@ -121,10 +121,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _toml_fault(path: Path, error: Exception) -> str:
     """Describe a fault of TOML, with its line and column if they are known."""
-    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
-    if found is None:
+    place = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    if place is None:
         return f"{path}: invalid TOML: {shortened(str(error))}"
-    return f"{path}:{found[2]}:{found[3]}: invalid TOML: {shortened(found[1])}"
+    return f"{path}:{place[2]}:{place[3]}: invalid TOML: {shortened(place[1])}"
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
@@ -137,8 +137,8 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
     with contextlib.suppress(AttributeError, KeyError, TypeError):  # `Suite` names wrong types
         if "overrides" not in settings and "overrides" in values:
             values["overrides"] = {
-                task: _without(own, settings)
-                for task, own in values["overrides"].items()
+                task: _without(override, settings)
+                for task, override in values["overrides"].items()
                 if tasks is None or task in tasks
             }
         if "sweep" not in settings and (sweep := values.get("sweep")):
@@ -146,9 +146,9 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
             if kept != sweep:
                 values["sweep"] = kept if kept.keys() - {"seeds"} else None
         values["tuned"] = [
-            {**each, "settings": _without(each["settings"], settings)}
-            for each in values.get("tuned", [])
-            if tasks is None or "tuned" in settings or each["task"] in tasks
+            {**choice, "settings": _without(choice["settings"], settings)}
+            for choice in values.get("tuned", [])
+            if tasks is None or "tuned" in settings or choice["task"] in tasks
         ]
 
 
@@ -180,14 +180,16 @@ def drop_other_methods(
         methods = [Method.model_validate(method) for method in values["method"]]
         names = [each.name for method in methods for each in method.expand(units_in_name=in_names)]
         if "tuned" not in given:
-            values["tuned"] = [own for own in values.get("tuned", []) if own["method"] in names]
+            values["tuned"] = [
+                table for table in values.get("tuned", []) if table["method"] in names
+            ]
         judges = [key for key in ("reference", "control") if values.get(key) is not None]
         if values.get("families") or not judges:
             return
         values |= {key: None for key in judges if key not in given and values[key] not in names}
         if not any(values[key] for key in judges) and "margin" not in given:
             overrides = values.get("overrides", {}).items()
-            values["overrides"] = {task: {**own, "margin": None} for task, own in overrides}
+            values["overrides"] = {task: {**table, "margin": None} for task, table in overrides}
             values["margin"] = None
 
 
@@ -223,7 +225,7 @@ def _load_plugins(where: str, values: Mapping[str, Any], folder: Path | None) ->
 
 
 def _are_names(plugins: Any) -> TypeGuard[list[str]]:
-    return isinstance(plugins, list) and all(isinstance(each, str) for each in plugins)
+    return isinstance(plugins, list) and all(isinstance(name, str) for name in plugins)
 
 
 def select(

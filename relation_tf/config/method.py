@@ -135,8 +135,8 @@ class Method(Settings):
             yield f"option {self.sized_by!r} is set, but 'sized_by' varies it"
         if find_mechanism(self.mechanism).size == "units" and "units" in options:
             yield "option 'units' must be left out; set the key 'units' of the method"
-        several = isinstance(self.units, list) and len(self.units) > 1
-        if several and self.size is not None and self.sized_by == "units":
+        has_widths = isinstance(self.units, list) and len(self.units) > 1
+        if has_widths and self.size is not None and self.sized_by == "units":
             yield "'units' must be one number with 'size', which varies it"
 
     @property
@@ -148,8 +148,8 @@ class Method(Settings):
             {'vocabulary_size': None, 'tokens': 'word'}
         """
         other = _OF_TOKENS[self.tokens] if self.tokens else ()
-        own = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
-        return {key: TrainingSettings.model_fields[key].default for key in other} | own
+        given = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
+        return {key: TrainingSettings.model_fields[key].default for key in other} | given
 
     @property
     def count(self) -> int:
@@ -188,8 +188,8 @@ class Method(Settings):
             if self.feature_projection and not self.name:
                 parts.append("projected")
             if not self.name:
-                own = (self.encoder_weights, self.tokens, self.embeddings)
-                parts += [value for value in own if value is not None]
+                overrides = (self.encoder_weights, self.tokens, self.embeddings)
+                parts += [value for value in overrides if value is not None]
             update = {
                 "name": "-".join(parts),
                 "units": units,

@@ -83,11 +83,11 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
     Args:
         modules: Names of imported plugins.
     """
-    registries = [each for each in vars(registry).values() if isinstance(each, registry.Registry)]
+    registries = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
 
     def register(name: str, shapes_runs: bool) -> bool:
-        kinds = (each for each in registries if each.shapes_runs is shapes_runs)
-        origins = {origin for each in kinds for origin in each.origins()}
+        kinds = (kind for kind in registries if kind.shapes_runs is shapes_runs)
+        origins = {origin for kind in kinds for origin in kind.origins()}
         return any(f"{origin}.".startswith(f"{name}.") for origin in origins)
 
     return [name for name in modules if register(name, True) or not register(name, False)]

@@ -100,7 +100,7 @@ def _first(tasks: Iterable[Task], has: Callable[[Task], object]) -> str | None:
 
 def _can_transfer(task: Task) -> bool:
     """Return False for a group of two tasks, of texts and pairs, or with unlabelled test rows."""
-    forms = {len(each.inputs) for each in task.members}
+    forms = {len(member.inputs) for member in task.members}
     return not task.members or (len(task.members) > 2 and len(forms) == 1 and not task.answered)
 
 
@@ -121,7 +121,9 @@ def _repeats(suite: Suite) -> Iterator[str]:
         if repeated := [value for value, times in Counter(values).items() if times > 1]:
             must = f"be a list without repeated values; {min(repeated)!r} occurs more than once"
             yield _fault(key, must, values)
-    for (task, method), times in Counter((each.task, each.method) for each in suite.tuned).items():
+    for (task, method), times in Counter(
+        (choice.task, choice.method) for choice in suite.tuned
+    ).items():
         if times > 1:
             must = "be one entry per task and method"
             yield f"key 'tuned': must {must}. Received: {times} for {method} on {task}"
@@ -133,8 +135,8 @@ def _repeats(suite: Suite) -> Iterator[str]:
 def _declared_tasks(suite: Suite) -> Iterator[str]:
     known = map(find_task, TASKS)
     taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
-    for key, own in (("task", suite.task), ("group", suite.group)):
-        for name in (each.name for each in own):
+    for key, entries in (("task", suite.task), ("group", suite.group)):
+        for name in (entry.name for entry in entries):
             if name in taken or _has_sizes(name):
                 must = f"be a new name. Received: {name!r}, the name of another task"
                 yield f"key {key!r}: must {must}"
@@ -201,11 +203,11 @@ def _judges(facts: _Facts) -> Iterator[str]:
 def _overrides(facts: _Facts) -> Iterator[str]:
     tasks = facts.suite.tasks
     sequences = [name for name, metric in METRICS.items() if metric.target == "sequences"]
-    for task, own in facts.suite.overrides.items():
+    for task, override in facts.suite.overrides.items():
         yield from _unknown("overrides", task, tasks, f"a task of the suite: {', '.join(tasks)}")
         allowed = sequences if facts.tasks[task].written else []
         expected = " or ".join(map(repr, allowed)) or f"left out: {task} is not a sequence task"
-        for metric in own.metrics or ():
+        for metric in override.metrics or ():
             yield from _unknown(f"overrides.{task}.metrics", metric, allowed, expected)
 
 
@@ -213,13 +215,13 @@ def _kinds_of_tasks(facts: _Facts) -> Iterator[str]:
     source = facts.suite.source
     kind = next((task.timed for task in facts.learned if task.timed), None)
     alike = [task.name for task in facts.learned if task.timed == kind]
-    for each in facts.learned:
+    for learned in facts.learned:
         if only := SOURCES[source].tasks:
             expected = f"one of {', '.join(only)} with source = {source!r}"
-            yield from _unknown("tasks", each.name, only, expected)
+            yield from _unknown("tasks", learned.name, only, expected)
         if facts.timed:
             expected = f"timed tasks of one kind only, such as {facts.timed}"
-            yield from _unknown("tasks", each.name, alike, expected)
+            yield from _unknown("tasks", learned.name, alike, expected)
 
 
 def _settings_of_tasks(facts: _Facts) -> Iterator[str]:
@@ -234,9 +236,9 @@ def _settings_of_tasks(facts: _Facts) -> Iterator[str]:
         expected = f"{' or '.join(map(repr, monitors))} for {name}"
         yield from _unknown("monitor", suite.monitor, monitors, expected)
         if "split" in suite.vary and suite.setting(name, "validation_split") is None:
-            for each in (each for each in task.each() if each.validation is not None):
+            for member in (member for member in task.each() if member.validation is not None):
                 must = (
-                    f"be 'init' or 'order' for {each.name}, whose validation rows are fixed, "
+                    f"be 'init' or 'order' for {member.name}, whose validation rows are fixed, "
                     "unless 'validation_split' is set"
                 )
                 yield _fault("vary", must, "split")
@@ -283,8 +285,8 @@ def _layout(facts: _Facts) -> Iterator[str]:
 def _other_values(suite: Suite, method: Method, because: str, keys: Allowed) -> Iterator[str]:
     """Yield a fault for each key whose value is not allowed."""
     for key, allowed in keys.items():
-        own = key in method.overrides or key not in TrainingSettings.model_fields
-        of = f" of method {method.name}" if own and key in Method.model_fields else ""
+        is_of_method = key in method.overrides or key not in TrainingSettings.model_fields
+        of = f" of method {method.name}" if is_of_method and key in Method.model_fields else ""
         for value in _values(suite, method, key):
             if value not in allowed:
                 must = f"{_in_words(allowed)} {because}"
@@ -383,9 +385,13 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         yield f"with encoder_weights = {weights!r}, {because}", default("size")
     settings = suite.settings_of(method)
     if settings["tokens"] == "text":
-        keys = ("embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla")
         because = "where a saved model reads text, which XLA cannot compile"
-        yield f"with tokens = 'text', {because}", default(*keys)
+        yield (
+            f"with tokens = 'text', {because}",
+            default(
+                "embeddings", "start_token", "vocabulary", "vocabulary_size", "max_length", "xla"
+            ),
+        )
     if settings["tokens"] == "byte":
         because = "with tokens = 'byte', where the 256 bytes are the vocabulary"
         yield because, default("embeddings", "vocabulary", "vocabulary_size")
@@ -466,7 +472,7 @@ def _sweep(facts: _Facts) -> Iterator[str]:
     for group in (task for task in facts.tasks.values() if task.members and not task.metrics):
         yield (
             f"key 'sweep': the tasks of group {group.name} must have a common metric, by which "
-            f"settings are chosen. Received: {', '.join(each.name for each in group.members)}"
+            f"settings are chosen. Received: {', '.join(member.name for member in group.members)}"
         )
     if both := {*sweep.seeds} & {*suite.seeds}:
         must = "must differ from the seeds of the suite"
@@ -490,10 +496,10 @@ def _not_with_sweep(key: str) -> str:
 
 def _sweep_of_method(method: Method, key: str, values: Sequence[Any]) -> Iterator[str]:
     """Yield a fault for a key of a sweep that a method sets or cannot have."""
-    if (own := own_value(method, key)) is not None:
+    if (fixed := own_value(method, key)) is not None:
         yield (
             f"key {key!r} of method {method.name}: must {_not_with_sweep(key)}. "
-            f"Received: {own!r:.80}"
+            f"Received: {fixed!r:.80}"
         )
     if key == "units" and method.size is not None and method.sized_by in ("units", "width"):
         yield (

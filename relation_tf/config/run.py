@@ -94,7 +94,7 @@ class RunConfig(TrainingSettings):
     @property
     def user_parts(self) -> list[str]:
         """Custom layers, saved models and callbacks of the run."""
-        return [*self.custom_layers, *(each.callback for each in self.callbacks)]
+        return [*self.custom_layers, *(entry.callback for entry in self.callbacks)]
 
     @property
     def has_built_in_layer(self) -> bool:
@@ -114,8 +114,8 @@ class RunConfig(TrainingSettings):
         False if seeds have other rows, if a run has state outside of the variables, or several
         networks, or is timed: compilation is then part of its cost.
         """
-        several = "split" in self.vary or self.transfers or find_task(self.entry).timed
-        return self.has_state_only_in_variables and not several
+        differs = "split" in self.vary or self.transfers or find_task(self.entry).timed
+        return self.has_state_only_in_variables and not differs
 
     @property
     def transfers(self) -> bool:

@@ -46,7 +46,7 @@ def _count_to_seeds(seeds: Any) -> Any:
 
 
 def _key_or_lists(families: Any) -> Any:
-    lists = isinstance(families, list) and all(isinstance(each, list) for each in families)
+    lists = isinstance(families, list) and all(isinstance(family, list) for family in families)
     if families is not None and not isinstance(families, str) and not (families and lists):
         raise ValueError("a key, such as 'units', or lists of methods")
     return families
@@ -150,8 +150,8 @@ class Suite(TrainingSettings):
 
     def entry(self, name: str) -> Entry:
         """Return a task for `find_source`: a name, with or without metrics, or a definition."""
-        if own := self._custom_task(name) or self._group(name):
-            return own
+        if definition := self._custom_task(name) or self._group(name):
+            return definition
         metrics = self._override(name).get("metrics")
         return MeasuredTask(name, tuple(metrics)) if metrics else name
 
@@ -206,18 +206,18 @@ class Suite(TrainingSettings):
             >>> load_suite("glue").find_methods(["relation", "attention-64"])
             ['attention-64', 'relation-64', 'relation-128', 'relation-256']
         """
-        found: dict[str, set[str]] = {}
+        by_name: dict[str, set[str]] = {}
         for entry in self.method:
-            own = [str(method.name) for method in self._expanded(entry)]
+            names_of_entry = [str(method.name) for method in self._expanded(entry)]
             for name in (entry.mechanism, entry.stem):
-                found.setdefault(name, set()).update(own)
+                by_name.setdefault(name, set()).update(names_of_entry)
         methods = [str(method.name) for method in self.methods()]
-        found |= {name: {name} for name in methods}
+        by_name |= {name: {name} for name in methods}
         meant: set[str] = set()
         for name in [names] if isinstance(names, str) else names:
-            if name not in found:
-                raise UnknownNameError("method", name, found)
-            meant |= found[name]
+            if name not in by_name:
+                raise UnknownNameError("method", name, by_name)
+            meant |= by_name[name]
         return [name for name in methods if name in meant]
 
     def runs(self) -> list[RunConfig]:
@@ -255,8 +255,8 @@ class Suite(TrainingSettings):
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         override = self._override(task) if task is not None else {}
         tuned = self.tuned_settings(task, str(method.name))
-        for own in (override, self._tuned(method, task).overrides, tuned):
-            training |= {key: value for key, value in own.items() if key in training}
+        for changes in (override, self._tuned(method, task).overrides, tuned):
+            training |= {key: value for key, value in changes.items() if key in training}
         return training
 
     def _tuned(self, method: Method, task: str | None) -> Method:
@@ -264,8 +264,12 @@ class Suite(TrainingSettings):
 
     def tuned_settings(self, task: str | None, method: str) -> dict[str, Any]:
         """Return the settings that a sweep chose for a method on a task; empty if it has none."""
-        own = (each.settings for each in self.tuned if (each.task, each.method) == (task, method))
-        return next(own, {})
+        settings = (
+            choice.settings
+            for choice in self.tuned
+            if (choice.task, choice.method) == (task, method)
+        )
+        return next(settings, {})
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)

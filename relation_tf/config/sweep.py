@@ -127,15 +127,15 @@ def flat(settings: Mapping[str, Any], start: str = "") -> dict[str, Any]:
         >>> flat({"dropout": 0.1, "options": {"num_layers": 2, "options": {"window": 8}}})
         {'dropout': 0.1, 'options.num_layers': 2, 'options.options.window': 8}
     """
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in settings.items():
         path = f"{start}{key}"
         inside = isinstance(value, dict) and value and f"{path}.".startswith(OPTIONS)
-        own = flat(value, f"{path}.") if inside else {path: value}
-        if twice := own.keys() & found.keys():
+        inner = flat(value, f"{path}.") if inside else {path: value}
+        if twice := inner.keys() & result.keys():
             raise ValueError(f"different keys, not {min(twice)!r} twice")
-        found |= own
-    return found
+        result |= inner
+    return result
 
 
 def _faults_of_key(key: str) -> Iterator[str]:
@@ -176,17 +176,17 @@ def tuned_method(method: Method, settings: Mapping[str, Any]) -> Method:
         >>> tuned_method(encoder, {"units": 32, "options.num_layers": 4}).options
         {'mechanism': 'relation', 'num_layers': 4}
     """
-    own = {key: value for key, value in settings.items() if is_of_method(key)}
-    if not own:
+    changes = {key: value for key, value in settings.items() if is_of_method(key)}
+    if not changes:
         return method
     values = method.model_dump()
-    for key, value in own.items():
+    for key, value in changes.items():
         *tables, name = key.split(".")
         table = values
-        for each in tables:
-            inside = table.get(each)
-            table[each] = dict(inside) if isinstance(inside, dict) else {}
-            table = table[each]
+        for inner in tables:
+            inside = table.get(inner)
+            table[inner] = dict(inside) if isinstance(inside, dict) else {}
+            table = table[inner]
         table[name] = value
     try:
         return Method.model_validate(values)

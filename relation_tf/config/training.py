@@ -72,7 +72,7 @@ def _without_none(value: Any) -> Any:
     """Remove None, the default, from nested tables: TOML cannot represent it."""
     if not isinstance(value, dict):
         return value
-    return {key: _without_none(own) for key, own in value.items() if own is not None}
+    return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
 
 
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]

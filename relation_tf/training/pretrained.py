@@ -174,8 +174,8 @@ def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
         if seed in (None, run["seed"]) or len(runs) == 1:
             return run
     wanted = method if seed is None else f"{method} with seed {seed}"
-    found = join_names([f"{run['method']} with seed {run['seed']}" for run in done])
-    raise SuiteError(f"{folder}: has no finished run of {wanted}, only of {found or 'none'}")
+    finished = join_names([f"{run['method']} with seed {run['seed']}" for run in done])
+    raise SuiteError(f"{folder}: has no finished run of {wanted}, only of {finished or 'none'}")
 
 
 def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") -> None:
@@ -196,7 +196,7 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
         except ValueError as error:
             raise SuiteError(
                 f"{pretrained.folder}: the network must have a layer {name!r}. "
-                f"Received: {join_names([each.name for each in model.layers])}"
+                f"Received: {join_names([part.name for part in model.layers])}"
             ) from error
         if name == "mechanism":
             _check_same_arguments(target, pretrained)

@@ -110,7 +110,7 @@ class TransferTrainer(SuiteTrainer):
             seconds=self._seconds(history, total),
             stop=Stop(f"{2 * len(self.task.task.members)} trainings ended", len(history)),
             predictions=predictions,
-            metrics={name: self._score(name, own) for (_, name), own in predictions.items()},
+            metrics={name: self._score(name, output) for (_, name), output in predictions.items()},
             padding=trained.padding,
         )
 
