@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import pytest
 
 import relation_tf
-from relation_tf.bench import RunFolder, read_results, write_submissions
-from relation_tf.bench.run_folder import RESULT, damage, damage_of_model, digest_of, write_result
+from relation_tf.bench import RunFolder, read_results
+from relation_tf.bench.run_folder import RESULT, damage, damage_of_model, write_result
 from relation_tf.config import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
@@ -158,16 +158,6 @@ def test_commands_name_the_damaged_file(
         code, out, error = call(command, folder.path)
         assert code in (0, 1, 2)
         assert str(path) in out + error, command
-
-
-def test_submissions_record_what_they_were_made_from(finished: Finished) -> None:
-    folder = finished(*GLUE, predictions=True)
-    packed = write_submissions(read_results(folder.path)).packed[0]
-    record = read_json(packed.path.with_suffix(".json"))
-    assert record["sha256"] == digest_of(packed.path)
-    assert len(record["made_from"]) == 11
-    for source in record["made_from"].values():
-        assert digest_of(folder.path / source["predictions"]) == source["sha256"]
 
 
 def test_a_submission_without_a_damaged_run(finished: Finished, call: Call) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, planning
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
-from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
     Cost,
     SuitePlan,
@@ -22,7 +21,6 @@ from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.networks.check.report import Fault
-from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats import what_can_be_shown
 from tests.bench.finished_runs import write_finished
 
@@ -91,21 +89,6 @@ def test_hours_are_those_of_the_job_that_ends_last():
     assert seconds(2, {**costs, ("RTE", names[0]): Cost(50.0, 50.0, measured=True)}) == 200
 
 
-def test_predictions_of_a_large_test_set_are_estimated_by_proportion(monkeypatch, tmp_path):
-    """A task with many test rows costs each method more, also the methods not timed on it."""
-    suite = load_suite("demo", {"tasks": ["RTE", "QQP"], "seeds": [1]})
-    runs = [run for run in suite.runs() if run.method in ("relation-64", "baseline-64")]
-    once = {("RTE", "relation-64"): 1.0, ("RTE", "baseline-64"): 0.5, ("QQP", "relation-64"): 8.0}
-
-    def timed(group, run):
-        return planning._Timed(1.0, once[run.task, run.method], 0.0)
-
-    monkeypatch.setattr(planning, "_time_group", timed)
-    plan = make_plan(suite, runs, runs, RunGroup(runs, tmp_path, RunOptions()))
-    least = plan.costs["QQP", "baseline-64"].fewest - plan.costs["RTE", "baseline-64"].fewest
-    assert least == pytest.approx(3.5)
-
-
 def evidence(suite, methods, seeds, tasks=("RTE",)):
     """Return what a plan says of the differences that its scores can show."""
     costs = {(task, name): Cost(1.0, 1.0, measured=True) for task in tasks for name in methods}
@@ -122,13 +105,6 @@ def test_one_seed_on_several_tasks_can_be_tested():
     said = what_can_be_shown(4, 1, test="stratified-steel-dwass", num_tasks=len(suite.tasks))
     assert evidence(suite, "abcd", 1, suite.tasks)[-1] == said
     assert nothing_can_be_shown(suite, num_seeds=1) is None
-
-
-def test_what_can_be_shown_uses_the_test_of_the_suite(isolated):
-    isolated(PROCEDURES)
-    register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
-    suite = load_suite("demo", {"test": "own"})
-    assert evidence(suite, "ab", 2)[0].endswith(": Own test.")
 
 
 def test_a_broken_result_is_named(tmp_path):
@@ -195,17 +171,4 @@ def test_plan_of_families():
     chosen = ["attention-64", "relation-64", "relation-128", "baseline-128", "attention-128"]
     assert [*shown_by_design(suite, chosen, 3)] == [
         f"In each family: {what_can_be_shown(size, 3)}" for size in (2, 3)
-    ]
-
-
-def test_plan_names_what_the_test_over_tasks_can_show():
-    for mnli in (["MNLI"], ["MNLI-m", "MNLI-mm"]):  # one task over tasks
-        suite = load_suite("demo", {"tasks": ["CoLA", *mnli, "RTE"]})
-        shown = what_can_be_shown(4, 5, test="stratified-steel-dwass", num_tasks=3)
-        names = [method.name for method in suite.methods()]
-        assert shown in evidence(suite, names, 5, suite.tasks)
-    control = load_suite("demo", {"control": "relation-64", "test_over_tasks": "wilcoxon-holm"})
-    assert [*shown_by_design(control, ["relation-64", "attention-64"], 5, num_tasks=9)] == [
-        what_can_be_shown(2, 5, test="steel"),
-        what_can_be_shown(2, 5, test="wilcoxon-holm", num_tasks=9),
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.bench import pretraining
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.errors import DataError, DivergedError, OptionError, RelationError, SuiteError
+from relation_tf.errors import DataError, DivergedError, RelationError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
@@ -354,28 +354,3 @@ def test_refused_before_the_first_run(text_file, tmp_path, mechanisms, seeds, ch
         asked()
     assert "\n" not in str(error.value)
     assert not [*tmp_path.glob("out/runs/*/*")]
-
-
-@pytest.mark.parametrize("mechanism", ["gated-delta-net", "gmlp", "mlstm"])
-def test_weight_decay_is_for_matrices_only(mechanism):
-    from relation_tf.training.language_model import build_model, pretraining_optimizer
-
-    settings = PretrainingSettings(**SMALL, weight_decay=0.1)
-    variables = build_model(mechanism, settings, 80).trainable_variables
-    optimizer = pretraining_optimizer(settings, variables)
-    optimizer.build(variables)
-    decayed = [each for each in variables if optimizer._use_weight_decay(each)]
-    assert decayed
-    assert all(len(each.shape) > 1 for each in decayed)
-    assert not {each.name for each in decayed} & {"embeddings", "bias"}
-
-
-def test_a_mechanism_that_ignores_later_tokens_is_refused(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("the cat eats and the dog runs but the bird sings\n" * 400, encoding="utf-8")
-    for objective, most in (("masked", 128), ("causal", 129)):  # it does not read the last token
-        wanted = SMALL | {"length": most + 1, "objective": objective}
-        with pytest.raises(OptionError, match=f"length: must be at most {most} for gmlp"):
-            pretrain(
-                [path], tmp_path / "out", ["gmlp"], [1], PretrainingSettings(**wanted), quiet=True
-            )

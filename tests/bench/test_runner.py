@@ -15,12 +15,11 @@ import pytest
 from glue_submit import compute
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
 from relation_tf.bench import runner as runner_module
-from relation_tf.bench.runner import load
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
-from relation_tf.report import compare, make_report
+from relation_tf.report import make_report
 from relation_tf.training import session
 from tests.bench.finished_runs import finish_suite
 
@@ -290,15 +289,6 @@ def test_finished_runs_are_not_lost_to_another_suite(tmp_path, run, suite):
     assert len(read_results(tmp_path / "out").runs) == 1
 
 
-def test_glove_starts_the_embedding(tmp_path, run, suite, capsys):
-    path = tmp_path / "glove.txt"
-    path.write_text("the " + " ".join(["0.5"] * 12) + "\n")
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, embeddings="glove")
-    results = run(asked, glove=path, quiet=False)
-    assert capsys.readouterr().out.count("CoLA: GloVe: 1 of ") == 1  # of two methods
-    assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
-
-
 def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     """A run says what it was made from; an older one, which does not, is kept."""
     data = tmp_path / "data"
@@ -473,18 +463,6 @@ def test_full_disk_stops_the_suite_with_one_line(run, suite):
     assert run(asked).metrics.equals(whole.metrics)
 
 
-def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, run, suite, monkeypatch):
-    write = train.write_predictions
-
-    def write_where_nothing_is(path, *arguments):
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        write(path, *arguments)
-
-    monkeypatch.setattr(train, "write_predictions", write_where_nothing_is)
-    with pytest.raises(SuiteError, match=r"CoLA/baseline-8/seed-1: cannot be written: .*resume"):
-        run(suite(**ONE, epochs=1))
-
-
 @pytest.mark.slow
 def test_tasks_that_are_learned_together(tmp_path, run, suite, small_glue):
     """Runs, scores, submissions' files and the report of a group are those of its tasks."""
@@ -507,29 +485,3 @@ def test_tasks_that_are_learned_together(tmp_path, run, suite, small_glue):
     assert "three (CoLA, RTE, STS-B)" in str(report.markdown())
     assert report.tables["runs"]["mean_length"].between(2, 60).all()
     assert plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True).total == 4
-
-
-def test_single_and_multi_task_training_are_compared(tmp_path, suite):
-    for name, changes in (
-        ("alone", {"tasks": ["RTE", "WNLI"]}),
-        ("two", {"tasks": ["two"], "group": [{"name": "two", "tasks": ["RTE", "WNLI"]}]}),
-        ("other", {"tasks": ["two"], "group": [{"name": "two", "tasks": ["RTE", "CoLA"]}]}),
-    ):
-        finish_suite(tmp_path / name, suite(**ONE | changes))
-    for sources in (["alone", "two"], ["two", "alone"]):
-        report = compare(*(tmp_path / name for name in sources))
-        assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
-    with pytest.raises(SuiteError, match="group two: must have the same tasks in all sources"):
-        compare(tmp_path / "two", tmp_path / "other")
-
-
-def test_a_reference_does_not_apply_to_other_methods():
-    """As in notebook 4, which trains one mechanism of the demo or of glue-small."""
-    for name in ("demo", "glue-small"):
-        assert load(name, None, ["relation"], ()).reference is None
-        kept = load(name, None, ["relation", "attention"], ())
-        assert (kept.reference, kept.margin) == ("attention-64", 1.0)
-    with pytest.raises(SuiteError, match="'reference': must be a method of the suite: relation-64"):
-        load("demo", {"reference": "baseline-64"}, ["relation"], ())
-    assert load("glue", None, ["relation", "attention"], ()).reference == "attention"
-    assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -197,24 +196,6 @@ def test_a_failed_run_of_the_sweep_stops_only_its_task_and_method(tmp_path: Path
     for chosen in ({"tasks": "CoLA"}, {"methods": "baseline"}):
         known = {(each.task, each.method) for each in tuned(**chosen).tuned}
         assert known == {("WNLI", "baseline-8"), ("CoLA", "relation-8"), ("CoLA", "baseline-8")}
-
-
-def test_a_malformed_row_is_named_once_with_advice(
-    tmp_path: Path, small_glue: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(small_glue / "CoLA", data / "CoLA")
-    with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
-        file.write("broken\n")
-    failed = (
-        r"runs of the sweep failed for relation-8 on CoLA, baseline-8 on CoLA \(.*found 1\. "
-        r".* --skip-bad-lines .*\)\. The suite needs all of them: remove the cause "
-    )
-    with pytest.raises(SuiteError, match=failed):
-        run_suite(asked(source="files", tasks=["CoLA"], overrides={}), tmp_path / "out", data=data)
-    printed = capsys.readouterr().out
-    assert printed.count("found 1. ") == 1
-    assert "seed-11: 11 more runs" in printed
 
 
 def test_runs_from_before_the_sweep_are_refused_before_it(tmp_path: Path) -> None:

@@ -30,22 +30,6 @@ def test_reports_need_little_memory(scored_folder: Path) -> None:
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
-def test_a_small_file_is_read_with_little_memory(tmp_path: Path) -> None:
-    """Reading at most 1 GiB must not reserve 1 GiB."""
-    (tmp_path / "a.txt").write_text("small")
-    program = """
-import resource, sys
-from pathlib import Path
-from glue_submit.files import read_bytes
-resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
-assert read_bytes(Path("a.txt")) == b"small"
-"""
-    if system.resource is None:
-        pytest.skip("needs the module resource")
-    answer = python(program, tmp_path)
-    assert answer.returncode == 0, answer.stderr
-
-
 def _caused_by(cause: Exception) -> Exception:
     error = ValueError("an import failed")
     error.__cause__ = cause

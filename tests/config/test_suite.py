@@ -129,15 +129,6 @@ def test_table_2_of_the_relation_paper():
     assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
 
 
-def test_overrides_change_the_training_of_some_tasks(suite):
-    made = suite(tasks=["CoLA", "RTE"], overrides={"RTE": {"epochs": 7, "max_length": 20}})
-    assert {c.task: (c.epochs, c.max_length) for c in made.runs()} == {
-        "CoLA": (made.epochs, None),
-        "RTE": (7, 20),
-    }
-    assert tomllib.loads(made.to_toml())["overrides"] == {"RTE": {"epochs": 7, "max_length": 20}}
-
-
 STARS = {
     "name": "stars",
     "inputs": ["text"],
@@ -167,13 +158,6 @@ def test_custom_task_in_a_suite_file(suite):
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
     with pytest.raises(SuiteError, match="unknown task 'stars'"):
         make_suite("test", {**suite().model_dump(), "tasks": ["stars"]})
-
-
-def test_other_metrics_of_a_custom_task_are_refused_by_its_key(suite):
-    values = {**suite().model_dump(), "task": [STARS], "tasks": ["stars"]}
-    message = "key 'overrides.stars.metrics': must be left out: stars is not a sequence task"
-    with pytest.raises(SuiteError, match=message):
-        make_suite("test", {**values, "overrides": {"stars": {"metrics": ["bleu"]}}})
 
 
 def test_new_methods_keep_the_overrides_of_tasks(suite):
@@ -221,13 +205,6 @@ def test_units_are_no_option_of_a_layer(where):
     value = 3 if where == "options" else [3, 4]
     with pytest.raises(ValueError, match="option 'units' must be left out; set the key 'units'"):
         Method(mechanism="relation", units=64, **{where: {"units": value}})
-
-
-def test_sharing_is_part_of_the_method_name(suite):
-    relation = {"mechanism": "relation", "units": 8}
-    made = suite(tasks=["two"], group=[GROUP],
-                 method=[relation, {**relation, "sharing": "adversarial"}])  # fmt: skip
-    assert [method.name for method in made.methods()] == ["relation-8", "relation-8-adversarial"]
 
 
 VALUES = {"name": "x", "tasks": ["CoLA"], "method": [{"mechanism": "relation"}]}
@@ -372,16 +349,6 @@ def test_fault_names_key_value_and_allowed_values(changes, message):
     assert message in str(error.value)
     assert str(error.value).startswith("here: ")
     assert "\n" not in str(error.value)
-
-
-def test_values_that_rules_allow():
-    assert make_suite("here", VALUES | READS_TEXT).tokens == "text"
-    assert make_suite("here", VALUES | {"test": "steel", "control": "relation-64"}).test == "steel"
-    options = {"optimizer": "SGD", "optimizer_options": {"momentum": 0.9},
-               "schedule_options": {"alpha": 0.1}}  # fmt: skip
-    made = make_suite("here", VALUES | options)
-    assert made.runs()[0].optimizer_options == {"momentum": 0.9}
-    assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
 
 
 def test_a_method_has_its_own_learning_rate(suite, tmp_path):

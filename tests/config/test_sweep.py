@@ -179,12 +179,3 @@ def test_tuned_settings_of_replaced_methods_are_removed() -> None:
     assert load_suite(suite, {"method": [{"mechanism": "relation", "units": 32}]}).tuned == []
     both = [{"mechanism": "relation", "units": [32, 64]}]
     assert [each.method for each in load_suite(suite, {"method": both}).tuned] == ["relation-64"]
-
-
-def test_entries_of_replaced_tasks_are_removed() -> None:
-    tuned = [{"task": "RTE", "method": "relation-64", "settings": {"dropout": 0.25}}]
-    values = {**SUITE, "tuned": tuned, "overrides": {"RTE": {"epochs": 7}}}
-    changed = load_suite(make_suite("mine", values), {"tasks": ["CoLA"]})
-    assert (changed.tuned, changed.overrides) == ([], {})
-    kept = load_suite(make_suite("mine", values), {"tasks": ["RTE"]})
-    assert [each.task for each in kept.tuned] == [*kept.overrides] == ["RTE"]

@@ -53,12 +53,6 @@ def test_damaged_state_is_ignored(tmp_path, size):
     assert checkpoint.read() is None
 
 
-def test_nothing_is_unpickled(tmp_path):
-    path = tmp_path / "state.npz"
-    np.savez(path, about=np.array([{"made_by": {}}], dtype=object))
-    assert Checkpoint(path, {}).read() is None
-
-
 COSTS = st.lists(st.floats(0, 1) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=40)
 RULES = {
     "smoothed_early_stopping": lambda: SmoothedEarlyStopping(patience=2, window=3),

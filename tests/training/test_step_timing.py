@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench import plan_suite, run_suite
+from relation_tf.bench import run_suite
 from relation_tf.config import Method
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
@@ -164,20 +164,6 @@ def test_a_suite_of_decoders(tmp_path, suite):
     trained = run_suite(trained, tmp_path / "trained", quiet=True)
     with pytest.raises(SuiteError, match="timed suites cannot be compared with trained ones"):
         compare(results, trained, labels=["timed", "trained"])
-
-
-def test_a_plan_times_every_length(tmp_path, monkeypatch):
-    from relation_tf.training.timing import StepTimer
-
-    monkeypatch.setattr(StepTimer, "_time_pass", lambda timer: timer.tokens)
-    suite = asked(tasks=["decode-128", "decode-2048"], method=[decoder("relation", num_layers=1)])
-    plan = plan_suite(suite, tmp_path, quiet=True)
-    assert plan.total == 4
-    assert 0 < plan.hours[0] == plan.hours[1]
-    assert all(cost.measured for cost in plan.costs.values())
-    short, long = (plan.costs[f"decode-{n}", "decoder-relation"].fewest for n in (128, 2048))
-    assert short < long
-    assert "epochs" not in str(plan)
 
 
 def test_devices_are_refused_before_the_first_run(tmp_path):

@@ -70,12 +70,6 @@ def test_early_stopping_ends_when_the_value_is_enough():
     assert last == 3
 
 
-def test_a_metric_is_better_when_higher():
-    stop, last = play(EarlyStopping(patience=2, higher_is_better=True), [0.1, 0.9, 0.5, 0.6, 0.7])
-    assert (stop.epoch, last) == (2, 4)
-    assert play(SmoothedEarlyStopping(1, higher_is_better=True, window=1), [0.1, 0.9, 0.5])[1] == 3
-
-
 @pytest.mark.parametrize(
     ("column", "higher"),
     [("running_accuracy", True), ("accuracy", True), ("val_f1", True), ("val_loss", False),
@@ -100,10 +94,3 @@ def test_accuracy_is_reached_after_consecutive_epochs(values, epochs):
     assert stop.reached == bool(runs)
     assert last == stop.epoch == (runs[0] if runs else len(values))
     assert stop.weights is None
-
-
-@pytest.mark.parametrize("rule", [SmoothedEarlyStopping(), EarlyStopping(), AccuracyReached()])
-def test_a_limit_is_named(rule):
-    stop = play(rule, [0.5])[0]
-    assert "1 epochs" in stop.reason
-    assert stop.reached == (False if isinstance(rule, AccuracyReached) else None)
