@@ -177,7 +177,7 @@ def test_an_encoder_that_changes_after_the_start_is_refused(
     [
         (
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
-            "of linear-attention with seed 1, only of attention with seed 1, relation .*; fine-tuned ",
+            "of linear-attention with seed 1, only of attention with .*; fine-tuned ",
         ),
         (
             {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
