@@ -1,8 +1,7 @@
 """Trackers of other packages: `--track NAME` sends them the epochs of each run.
 
 A tracker runs in the process that trains the run and is imported when the run starts. It cannot
-change results: if it fails, a warning is printed and the run continues. Trackers of other packages
-are Keras callbacks, see the suite key `callbacks`.
+change results: if it fails, a warning is printed and the run continues.
 """
 
 from __future__ import annotations
@@ -180,11 +179,12 @@ class Trackers:
 
     def epoch_end(self, epoch: int, row: Mapping[str, float]) -> None:
         """Send the loss and the validation metrics of an epoch."""
-        from relation_tf.training.callbacks import without_times
-
+        values = {
+            key: value for key, value in row.items() if key != "epoch" and "seconds" not in key
+        }
         for name, epoch_end in self._epoch_ends.items():
             with self._guarded(name):
-                epoch_end(epoch, without_times(row))
+                epoch_end(epoch, values)
 
     def __exit__(self, *error: Any) -> None:
         for name, tracker in self._open.items():

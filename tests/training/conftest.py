@@ -6,7 +6,7 @@ import pytest
 
 # Settings that change neither a network nor its steps.
 OF_RUNS = {
-    "callbacks", "epochs", "patience", "stopping", "stopping_options", "target_accuracy",
+    "epochs", "patience", "stopping", "stopping_options", "target_accuracy",
     "target_epochs", "time_limit", "vary", "watched_accuracy",
 }  # fmt: skip
 
