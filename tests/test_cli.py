@@ -92,20 +92,6 @@ def test_run_status_and_report(work, call):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.usefixtures("unchecked_layers")
-def test_a_custom_layer_is_found_in_the_working_folder(work, monkeypatch, call):
-    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # of another test
-    (work / "my_layer.py").write_text(
-        "import keras\n\n\nclass Mine(keras.layers.Dense):\n    pass\n", encoding="utf-8"
-    )
-    text = SUITE.replace('"relation"', '"my_layer:Mine"')
-    (work / "mine.toml").write_text(text, encoding="utf-8")
-    assert call("run", "mine.toml", "--data", ".", "--tasks", "CoLA")[0] == 0
-    runs = work / "runs" / "small" / "runs"
-    assert (runs / "CoLA" / "Mine-8" / "seed-1" / "result.json").exists()
-
-
-@pytest.mark.tensorflow
 def test_failed_and_broken_runs(work, call):
     """They are named, set the exit code, and the others are reported."""
     with (work / "glue_data" / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
@@ -212,16 +198,6 @@ def test_help_pages(call, monkeypatch, command):
     assert not re.search(r"\w-\n", text)
     assert 1 <= len(examples.splitlines()) <= 3
     assert all(f"relation-tf {command}" in line for line in examples.splitlines())
-
-
-def test_help_texts_list_choices_and_defaults(call, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "110")
-    page = call("run", "--help")[1]
-    assert "[default: runs/SUITE]\n" in page
-    # By name: other tests and doctests register executors and procedures too.
-    assert all(name in page for name in ("local", "ray", "wandb"))
-    assert "ray" not in call("plan", "--help")[1].replace("--help", "")
-    assert all(name in call("compare", "--help")[1] for name in ("steel-dwass", "steel"))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-import subprocess
 import sys
 
 import pytest
@@ -66,35 +64,3 @@ def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
     assert provenance.machine(None)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla
-
-
-def git(folder, *arguments):
-    author = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-@pytest.fixture
-def installed(tmp_path):
-    """A module in an environment within somebody's checkout, which does not track it."""
-    if not shutil.which("git"):
-        pytest.skip("needs git")
-    module = tmp_path / "lib" / "module.py"
-    module.parent.mkdir()
-    module.write_text("")
-    (tmp_path / "paper.tex").write_text("")
-    git(tmp_path, "init")
-    git(tmp_path, "add", "paper.tex")
-    git(tmp_path, "commit", "--message", "A paper")
-    return module
-
-
-def test_commit_is_of_the_user_checkout(installed):
-    assert provenance.commit(installed) is None  # somebody else's does not track the module
-    git(installed.parent, "add", "module.py")
-    git(installed.parent, "commit", "--message", "A module")
-    provenance.commit.cache_clear()
-    commit = provenance.commit(installed)
-    assert len(commit) == 12
-    installed.write_text("changed = True")
-    provenance.commit.cache_clear()
-    assert provenance.commit(installed) == f"{commit}-dirty"

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
 
 import relation_tf
 from relation_tf.bench import predict_missing, run_suite
@@ -182,19 +181,6 @@ def test_custom_layers(small_glue, tmp_path, monkeypatch):
     assert error.startswith("key 'save_models': must be false for method Unsaved-8, which Keras")
 
 
-def test_kept_models_predict_test_files_that_are_added(small_glue, tmp_path):
-    data = tmp_path / "data"
-    shutil.copytree(small_glue / "CoLA", data / "CoLA")
-    (data / "CoLA" / "test.tsv").rename(tmp_path / "test.tsv")
-    run = train(tmp_path / "runs", data, tasks=["CoLA"])
-    assert not (run / "weights.npz").exists()
-    (tmp_path / "test.tsv").rename(data / "CoLA" / "test.tsv")
-    assert predict_missing(tmp_path / "runs", data).added == {"CoLA/relation-8/seed-1": ["CoLA"]}
-    found = predictions(run, "CoLA.test")["prediction"]
-    texts = texts_of("CoLA", data, "test")
-    assert relation_tf.load(run).predict(texts).tolist() == found.tolist()
-
-
 def test_folders_without_a_model_are_refused(run, trained, tmp_path):
     with pytest.raises(SuiteError, match=r"not the folder of a run.*no config.json"):
         relation_tf.load(tmp_path)
@@ -303,12 +289,3 @@ def test_a_changed_plugin_is_refused(plugged, small_glue, tmp_path):
         relation_tf.load(plugged)
     with pytest.raises(SuiteError, match="method max-pool-8: its plugins have changed"):
         predict_missing(tmp_path / "out", small_glue)
-
-
-def test_a_copy_of_a_run_and_its_exported_model_predict_the_same(run, small_glue, tmp_path):
-    for path in ("history.csv", "predictions"):  # of which a model needs nothing
-        shutil.move(run / path, tmp_path / path)
-    model, texts = relation_tf.load(run), texts_of("CoLA", small_glue)
-    model.model.export(tmp_path / "exported", verbose=False)
-    exported = tf.saved_model.load(tmp_path / "exported")
-    close(np.array(exported.serve(model.encode(texts)[0])), model.predict_proba(texts))

@@ -328,24 +328,6 @@ def test_left_out_lines_are_counted(tmp_path, small_glue, run, suite):
     assert only["config"]["source"] == "files"
 
 
-def test_an_interruption_keeps_finished_runs(tmp_path, run, suite, monkeypatch):
-    made = suite(**ONE, epochs=1)
-    train_run, ran = train.train_run, []
-
-    def interrupted(config, *rest):
-        if len(ran) == 1:
-            raise KeyboardInterrupt
-        ran.append(config)
-        train_run(config, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(train, "train_run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(made)
-    assert len(read_results(tmp_path / "out").runs) == 1
-    assert len(run(made).runs) == 2
-
-
 def test_invalid_option_is_refused_before_the_first_run(tmp_path, run, suite):
     impossible = Method(mechanism="contextualizer", options={"rank": 0})
     asked = suite(method=[Method(mechanism="relation", units=8), impossible])

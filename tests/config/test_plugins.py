@@ -104,14 +104,6 @@ def test_names_that_cannot_name_files_are_refused(name):
         Registry("color").add(name, 1)
 
 
-def test_a_folder_without_init_is_refused(tmp_path):
-    (tmp_path / "plug_folder").mkdir()
-    (tmp_path / "plug_folder" / "plug_folder.py").write_text("")
-    for _ in range(2):
-        with pytest.raises(SuiteError, match=r"'plug_folder': is a folder without __init__\.py"):
-            load_plugins(["plug_folder"])
-
-
 @pytest.mark.parametrize("name", ["random", "pandas"])
 def test_a_file_with_the_name_of_another_module_is_not_ignored(tmp_path, name):
     (tmp_path / f"{name}.py").write_text("")

@@ -124,20 +124,6 @@ def test_resumed_run_equals_an_uninterrupted_one(network, tmp_path, rule):
     assert trained.seconds["total"] > 0
 
 
-def test_training_time_continues_too(network, tmp_path):
-    made, config = network(epochs=50, time_limit=1e5)
-    checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
-    scores = dict.fromkeys(("loss", "val_loss", "val_accuracy", "val_matthews"), 1.0)
-    times = dict.fromkeys(("seconds", "input_seconds", "evaluation_seconds"), 1.0)
-    row = {"epoch": 1.0, **scores, **times}
-    rule = {"values": [], "best": math.inf, "waited": 0}
-    checkpoint.write(State([row], 1e6, rule, made.state()))
-    trained = made.run(config.seed, checkpoint=checkpoint)
-    assert trained.stop.reason == "reached 100000 s"
-    assert len(trained.history) == 2
-    assert trained.seconds["total"] > 1e6
-
-
 def test_state_of_another_shape_is_ignored(network, tmp_path):
     made, config = network(epochs=2)
     expected = made.run(config.seed)

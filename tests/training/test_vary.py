@@ -6,7 +6,6 @@ import functools
 
 import pytest
 
-from relation_tf.bench import run_suite
 from relation_tf.config.run import FIXED_SEED
 from relation_tf.tasks import dates
 from relation_tf.tasks.generated import GENERATED
@@ -70,17 +69,3 @@ def test_both_is_the_default_and_a_source_that_does_not_vary_has_a_fixed_seed(ne
     order, init = (start("CoLA", (vary,), 3) for vary in ("order", "init"))
     assert (order["weights"], order["batches"]) == (fixed["weights"], third["batches"])
     assert (init["weights"], init["batches"]) == (third["weights"], fixed["batches"])
-
-
-def test_a_suite_whose_seeds_change_only_the_rows(tmp_path, small_glue, suite):
-    made = suite(
-        tasks=["CoLA"], vary=["split"], validation_split=0.2, dropout=0.0, epochs=1,
-        method=[{"mechanism": "relation", "units": 8}],
-    )  # fmt: skip
-    results = run_suite(made, tmp_path, data=small_glue, quiet=True)
-    assert results.failures == []
-    assert [run["seed"] for run in results.runs] == [1, 2]
-    rows, others = (run["manifest"]["data"]["rows"]["train"] for run in results.runs)
-    assert rows == others
-    loss, other = (results.history(run)["loss"][0] for run in results.runs)
-    assert loss != other
