@@ -13,9 +13,28 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from relation_tf.cli.completion import complete_suite, complete_task
 from relation_tf.errors import SuiteError
 from relation_tf.option_fields import Function, option, take_options
+from relation_tf.registry import TASKS
+
+
+def complete_suite(incomplete: str) -> list[str]:
+    """Return the suites and TOML files that begin with a text."""
+    from relation_tf.config import list_suites
+
+    return _beginning([*list_suites(), *map(str, Path().glob("*.toml"))], incomplete)
+
+
+def complete_task(incomplete: str) -> list[str]:
+    """Return the registered tasks that begin with a text, or continue a list with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    left = [name for name in TASKS if name not in before.split(",")]
+    return [f"{before}{comma}{name}" for name in _beginning(left, last)]
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
 
 SuiteName = Annotated[
     str,

@@ -13,11 +13,12 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     LayerName,
+    complete_suite,
+    complete_task,
     import_from_here,
     parse_settings,
     with_options,
 )
-from relation_tf.cli.completion import complete_suite, complete_task
 from relation_tf.errors import SuiteError, UnknownNameError
 
 

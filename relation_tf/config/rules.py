@@ -53,13 +53,12 @@ def faults_of(suite: Suite) -> Iterator[str]:
         )
     yield from _names_of_methods(suite)
     facts = _Facts(suite)
-    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families, _layout)
+    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families)
     for rule in named:
         yield from rule(facts)
     for method in facts.methods:
         for because, keys in _rules(facts, method):
             yield from _other_values(suite, method, because, keys)
-    yield from _cells(facts)
     yield from _judges_of_families(facts)
     yield from _sweep(facts)
 
@@ -273,12 +272,6 @@ def _families(facts: _Facts) -> Iterator[str]:
         yield from _unknown("families", name, facts.names, expected)
 
 
-def _layout(facts: _Facts) -> Iterator[str]:
-    layout, known = facts.suite.layout, sorted(facts.keys)
-    for key in () if layout is None else (*layout.rows, *layout.columns):
-        yield from _unknown("layout", key, known, f"one of {join_names(known)}")
-
-
 # Keys that restrict others.
 
 
@@ -430,24 +423,6 @@ def _rules_of_tests(suite: Suite) -> Iterator[tuple[str, Allowed]]:
 
 
 # Parts of the suite that cover all methods.
-
-
-def _cells(facts: _Facts) -> Iterator[str]:
-    layout = facts.suite.layout
-    if layout is None:
-        return
-    places = Counter(
-        layout.place(method, name)
-        for method in facts.methods
-        for task in facts.tasks.values()
-        for name in task.scored
-    )
-    (row, column), times = places.most_common(1)[0]
-    if times > 1:
-        yield (
-            "key 'layout': must give each method and task its own cell. Received: "
-            f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
-        )
 
 
 def _judges_of_families(facts: _Facts) -> Iterator[str]:

@@ -134,9 +134,8 @@ class LanguageModelTrainer(Trainer):
 
     def output_weights(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the bias of the logits, and the matrix of the projection if there is one."""
-        model = self.model
-        bias = keras.ops.convert_to_numpy(model.bias)
-        return bias, None if model.projection is None else model.projection.get_weights()[0]
+        bias, projection = keras.ops.convert_to_numpy(self.model.bias), self.model.projection
+        return bias, None if projection is None else projection.get_weights()[0]
 
     def _build(self, seed: int) -> LanguageModel:
         keras.utils.set_random_seed(seed)
