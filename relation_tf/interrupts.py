@@ -68,9 +68,7 @@ def interrupts_kept() -> Iterator[None]:
     Python drops it in callbacks of the garbage collector, for example, and prints a traceback.
     """
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before: _Handlers = {
-        n: handler for n, handler in usual.items() if signal.getsignal(n) is handler
-    }
+    before: _Handlers = {n: usual[n] for n in usual if signal.getsignal(n) is usual[n]}
     if not _in_main_thread() or not before:
         yield
         return

@@ -63,10 +63,8 @@ def accepts(settings: type, names: Collection[str] = ()) -> Callable[[Function],
 def take_options(function: Function, options: Iterable[inspect.Parameter]) -> Function:
     """Replace `**options` in the signature of a function by these options."""
     signature = inspect.signature(function, eval_str=True)
-    parameters = [
-        parameter for parameter in signature.parameters.values() if parameter.name != "options"
-    ]
-    function.__signature__ = signature.replace(parameters=[*parameters, *options])  # type: ignore[attr-defined]
+    kept = [p for p in signature.parameters.values() if p.name != "options"]
+    function.__signature__ = signature.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
     return function
 
 

@@ -17,7 +17,6 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder, count_diverged
 from relation_tf.bench.sweeping import check_no_untuned_runs, tune
-from relation_tf.bench.tracking import check_trackers
 from relation_tf.bench.train import (
     EventCallback,
     RunGroup,
@@ -38,7 +37,6 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.registry import EXECUTORS, SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
-from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
@@ -95,7 +93,10 @@ def run_suite(
     folder = folder_of(suite, out)
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
     EXECUTORS.find(given.executor)
-    check_trackers(given.track)
+    if given.track:
+        from relation_tf.bench.tracking import check_trackers
+
+        check_trackers(given.track)
     if suite.sweep is not None:
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
@@ -369,6 +370,8 @@ def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None
         return None
     if not glove.is_file():
         raise SuiteError(f"--glove {glove}: no such file")
+    from relation_tf.tasks.glove import check_glove
+
     for width in sorted(widths):
         check_glove(glove, width)
     return digest_of_file(glove).hex()

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import relation_tf
 from glue_submit import SubmissionError, score
@@ -39,7 +39,6 @@ from relation_tf.bench.run_folder import (
     write_result,
     writing,
 )
-from relation_tf.bench.tracking import TrackedRun, Trackers
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig, RunKey
 from relation_tf.config.suite import Suite
@@ -61,8 +60,6 @@ from relation_tf.files import (
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.encoding import EncodedTask, load_task
-from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.official import is_labelled, shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
@@ -76,6 +73,8 @@ if TYPE_CHECKING:
 
     from relation_tf.bench.progress import Progress
     from relation_tf.bench.run_folder import AnyRun
+    from relation_tf.tasks.encoding import EncodedTask
+    from relation_tf.tasks.glove import Vectors
     from relation_tf.training.trainer import (
         ProgressCallback,
         SuiteTrainer,
@@ -89,7 +88,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 EventCallback = Callable[[dict[str, Any]], None]
 Run = TypeVar("Run", bound="AnyRun")
 
-Inputs = tuple[EncodedTask, Vectors | None]
+Inputs: TypeAlias = "tuple[EncodedTask, Vectors | None]"
 
 
 @dataclass(frozen=True)
@@ -346,6 +345,9 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     Raises:
         DataError, SuiteError: If they cannot be read, or have changed since the command started.
     """
+    from relation_tf.tasks.encoding import load_task
+    from relation_tf.tasks.glove import read_glove
+
     options = group.options
     key = (
         *(config.entry, config.reading(), config.data_digests, config.pretrained_digest),
@@ -403,6 +405,7 @@ def train_run(
             run. Empty after a failed run, whose network may be broken.
         notify: Called with events, see `Group.train`.
     """
+    from relation_tf.bench.tracking import TrackedRun, Trackers
 
     def warn(line: str) -> None:
         notify({"event": "note", "run": config.key, "note": line})
