@@ -91,12 +91,12 @@ class RunFolder:
             SuiteError: If the folder cannot be written.
         """
         path = self._lock(name)
-        # Another command may look whether a run is locked, for which it locks it for a moment.
-        lock = FileLock(path, timeout=-1 if wait else _LOOK, poll_interval=_LOOK / 10)
+        lock = FileLock(path)
         with writing(self.path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(Timeout):
-                lock.acquire()
+                # Another command may look whether a run is locked: it locks it for a moment.
+                lock.acquire(timeout=-1 if wait else _LOOK, poll_interval=_LOOK / 10)
         try:
             yield lock.is_locked
         finally:

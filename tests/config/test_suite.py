@@ -170,8 +170,9 @@ def test_new_methods_keep_the_overrides_of_tasks(suite):
     assert {c.task: c.max_length for c in asked.runs()} == {"CoLA": 20, "RTE": 30}
     assert asked.overrides["RTE"].margin is None
     broken = {**made.model_dump(), "overrides": {"CoLA": 3}}
+    drop_other_methods("test", broken, ())
     with pytest.raises(SuiteError, match=r"key 'overrides\.CoLA': "):
-        drop_other_methods("test", broken, ())
+        make_suite("test", broken)
 
 
 def test_a_setting_replaces_the_overrides_of_tasks(suite):
