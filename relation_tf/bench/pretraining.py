@@ -75,7 +75,7 @@ class PretrainingRun(BaseModel):
         return self.mechanism, self.method, self.seed
 
     @property
-    def custom_layers(self) -> list[str]:
+    def user_parts(self) -> list[str]:
         """The custom layer of the run, if it has one."""
         return custom_layers(self.mechanism, {})
 

@@ -55,6 +55,7 @@ _MADE_FROM = {
     "pretrained_digest": "another pre-trained encoder",
     "plugins_digest": "another version of its plugins",
     "mechanism_digest": "another version of its layer",
+    "callbacks_digest": "another version of its callbacks",
     "text": "another text, or another version of tokenizers",
 }
 # Names of tables in suites.

@@ -26,7 +26,7 @@ from relation_tf.bench.train import (
     train_shared,
 )
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.layer_source import custom_digest
+from relation_tf.config.layer_source import callbacks_digest, custom_digest
 from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunConfig, RunKey
@@ -235,6 +235,7 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
     runs, digests = suite.runs(), {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
         digests[layers] = custom_digest(layers, f"method {method}")
+    callbacks = callbacks_digest(suite.callbacks)
     plugins = plugins_digest(shaping_plugins(suite.plugins))
     check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
     keys = {config.key for config in chosen}
@@ -251,6 +252,7 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
     configs = []
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
+        known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys:
             known["pretrained_digest"] = encoder_digest(run)

@@ -1,7 +1,8 @@
 """Trackers of other packages: `--track NAME` sends them the epochs of each run.
 
 A tracker runs in the process that trains the run and is imported when the run starts. It cannot
-change results: if it fails, a warning is printed and the run continues.
+change results: if it fails, a warning is printed and the run continues. Trackers of other packages
+are Keras callbacks, see the suite key `callbacks`.
 """
 
 from __future__ import annotations
@@ -179,12 +180,11 @@ class Trackers:
 
     def epoch_end(self, epoch: int, row: Mapping[str, float]) -> None:
         """Send the loss and the validation metrics of an epoch."""
-        values = {
-            key: value for key, value in row.items() if key != "epoch" and "seconds" not in key
-        }
+        from relation_tf.training.callbacks import without_times
+
         for name, epoch_end in self._epoch_ends.items():
             with self._guarded(name):
-                epoch_end(epoch, values)
+                epoch_end(epoch, without_times(row))
 
     def __exit__(self, *error: Any) -> None:
         for name, tracker in self._open.items():

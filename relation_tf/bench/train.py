@@ -290,7 +290,7 @@ def train_shared(
 def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     """Build the network of each method, so that wrong options are reported before the first run.
 
-    Custom layers are not built; if one fails later, the other runs continue.
+    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
 
     Raises:
         SuiteError: For the first method that cannot be built.
@@ -301,9 +301,13 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     free = {layer for layer in layers if find_mechanism(layer).factory == layer}
     known = [config for config in by_method.values() if not free & {*config.custom_layers}]
     log = Path(os.devnull)
-    if known:
+    if known or configs[0].callbacks:
         threads = configs[0].threads
         start_tensorflow(log, threads, options.distribution, options.deterministic)
+    if configs[0].callbacks:
+        from relation_tf.training.callbacks import make_callbacks
+
+        make_callbacks(configs[0])  # of all methods
     for config in known:
         try:
             with stderr_to(log):

@@ -340,13 +340,13 @@ class Request:
     def pack(self) -> bytes:
         """Return the request with what the other process needs of this one.
 
-        Modules that have registered parts are imported there. Layers of a script or
+        Modules that have registered parts are imported there. Layers and callbacks of a script or
         notebook are sent, with the source of notebook cells for tracebacks.
 
         Raises:
             SuiteError: If a custom part cannot be sent.
         """
-        used = {name for run in self.runs for name in run.custom_layers}
+        used = {name for run in self.runs for name in run.user_parts}
         names = {name.split(":")[1].split(".")[0] for name in used if name.startswith("__main__:")}
         main = {name: part for name, part in vars(sys.modules["__main__"]).items() if name in names}
         modules, registered = set(), []

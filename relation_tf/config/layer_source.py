@@ -1,4 +1,4 @@
-"""Digests of the source of custom layers: runs of an older version are not reused."""
+"""Digests of the source of custom layers and callbacks: runs of an older version are not reused."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.plugins import plugins_digest
+from relation_tf.config.training import CallbackEntry
 from relation_tf.errors import SuiteError, one_line
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
@@ -36,12 +37,7 @@ def custom_digest(layers: Sequence[str], where: str) -> str | None:
     Raises:
         SuiteError: If a layer cannot be imported.
     """
-    digests = [_digest_of(layer, where) for layer in layers]
-    if not digests or None in digests:
-        return None
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256(" ".join(map(str, digests)).encode()).hexdigest()[:16]
+    return _joined([_digest_of(layer, where) for layer in layers])
 
 
 def check_unchanged(config: RunConfig, where: str) -> None:
@@ -68,28 +64,53 @@ def check_unchanged(config: RunConfig, where: str) -> None:
         )
 
 
-def _digest_of(name: str, where: str) -> str | None:
+def _joined(digests: Sequence[str | None]) -> str | None:
+    if not digests or None in digests:
+        return None
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(map(str, digests)).encode()).hexdigest()[:16]
+
+
+def _digest_of(name: str, where: str, kind: str = "mechanism") -> str | None:
     try:
-        if (entry := find_mechanism(name)).input_type == "text":
+        if kind == "mechanism" and (entry := find_mechanism(name)).input_type == "text":
             folder = Path(entry.options["path"])
             if not (folder / "saved_model.pb").is_file():
                 raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
             return digest_of_path(folder).hex()[:16]
-        return layer_digest(name)
+        return layer_digest(name, kind)
     except ValueError as error:
         raise SuiteError(f"{where}: {error}") from error
     except Exception as error:
         raise SuiteError(f"{where}: cannot import {name}: {one_line(error)}") from error
 
 
-def layer_digest(layer: str) -> str | None:
-    """Import a layer and return a digest of its source.
+def callbacks_digest(callbacks: Sequence[CallbackEntry]) -> str | None:
+    """Import the callbacks of a suite and return a digest of their source.
+
+    Args:
+        callbacks: The callbacks.
+
+    Returns:
+        None without callbacks, or if one has no source.
+
+    Raises:
+        SuiteError: If a callback cannot be imported.
+    """
+    names = [entry.callback for entry in callbacks]
+    return _joined([_digest_of(name, "key 'callbacks'", "callback") for name in names])
+
+
+def layer_digest(layer: str, kind: str = "mechanism") -> str | None:
+    """Import a layer or a callback and return a digest of its source.
 
     The digest includes functions and constants of the same module that the layer uses. It does not
     include the source of imported modules.
 
     Args:
         layer: `"package.module:Name"`.
+        kind: Kind of the object, for messages.
 
     Returns:
         None if there is no source: the layer was defined at a prompt, or is compiled.
@@ -98,7 +119,7 @@ def layer_digest(layer: str) -> str | None:
         ValueError: If there is no such module or name. Errors of the module are not caught.
     """
     with loading_quietly():
-        loaded = load(layer, "mechanism")
+        loaded = load(layer, kind)
     source = _source_of(loaded, *layer.split(":"))
     return None if source is None else hashlib.sha256(source.encode()).hexdigest()[:16]
 

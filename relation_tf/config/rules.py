@@ -325,7 +325,7 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         yield because, {"sharing": ("shared", "shared-private", "adversarial")}
     if method.sharing in TRANSFERRED:
         because = f"with sharing = {method.sharing!r}, whose runs train several networks"
-        yield because, default("time_limit", "save_models", "sweep")
+        yield because, default("callbacks", "time_limit", "save_models", "sweep")
     if suite.network == "plain":
         because = "with network = 'plain', which has no hidden layer"
         yield because, default("hidden_units", "hidden_activation")

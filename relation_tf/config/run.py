@@ -81,6 +81,7 @@ class RunConfig(TrainingSettings):
     feature_projection: bool = False
     encoder_weights: EncoderWeights = "random"
     pretrained_digest: str | None = None
+    callbacks_digest: str | None = None  # of the source of the callbacks
     plugins: list[Plugin] = Field(default_factory=list)
     plugins_digest: str | None = None  # see `relation_tf.config.plugins`
     seed: Seed
@@ -91,14 +92,20 @@ class RunConfig(TrainingSettings):
         return custom_layers(self.mechanism, self.options)
 
     @property
+    def user_parts(self) -> list[str]:
+        """Custom layers, saved models and callbacks of the run."""
+        return [*self.custom_layers, *(entry.callback for entry in self.callbacks)]
+
+    @property
     def has_built_in_layer(self) -> bool:
         """If False, the layer comes from a user's module, a plugin or a saved model."""
         return is_built_in(self.mechanism, self.options)
 
     @property
     def has_state_only_in_variables(self) -> bool:
-        """If False, a layer or optimizer of a user may have other state."""
-        return self.has_built_in_layer and not OPTIMIZERS.is_of_user(self.optimizer)
+        """If False, a layer, optimizer or callback of a user may have other state."""
+        own_parts = OPTIMIZERS.is_of_user(self.optimizer) or self.callbacks
+        return self.has_built_in_layer and not own_parts
 
     @property
     def shares_network(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
@@ -11,6 +12,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
+    model_validator,
 )
 
 from relation_tf.faults import Positive, Settings, Share
@@ -78,6 +80,33 @@ Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 Initializer = Annotated[str | Options, BeforeValidator(_without_none)]
 
 
+def _path(callback: str) -> str:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*", callback):
+        raise ValueError("'package.module:Name' of a Keras callback")
+    return callback
+
+
+class CallbackEntry(Settings):
+    """A Keras callback of all runs of a suite.
+
+    Attributes:
+        callback: `"package.module:Name"` of a subclass of `keras.callbacks.Callback`.
+        options: Arguments of its constructor.
+
+    Example:
+        >>> CallbackEntry.model_validate("my_module:MyCallback").options
+        {}
+    """
+
+    callback: Annotated[str, BeforeValidator(path_of_class), AfterValidator(_path)]
+    options: Options = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_options(cls, value: Any) -> Any:
+        return {"callback": value} if isinstance(value, str | type) else value
+
+
 _KEY_OF_OPTION = {
     "learning_rate": "learning_rate",
     "initial_learning_rate": "learning_rate",
@@ -97,15 +126,11 @@ def _without_keys(options: dict[str, Any]) -> dict[str, Any]:
 OtherOptions = Annotated[Options, AfterValidator(_without_keys)]
 
 
-# Keys of earlier versions, whose other values are not possible now.
-_FORMER = {"embedding_updates": "dense", "callbacks": [], "callbacks_digest": None}
-
-
-def without_former_keys(values: dict[str, Any]) -> dict[str, Any]:
-    """Return settings of an earlier version without keys whose value is now the only one."""
-    return {
-        key: value for key, value in values.items() if key not in _FORMER or value != _FORMER[key]
-    }
+def without_former_keys(values: Any) -> Any:
+    """Return settings of an earlier version without a key whose value is now the only one."""
+    if isinstance(values, dict) and values.get("embedding_updates") == "dense":
+        return {key: value for key, value in values.items() if key != "embedding_updates"}
+    return values
 
 
 class TrainingSettings(Reading):
@@ -181,6 +206,8 @@ class TrainingSettings(Reading):
             far, as in the Relation paper's program, which never reset its metric.
         target_accuracy: The accuracy to exceed, a fraction in (0, 1).
         target_epochs: Number of consecutive epochs above the target accuracy.
+        callbacks: Keras callbacks, `"package.module:Name"` or tables with their arguments:
+            `{ callback = "package.module:Name", options = {} }`.
         vary: Random sources that differ between seeds: `"init"` (initial weights, and the
             pre-trained encoder if there are several), `"order"` (order of the batches, dropout) and
             `"split"` (training and validation rows, and so the vocabulary). Other sources are the
@@ -225,6 +252,7 @@ class TrainingSettings(Reading):
     watched_accuracy: Literal["validation", "running"] = "validation"
     target_accuracy: Share = 0.8
     target_epochs: Positive = 10
+    callbacks: list[CallbackEntry] = Field(default_factory=list)
     vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = Field(
         default=["init", "order"]
     )

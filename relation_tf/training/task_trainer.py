@@ -23,6 +23,7 @@ from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.metrics import no_score
 from relation_tf.tasks.task import Task
 from relation_tf.training.building import build_networks, build_small_network, find_match
+from relation_tf.training.callbacks import END_OF_CALLBACK, Callbacks, without_times
 from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.optimizing import make_optimizer, make_schedule
 from relation_tf.training.replicas import Replicas
@@ -139,7 +140,10 @@ class TaskTrainer(SuiteTrainer):
         clock = Clock(state.seconds)
         stop: Stop | None = None
         padding = 0.0
+        callbacks = Callbacks(self, self._steps, clock)
+        callbacks.call("on_train_begin", {})
         while stop is None:
+            callbacks.call("on_epoch_begin", len(history), {})
             row, padding = self._epoch(order, history)
             spent = clock.seconds()
             history.append(row)
@@ -152,9 +156,15 @@ class TaskTrainer(SuiteTrainer):
                     f"stopping {self.config.stopping!r} needs the column {column!r}, but the "
                     f"history has {', '.join(row)}"
                 )
-            check_losses(row, self.epochs_before)
-            stop = rule.update(epoch, row[column], self.weights)
-            limit = _limit(self.config, epoch, spent)
+            try:
+                check_losses(row, self.epochs_before)
+            except DivergedError:
+                callbacks.call("on_epoch_end", epoch - 1, without_times(row))
+                callbacks.train_end(row)
+                raise
+            stop = rule.update(epoch, row[column], self.weights)  # the evaluated weights
+            callbacks.call("on_epoch_end", epoch - 1, without_times(row))  # can change weights
+            limit = END_OF_CALLBACK if callbacks.ends else _limit(self.config, epoch, spent)
             if stop is None and limit is not None:
                 stop = rule.finish(epoch, limit)
             if stop is None and checkpoint is not None and checkpoint.due():
@@ -165,6 +175,7 @@ class TaskTrainer(SuiteTrainer):
                 clock.set_to(spent)  # do not count the time for writing
         if stop.weights is not None:
             self.restore(stop.weights)
+        callbacks.train_end(history[-1])
         predictions, metrics, unscored = self.predict()
         facts = {**self._facts, **({"unscored": unscored} if unscored else {})}
         if unscored:

@@ -189,7 +189,7 @@ class SuiteTrainer(Trainer):
         xla: If True, XLA compiles the training step.
         tokens: Tokens per epoch without padding; None if the network reads strings, or epochs have
             different rows.
-        warn: Called with each note, one line.
+        warn: Called with one line for each failure of a callback.
     """
 
     config: RunConfig

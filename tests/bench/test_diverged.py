@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -17,21 +18,26 @@ from relation_tf.training.pretraining_settings import PretrainingSettings
 BASELINE = {"mechanism": "baseline", "units": 8}
 RELATION = {"mechanism": "relation", "units": 8}
 HUGE = 1e30
+ENDED: list[str] = []
 
 
-def poison(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Set the weights of seed 1 to NaN after an epoch."""
-    from relation_tf.training.task_trainer import TaskTrainer
+class Poison(keras.callbacks.Callback):
+    """Set the weights of a seed to NaN after an epoch; record the end of each run."""
 
-    train_epoch = TaskTrainer.train_epoch
+    def __init__(self, after: int, seed: int = 1) -> None:
+        super().__init__()
+        self.after, self.seed = after, seed
 
-    def poisoned(trainer: Any, seed: int, epoch: int) -> Any:
-        if (seed, epoch) == (1, after + 1):
-            for variable in trainer.model.trainable_variables:
-                variable.assign(np.nan * variable)
-        return train_epoch(trainer, seed, epoch)
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch + 1 == self.after and self.params["run"].endswith(f"seed-{self.seed}"):
+            self.model.set_weights([np.full_like(w, np.nan) for w in self.model.get_weights()])
 
-    monkeypatch.setattr(TaskTrainer, "train_epoch", poisoned)
+    def on_train_end(self, logs: Any = None) -> None:
+        ENDED.append(self.params["run"])
+
+
+def poison(after: int) -> list[dict[str, Any]]:
+    return [{"callback": f"{__name__}:Poison", "options": {"after": after}}]
 
 
 def errors(folder: Path) -> dict[str, Any]:
@@ -40,10 +46,13 @@ def errors(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.tensorflow
-def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suite, monkeypatch):
+def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suite):
     """Also if earlier epochs were fine, whose weights early stopping would restore."""
-    asked = suite(tasks=["CoLA"], method=[RELATION, BASELINE], epochs=5, stopping="early_stopping")
-    poison(monkeypatch, after=2)
+    ENDED.clear()
+    asked = suite(
+        tasks=["CoLA"], method=[RELATION, BASELINE], epochs=5, stopping="early_stopping",
+        callbacks=poison(after=2),
+    )  # fmt: skip
     results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
     lost = {"CoLA/baseline-8/seed-1", "CoLA/relation-8/seed-1"}
     assert {*results.diverged} == lost == {name for name, _ in results.failures}
@@ -52,6 +61,7 @@ def test_a_run_ends_at_the_epoch_in_which_it_diverges(tmp_path, small_glue, suit
         assert error["error"] == "diverged in epoch 3: loss is nan and val_loss is nan"
         assert error["diverged"] is True
     assert not [*tmp_path.glob("runs/*/*/seed-1/predictions")]
+    assert {*ENDED} == {*map(str, asked.runs())}  # also callbacks of diverged runs end
     status = SuiteStatus.of(results)
     assert [(each.done, each.failed, each.diverged) for each in status.groups] == [(1, 1, 1)] * 2
     assert status.to_dict()["diverged"] == 2
@@ -92,15 +102,14 @@ def test_a_diverged_run_is_trained_again_only_with_other_settings(tmp_path, smal
     ],
     ids=["group", "tokens", "sequence"],
 )  # fmt: skip
-def test_every_trainer(tmp_path, small_glue, suite, monkeypatch, task, changes):
+def test_every_trainer(tmp_path, small_glue, suite, task, changes):
     groups = [
         {"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]},
     ]
     asked = suite(
         tasks=[task], group=[each for each in groups if each["name"] == task],
-        epochs=3, seeds=[1], **changes,
+        callbacks=poison(after=1), epochs=3, seeds=[1], **changes,
     )  # fmt: skip
-    poison(monkeypatch, after=1)
     data = {} if task in ("parity", "reversal") else {"data": small_glue}
     results = run_suite(asked, tmp_path, quiet=True, **data)
     assert results.runs == []

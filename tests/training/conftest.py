@@ -6,7 +6,7 @@ import pytest
 
 # Settings that change neither a network nor its steps.
 OF_RUNS = {
-    "epochs", "patience", "stopping", "stopping_options", "target_accuracy",
+    "callbacks", "epochs", "patience", "stopping", "stopping_options", "target_accuracy",
     "target_epochs", "time_limit", "vary", "watched_accuracy",
 }  # fmt: skip
 
