@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
 import importlib
 import importlib.machinery
@@ -96,7 +98,8 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
 def plugins_digest(modules: Sequence[str]) -> str | None:
     """Return a digest of the source of plugins, which is part of the identity of a run.
 
-    The digest covers all Python files of a plugin, and no modules that it imports.
+    The digest covers all Python files of a plugin, and of the modules in the same folder that it
+    imports. It does not cover imports of installed packages.
 
     Args:
         modules: Names of imported modules.
@@ -112,14 +115,33 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 
 
 def _sources(module: str) -> dict[str, bytes]:
-    """Return the Python files of the package or module of a plugin by their relative paths."""
-    path = Path(getattr(sys.modules[module.partition(".")[0]], "__file__", None) or "built-in")
-    files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
-    return {
-        file.relative_to(path.parent).as_posix(): file.read_bytes()
-        for file in files
-        if file.is_file()
-    }
+    """Return the source files of a plugin by their relative paths."""
+    path = Path(getattr(sys.modules[module], "__file__", None) or "built-in/module")
+    folder = path.parents[module.count(".") + (path.name == "__init__.py")]
+    installed = folder.name in ("site-packages", "dist-packages")
+    sources: dict[str, bytes] = {}
+    left = {path.stem if module == "__main__" else module.partition(".")[0]}
+    while left:
+        name = left.pop()
+        for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:
+            key = file.relative_to(folder).as_posix()
+            if file.is_file() and key not in sources:
+                sources[key] = file.read_bytes()
+                if not installed:
+                    left |= _imports(sources[key])
+    return sources
+
+
+def _imports(source: bytes) -> set[str]:
+    """Return the top-level modules that a source imports, without those of this distribution."""
+    names = set()
+    with contextlib.suppress(SyntaxError, ValueError):  # such as a template file
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module)
+    return {name.partition(".")[0] for name in names} - {"relation_tf", "glue_submit"}
 
 
 def _line(error: Exception) -> str:

@@ -112,7 +112,8 @@ def test_a_file_with_the_name_of_another_module_is_not_ignored(tmp_path, name):
 
 
 def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
-    (tmp_path / "plug_one.py").write_text("")
+    (tmp_path / "plug_one.py").write_text("import json\nimport plug_shared")
+    (tmp_path / "plug_shared.py").write_text("import relation_tf")
     package = tmp_path / "plug_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -125,4 +126,6 @@ def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
     (tmp_path / "plug_other.py").write_text("d = 4")
     (package / "inner.py").unlink()
     assert plugins_digest(names) == first
+    (tmp_path / "plug_shared.py").write_text("c = 3")  # what a plugin imports
+    assert plugins_digest(names) != first
     assert plugins_digest([]) is None
