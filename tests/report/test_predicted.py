@@ -60,11 +60,7 @@ def test_auc_and_figures_of_files(answered):
         expected.append(above / (true.sum() * (~true).sum()))
     table = report.tables["auc"].set_index(["task", "method", "seed"])
     assert table.loc[("MNLI-mm", "relation", 2), "macro"] == pytest.approx(np.mean(expected))
-    assert content(report)["figures"][-6:] == [
-        f"{kind}-{name}" for name in ("MNLI-m", "MNLI-mm")
-        for kind in ("roc", "calibration", "confusion")
-    ]  # fmt: skip
-    assert {"calibration", "confusion"} < {*report.tables}
+    assert content(report)["figures"][-2:] == ["roc-MNLI-m", "roc-MNLI-mm"]
 
 
 def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
@@ -81,12 +77,6 @@ def test_methods_without_predictions_are_left_out_and_named(answered):
     report = make_report(answered(change))
     assert {*report.tables["auc"]["method"]} == {"relation"}
     assert "no predictions of baseline" in report.markdown()
-
-
-def test_confusion_of_many_methods_is_not_drawn(answered):
-    report = make_report(answered(method=[{"mechanism": "relation", "units": list(range(8, 15))}]))
-    assert "confusion-CoLA" not in content(report)["figures"]
-    assert len(report.tables["confusion"]) == 7 * 4
 
 
 @pytest.mark.parametrize(

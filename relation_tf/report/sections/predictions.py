@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS, register_section
 from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks
-from relation_tf.report.drawing import GRID, INK, HeatMap, Panel, Picture, Style, heat_maps, short
+from relation_tf.report.drawing import GRID, Panel, Picture, Style
 from relation_tf.stats import mcnemar, score_errors
 from relation_tf.stats.pair_tests import holm
 from relation_tf.tasks.metrics import counted
-from relation_tf.words import listed
+from relation_tf.words import number, spread
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -56,8 +56,6 @@ class PredictedRows:
         >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
         >>> auc_table(own)[["macro", "micro"]].to_numpy().tolist()
         [[0.75, 0.8125]]
-        >>> confusion_table(own)["share"].tolist()
-        [1.0, 0.0, 0.5, 0.5]
     """
 
     name: str
@@ -254,44 +252,23 @@ def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]
     return found
 
 
-_MOST_MATRICES = 6  # methods; more matrices would fill the page
-
-
 @register_section("predictions")
-class PredictionPictures(Section):
-    """ROC curves, calibration and confusion matrices of each task."""
+class RocCurves(Section):
+    """ROC curves of each task with classes."""
 
     heading = "Predictions"
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return the figures of each task."""
-        read, look = data.predictions, data.styles
-        pictures: dict[str, list[Picture]] = {}
-        notes = [
-            f"{name}: no figures, because it has {count:,} predictions."
-            for name, count in read.too_many.items()
-        ]
-        for own in read.classified:
-            pictures[own.name] = [roc_curves(own, look), calibration(own, look)]
-            if lacking := read.unread.get(own.name):
-                notes.append(f"{own.name}: no predictions of {listed(lacking)}.")
-            if len(own.classes) <= MOST_CLASSES and len(own.runs) <= _MOST_MATRICES:
-                pictures[own.name].append(confusion_matrices(own))
-            else:
-                notes.append(f"{own.name}: no confusion matrices, see confusion.csv.")
-        if not pictures:
-            return []
-        return blocks("predictions.jinja", pictures=pictures, notes=notes, files=[*_TABLES])
+        """Return a figure for each task."""
+        read = data.predictions
+        pictures = [roc_curves(own, data.styles) for own in read.classified]
+        return blocks("predictions.jinja", pictures=pictures, unread=read.unread)
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
-        """Return the data of the figures."""
-        found: dict[str, list[pd.DataFrame]] = {}
-        for own in data.predictions.classified:
-            for kind, table_of in _TABLES.items():
-                table = table_of(own)
-                table.insert(0, "task", own.name)
-                found.setdefault(kind, []).append(table)
-        return {kind: pd.concat(parts, ignore_index=True) for kind, parts in found.items()}
+        """Return the areas under the curves."""
+        found = [auc_table(own).assign(task=own.name) for own in data.predictions.classified]
+        names = ["task", "method", "seed", "macro", "micro", "without_rows"]
+        return {"auc": pd.concat(found, ignore_index=True)[names]} if found else {}
 
 
 @register_section("variance")
@@ -329,7 +306,6 @@ def _table(part: Comparison, errors: pd.DataFrame) -> Table:
         Column(name, "number", "Standard error of a mean")
         for name in ("other seeds", "other rows", "both")
     ]
-    columns.append(Column("Larger source"))
     rows = [
         Row(_cells(str(task), own, part), task=str(task))
         for task, own in errors.groupby("task", sort=False)
@@ -343,24 +319,13 @@ def _cells(task: str, own: pd.DataFrame, part: Comparison) -> list[str]:
     digits = scores.digits(task) + 1 if scores.factor(task) == 100 else scores.digits(task)
     names = ["sd_seeds", "se_seeds", "se_rows", "se_both"]
     sizes = (own[names] ** 2).mean() ** 0.5  # NaN for a single seed
-    shown = [
-        f"{scores.factor(task) * size:.{digits}f}" if np.isfinite(size) else "–" for size in sizes
-    ]
-    larger = "–"  # for a single seed, or if both are zero
-    if sizes["se_seeds"] > sizes["se_rows"]:
-        larger = "seeds"
-    elif sizes["se_rows"] > sizes["se_seeds"]:
-        larger = "rows"
-    return [task, f"{own['rows'].max():,}", *shown, larger]
+    shown = [number(scores.factor(task) * size, digits) for size in sizes]
+    return [task, f"{own['rows'].max():,}", *shown]
 
 
 CURVE_SIZE = (3.5, 3.55)  # of a panel of curves, in inches
 # False-positive rates where curves are averaged, denser where curves are steep.
 _RATES: FloatArray = np.linspace(0, 1, 61) ** 2
-MOST_CLASSES = 50  # a confusion matrix with more classes is not drawn
-_NUMBERED, _NAMED = 8, 12  # most classes for numbers in cells, and for names of classes
-_CELLS = ((4, 0.45), (8, 0.36), (12, 0.24))  # most classes, and side of a cell in inches
-_OPACITY = 0.2, 0.75  # of the smallest and largest share: black and white text stays readable
 
 
 class _Roc(NamedTuple):
@@ -415,7 +380,10 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
     for average, kind in averages.items():
         found = own.rocs[kind]
         curves = {name: np.mean([x.curve for x in rocs], axis=0) for name, rocs in found.items()}
-        areas = {name: mean_of([x.area for x in rocs]) for name, rocs in found.items()}
+        means = pd.DataFrame(
+            {name: pd.Series([x.area for x in own]) for name, own in found.items()}
+        )
+        areas = {name: spread(own.mean(), own.std(), 3) for name, own in means.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
         title = f"{own.name}, {average}"
         alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
@@ -472,201 +440,3 @@ def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: A
                 markevery=(5 + 2 * i % 15, 15), markersize=4.5, clip_on=False)  # fmt: skip
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="true-positive rate")
     ax.grid()
-
-
-def confusion_table(own: PredictedRows) -> pd.DataFrame:
-    """Return the confusion matrix of each method, as shares of the rows of a class.
-
-    Returns:
-        A table with columns `method`, `true`, `predicted` and `share` (mean over runs with finite
-        probabilities; NaN for a class without rows).
-    """
-    rows = [
-        (name, true, predicted, share)
-        for name, runs in own.runs.items()
-        for true, shares in zip(own.classes, _confusion(runs.values()), strict=True)
-        for predicted, share in zip(own.classes, shares, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["method", "true", "predicted", "share"])
-
-
-def confusion_matrices(own: PredictedRows) -> Picture:
-    """Return a figure with the confusion matrix of each method.
-
-    Rows are true classes and columns predicted classes, in the order of `classes`. Cells are
-    shaded by the share of their row, in steps of 10 percent. With up to 8 classes, cells show
-    percentages; with up to 12, classes are named.
-
-    Example:
-        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
-        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
-        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
-        >>> print(confusion_matrices(own).panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, mlp, recall in percent: no 100, yes 50; most frequent errors: yes as no 50.
-    """
-    task, classes = own.name, own.classes
-    named = [short(name) for name in classes] if len(classes) <= _NAMED else []
-    cell = next((inches for most, inches in _CELLS if len(classes) <= most), 2.6 / len(classes))
-    maps = []
-    for name, runs in own.runs.items():
-        shares = _confusion(runs.values())
-        alt = f"{task}, {name}, {_confusion_words(shares, classes)}{own.remarks}."
-        numbers = {
-            place: f"{100 * share:.0f}"
-            for place, share in np.ndenumerate(shares)
-            if len(classes) <= _NUMBERED and np.isfinite(share)
-        }
-        maps.append(HeatMap(name, alt, shares, numbers, task))
-    return heat_maps(
-        f"confusion-{task}",
-        f"{task}, confusion matrices by method.",
-        maps,
-        named,
-        named,
-        cell,
-        axes=("predicted", "true"),
-        opacity=_OPACITY,
-    )
-
-
-def _confusion(runs: Collection[Run]) -> FloatArray:
-    """Return the shares of predicted classes for each true class (row), as mean over seeds."""
-    from sklearn.metrics import confusion_matrix
-
-    found = []
-    for labels, probabilities in runs:
-        classes = np.arange(probabilities.shape[1])
-        counts = confusion_matrix(labels, probabilities.argmax(axis=1), labels=classes)
-        with np.errstate(invalid="ignore"):
-            found.append(counts / counts.sum(axis=1, keepdims=True))
-    mean: FloatArray = np.ma.masked_invalid(found).mean(axis=0).filled(np.nan)
-    return mean
-
-
-def _confusion_words(shares: FloatArray, classes: Sequence[str]) -> str:
-    found = np.diag(shares)
-    places = np.flatnonzero(np.isfinite(found)).tolist()
-    which = ""
-    if len(classes) > _NAMED:
-        ordered = sorted(places, key=lambda place: found[place])
-        places = [ordered[0], ordered[-1]]
-        which = ", worst and best class"
-    values = ", ".join(f"{classes[place]} {100 * found[place]:.0f}" for place in places)
-    wrong = np.where(np.eye(len(classes), dtype=bool), 0, np.nan_to_num(shares))
-    most = np.argsort(-wrong, axis=None, kind="stable")[:3]
-    mistaken = ", ".join(
-        f"{classes[true]} as {classes[taken]} {100 * wrong[true, taken]:.0f}"
-        for true, taken in np.column_stack(np.unravel_index(most, wrong.shape)).tolist()
-        if wrong[true, taken] > 0
-    )
-    return f"recall in percent{which}: {values}; most frequent errors: {mistaken or 'none'}"
-
-
-def mean_of(values: Sequence[float]) -> str:
-    """Format mean and standard deviation of values."""
-    if not np.isfinite(values).all():
-        return "undefined"
-    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{spread}"
-
-
-_BINS = 10  # of confidence
-_FEW = 10  # rows per seed in a bin; with fewer, accuracy is unreliable
-
-
-def calibration_table(own: PredictedRows) -> pd.DataFrame:
-    """Return the expected calibration error (ECE) of each run.
-
-    The confidence of a prediction is its highest probability. ECE is the mean of |confidence -
-    accuracy| over ten bins of equal width, weighted by their number of rows.
-
-    Returns:
-        A table with columns `method`, `seed` and `ece`.
-
-    References:
-        C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
-        networks, ICML.
-    """
-    rows = [
-        (name, seed, _error(run)) for name, runs in own.runs.items() for seed, run in runs.items()
-    ]
-    return pd.DataFrame(rows, columns=["method", "seed", "ece"])
-
-
-def calibration(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
-    """Return a figure of accuracy against confidence by method, as mean over seeds.
-
-    The diagonal is perfect calibration; below it a method is overconfident. The legend has the
-    calibration errors. Bins with fewer than ten rows per seed have a small mark and no line.
-
-    Args:
-        own: The predictions, with classes.
-        look: Style of each method.
-
-    Example:
-        >>> from relation_tf.report.drawing import styles
-        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
-        >>> runs = {"mlp": {1: (np.array([0, 0, 1, 1]), probabilities)}}
-        >>> own = PredictedRows("CoLA", ["no", "yes"], runs)
-        >>> picture = calibration(own, styles(["mlp"]))
-        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
-        mlp 0.350.
-    """
-    task = own.name
-    errors = {name: mean_of([*map(_error, runs.values())]) for name, runs in own.runs.items()}
-    values = ", ".join(f"{name} {error}" for name, error in errors.items())
-    alt = (
-        f"{task}, accuracy against confidence in ten bins, mean over seeds; "
-        f"expected calibration error: {values}{own.remarks}."
-    )
-    curves = {}
-    for name, runs in own.runs.items():
-        bins = pd.concat([*map(_bins, runs.values())]).groupby("above")
-        curves[name] = bins[["confidence", "accuracy"]].mean()
-        curves[name]["enough"] = bins["rows"].sum() >= _FEW * len(runs)
-    lowest = math.floor(_BINS / len(own.classes)) / _BINS
-    return Picture(
-        f"calibration-{task}",
-        f"{task}, accuracy against confidence, by method.",
-        [Panel(task, alt, partial(_draw_calibration, curves, lowest, look), task=task)],
-        size=CURVE_SIZE,
-        legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
-    )
-
-
-def _bins(run: Run) -> pd.DataFrame:
-    labels, probabilities = run
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == labels
-    place = np.clip(np.ceil(_BINS * confidence) - 1, 0, _BINS - 1)
-    rows = pd.DataFrame({"place": place, "confidence": confidence, "accuracy": right})
-    bins = rows.groupby("place").mean()
-    bins["rows"] = rows.groupby("place").size()
-    bins["above"] = bins.index / _BINS
-    return bins
-
-
-def _error(run: Run) -> float:
-    bins = _bins(run)
-    return float(np.average((bins["confidence"] - bins["accuracy"]).abs(), weights=bins["rows"]))
-
-
-def _draw_calibration(
-    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style], ax: Axes
-) -> None:
-    ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
-    for name, bins in curves.items():
-        style = look[name]
-        for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
-            own = bins[bins["enough"] == enough]
-            ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
-                    marker=style.marker, markersize=size, clip_on=False)  # fmt: skip
-    least = min(bins["accuracy"].min() for bins in curves.values())
-    bottom = lowest if least >= lowest else 0
-    ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
-    ax.grid()
-
-
-_TABLES = {"auc": auc_table, "calibration": calibration_table, "confusion": confusion_table}
-"""Tables of the figures by the names of their files."""
