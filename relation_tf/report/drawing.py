@@ -14,9 +14,9 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 from zlib import crc32
 
 import matplotlib as mpl
@@ -65,8 +65,6 @@ _STYLE = {
 }  # fmt: skip
 _WIDE = 11.2  # largest width of a file in inches
 _TOP, _GAP = 0.3, 0.12  # margins above a panel and between its axes, in inches
-_LETTER = 0.072  # width of a letter in inches
-_LOG_BEYOND = 8  # ratio of the largest place to the smallest
 _LONG_NAME = 20  # letters; longer names of methods are on two lines
 Draw = Callable[..., None]  # takes axes, from top to bottom
 
@@ -261,135 +259,6 @@ def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **lo
     ax.plot(ends, np.repeat(y, 3), **look)
 
 
-@dataclass(frozen=True)
-class HeatMap:
-    """A panel with shaded cells.
-
-    Attributes:
-        title: Title.
-        alt: Alternative text.
-        shares: Shares from 0 to 1 by row and column; NaN is not shaded.
-        words: Text of cells, by row and column.
-        task: Task of the panel, for the page's filter.
-    """
-
-    title: str
-    alt: str
-    shares: np.ndarray
-    words: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    task: str = ""
-
-
-def heat_maps(
-    name: str,
-    alt: str,
-    maps: Sequence[HeatMap],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    cell: float,
-    *,
-    axes: tuple[str, str] = ("", ""),
-    opacity: tuple[float, float] = (0.06, 0.5),
-) -> Picture:
-    """Return a figure of heat maps of the same size.
-
-    Cells are shaded by their share, in steps of 10 percent; shares below 1 percent stay white.
-
-    Args:
-        name: Name of the picture's file.
-        alt: Its alternative text.
-        maps: The panels, at least one.
-        rows: Names of the rows, or none.
-        columns: Names of the columns, or none; names wider than a cell are rotated by 90 degrees.
-        cell: Side of a cell in inches.
-        axes: Names of the horizontal and of the vertical axis.
-        opacity: Opacity of the smallest and of the largest share: words must be legible on it, in
-            the colors of both pages.
-    """
-    down, across = maps[0].shares.shape
-    row_labels, column_labels = (
-        _LETTER * max(map(len, names), default=0) for names in (rows, columns)
-    )
-    upright = column_labels > cell - 0.06
-    left = 0.25 + row_labels + 0.15 * bool(axes[1])
-    bottom = 0.1 + (column_labels if upright else 0.1 * bool(columns)) + 0.25 * bool(axes[0])
-
-    def draw(shown: HeatMap, ax: Axes) -> None:
-        known = np.nan_to_num(shown.shares).clip(0, 1)
-        tenths = np.where(known < 0.01, 0, np.ceil(10 * known - 1e-6))
-        ax.set(xlim=(0, across), ylim=(down, 0), xlabel=axes[0], ylabel=axes[1])
-        ax.set_aspect("equal", anchor="NW")
-        ax.spines[:].set_visible(True)
-        for tenth in np.unique(tenths[tenths > 0]):
-            # Join adjacent cells of equal opacity to reduce the size of the file.
-            edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
-            (y, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
-            alpha = min(1.0, opacity[0] + (opacity[1] - opacity[0]) * (tenth - 1) / 9)
-            draw_strokes(ax, starts, stops, y + 0.5, color=SHADE, alpha=alpha,
-                         linewidth=72 * cell, solid_capstyle="butt")  # fmt: skip
-        turned = 90 if upright else 0
-        ax.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=turned)
-        ax.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
-        ax.tick_params(length=0)
-        for (row, column), words in shown.words.items():
-            ax.text(column + 0.5, row + 0.5, words, fontsize=8, ha="center", va="center")
-
-    # A title may be wider than its map.
-    width = max(cell * across, 0.095 * max(len(each.title) for each in maps))
-    return Picture(
-        name,
-        alt,
-        [Panel(each.title, each.alt, partial(draw, each), task=each.task) for each in maps],
-        size=(left + width + 0.1, 0.3 + cell * down + bottom),
-        left=left,
-        bottom=bottom,
-    )
-
-
-Curve: TypeAlias = tuple[Sequence[float], Sequence[float]]
-"""Places on the horizontal axis, and values."""
-
-
-def curves_panel(
-    title: str,
-    alt: str,
-    curves: Mapping[str, Curve],
-    look: Mapping[str, Style],
-    labels: tuple[str, str],
-    *,
-    tick: str = "{:g}",
-    limits: tuple[float, float] | None = None,
-    baseline: Curve | None = None,
-) -> Panel:
-    """Return a panel of a task with a line for each method, with ticks at their places.
-
-    Args:
-        title: The task.
-        alt: Alternative text.
-        curves: Points of each method.
-        look: Style of each method.
-        labels: Names of the axes.
-        tick: Format of the ticks.
-        limits: Lowest and highest value of the vertical axis.
-        baseline: Points of a line without markers.
-    """
-
-    def draw(ax: Axes) -> None:
-        for name, (x, y) in curves.items():
-            ax.plot(x, y, **look[name].line, marker=look[name].marker, markersize=5, clip_on=False)
-        if baseline is not None:
-            ax.plot(*baseline, color=GRID, linewidth=1.2, zorder=1)
-        ticks = sorted({place for x, _ in curves.values() for place in x})
-        if 0 < _LOG_BEYOND * ticks[0] <= ticks[-1]:
-            ax.set_xscale("log")
-        ax.set_xticks(ticks, [tick.format(place) for place in ticks])
-        ax.minorticks_off()
-        ax.set(xlabel=labels[0], ylabel=labels[1], ylim=limits)
-        ax.grid(axis="y")
-
-    return Panel(title, alt, draw, task=title)
-
-
 def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -> None:
     """Write names of methods left of their rows, long ones on two lines.
 
@@ -405,11 +274,6 @@ def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -
                         fontweight="bold" if row in bold else "normal")  # fmt: skip
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
-
-
-def short(name: str) -> str:
-    """Return a name of at most 16 letters."""
-    return name if len(name) <= 16 else f"{name[:15]}…"
 
 
 def label_width(names: Iterable[str]) -> float:
@@ -482,80 +346,4 @@ def _inline(figure: Figure, salt: str, alt: str) -> Markup:
     svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
     svg = re.sub(r"\s*\n\s*", " ", svg)
     svg = re.sub(r' d="[^"]*"', lambda path: path[0].replace(" L ", "L"), svg)
-    return Markup(_compact(svg.strip()))
-
-
-def _compact(svg: str) -> str:
-    """Remove what draws nothing: groups without attributes, empty definitions, spaces.
-
-    The texts of `svg` must have no inner elements.
-    """
-    parts = []
-    kept: list[bool] = []  # for each open group: does it have attributes?
-    for part in re.split(r"(</?g\b[^>]*>)", svg):
-        keep = part != "<g/>"
-        if part == "</g>":
-            keep = kept.pop()
-        elif part.startswith("<g") and not part.endswith("/>"):
-            keep = part != "<g>"
-            kept.append(keep)
-        if keep:
-            parts.append(part)
-    svg = re.sub(r"<defs>\s*</defs>", "", "".join(parts))
-    svg = re.sub(r'style="[^"]*"', lambda style: re.sub(r"([:;]) ", r"\1", style[0]), svg)
-    return re.sub(r"(?<=>) +(?=<)", "", svg)
-
-
-def attention_picture(
-    weights: np.ndarray,
-    source_tokens: Sequence[str],
-    target_tokens: Sequence[str],
-    title: str = "attention",
-) -> Picture:
-    """Return a heat map of attention weights; darker cells have larger weights.
-
-    Args:
-        weights: Weights from 0 to 1, shape `(target tokens, source tokens)`. Rows and columns
-            beyond the named tokens (padding) are left out.
-        source_tokens: Names of the columns.
-        target_tokens: Names of the rows.
-        title: Title, and name of the file.
-
-    Returns:
-        The picture, with `png()`, `svg()` and alternative text.
-
-    Raises:
-        ValueError: If there is no token, there are more tokens than weights, or a weight is not
-            between 0 and 1.
-
-    Example:
-        >>> picture = attention_picture(np.array([[0.1, 0.9], [1.0, 0.0]]), "ab", "ba")
-        >>> print(picture.panels[0].alt)
-        attention, most attended source token of each target token: b to b (90 %), a to a (100 %).
-    """
-    weights = np.asarray(weights, dtype=float)
-    rows, columns = len(target_tokens), len(source_tokens)
-    if weights.ndim != 2 or not (0 < rows <= len(weights) and 0 < columns <= weights.shape[1]):
-        raise ValueError(
-            f"`weights` must have a row for each of {rows} target tokens and a column for each of "
-            f"{columns} source tokens, at least one. Received: shape {weights.shape}"
-        )
-    weights = weights[:rows, :columns]
-    if not ((weights >= 0) & (weights <= 1 + 1e-3)).all():
-        raise ValueError(
-            f"`weights` must be from 0 to 1. Received: {weights.min():g} to {weights.max():g}"
-        )
-    sources, targets = (
-        ["␣" if token == " " else short(token) for token in own]
-        for own in (source_tokens, target_tokens)
-    )
-    most = ", ".join(
-        f"{target} to {sources[own.argmax()]} ({100 * own.max():.0f} %)"
-        for target, own in zip(targets, weights, strict=True)
-    )
-    alt = f"{title}, most attended source token of each target token: {most}."
-    words = "Attention weights of each target token over the source tokens."
-    shown = HeatMap(title, alt, weights)
-    return heat_maps(
-        title, words, [shown], targets, sources, 0.2, axes=("source", "target"), opacity=(0.1, 1)
-    )
+    return Markup(svg.strip())

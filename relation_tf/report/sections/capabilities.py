@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Column, Row, Section, Table, blocks, by_method, rows_of
@@ -22,7 +24,7 @@ from relation_tf.report.diagnostics import (
     rule_of,
     share_of,
 )
-from relation_tf.report.drawing import HeatMap, Panel, Picture, Style, curves_panel, heat_maps
+from relation_tf.report.drawing import SHADE, Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.costs import (
     RANGE,
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 MARKS = {"better": "+", "no worse": "=", "worse": "−", "inconclusive": "?"}
 """Mark of each verdict in a cell."""
 _MOST_DESCRIBED = 6  # methods with a paragraph
-_CELL = 0.42  # side in inches
+_CELL, _LETTER = 0.42, 0.072  # side of a cell and width of a letter, in inches
+_FURTHER = "Scores of methods on other depths and longer texts than in training."
 _LIMITS = (0.0, 100.0)  # of the scores, in points
 SOLVED, AT_RULE = 0.95, 0.10
 """Share of the distance from a simple rule to a perfect score: at least, and at most."""
@@ -66,8 +69,7 @@ class Capabilities:
             ("solved", "partly" or "rule"), `verdict` against the reference and its `reason`, which
             are empty without one, `same` (True if all seeds of both have one score), and
             `state_kib`, the size of the state (NaN if unknown).
-        further: The same for additional test sets, with `of` (the task) and `suffix` (such as
-            "2x").
+        further: The same for additional test sets: depths, and longer texts.
         reference: The method that the others are judged against, or None.
         not_learned: Tasks that the reference does not learn; they have no verdicts.
     """
@@ -179,7 +181,7 @@ def capabilities(
             if name == task:
                 rows.append(row)
             else:
-                further.append({"of": task, "suffix": name.removeprefix(f"{task}-"), **row})
+                further.append(row)
     if not rows:
         return None
     tasks = {row["task"] for row in rows}
@@ -222,8 +224,9 @@ class CapabilityProfile(Section):
             constant=bool(found.table["reason"].eq(NOT_VARYING).any()),
             needed=f"{100 * NEEDED:.0f}",
             tasks=_tasks(found),
-            depths=depth_picture(found.further),
-            longer=longer_picture(found, styles),
+            further=profile_picture(found.further, "further", _FURTHER)
+            if len(found.further)
+            else None,
             states=_state_picture(points, {x: styles[x] for x in styles if x not in stateless}),
             dotted=any(each.score.kind == RANGE for own in points.values() for each in own),
             stateless=stateless,
@@ -255,13 +258,19 @@ def _tasks(found: Capabilities) -> Table:
     return Table("Table: diagnostic tasks", columns, rows)
 
 
-def profile_picture(table: pd.DataFrame) -> Picture:
+def profile_picture(
+    table: pd.DataFrame,
+    name: str = "capabilities",
+    title: str = "Scores on diagnostic tasks, shaded from a simple rule to a perfect score.",
+) -> Picture:
     """Return a heat map of methods and tasks with the score of each cell, and its verdict.
 
     Args:
-        table: `Capabilities.table`. The shade is the share of the way from a simple rule to a
-            perfect score; a missing cell stays empty. The largest state of a method stands next to
-            its name. The last rows show what needs no learning.
+        table: `Capabilities.table` or `Capabilities.further`. The shade is the share of the way
+            from a simple rule to a perfect score; a missing cell stays empty. The largest state of
+            a method stands next to its name. The last rows show what needs no learning.
+        name: Name of the picture's file.
+        title: Its alternative text.
 
     Example:
         >>> row = {"task": "count", "method": "relation", "score": 97.5, "rule": 15.0,
@@ -280,107 +289,45 @@ def profile_picture(table: pd.DataFrame) -> Picture:
     ]
     table = pd.concat([table, *untrained])
     columns = [*tasks["task"]]
-    states, words = {}, {}
     said: dict[str, list[str]] = {}
-    for method, own in table.groupby("method", sort=False):
+    words: dict[tuple[int, int], str] = {}
+    for place, (method, own) in enumerate(table.groupby("method", sort=False)):
         kib = own["state_kib"].max()
-        states[method] = f"{method}" if math.isnan(kib) else f"{method}, {kib:.2g} KiB"
+        row_name = f"{method}" if math.isnan(kib) else f"{method}, {kib:.2g} KiB"
         for row in rows_of(own):
             mark = MARKS.get(row.verdict, "")
-            place = len(states) - 1, columns.index(row.task)
-            words[place] = f"{row.score:.0f}" + (mark and f"\n{mark}")
+            words[place, columns.index(row.task)] = f"{row.score:.0f}" + (mark and f"\n{mark}")
             verdict = row.verdict and f" ({row.verdict})"
-            said.setdefault(states[method], []).append(f"{row.task} {row.score:.0f}{verdict}")
+            said.setdefault(row_name, []).append(f"{row.task} {row.score:.0f}{verdict}")
     shares = table.pivot(index="method", columns="task", values="share")
-    shares = shares.reindex(index=[*states], columns=columns)
-    alt = "; ".join(f"{name}: {', '.join(own)}" for name, own in said.items())
-    return heat_maps(
-        "capabilities",
-        "Scores of methods on diagnostic tasks, shaded from a simple rule to a perfect score.",
-        [HeatMap("", f"Scores by method and task: {alt}.", shares.to_numpy(), words)],
-        [*states.values()],
-        columns,
-        _CELL,
-    )
+    shares = shares.reindex(index=table["method"].unique(), columns=columns)
+    alt = "; ".join(f"{method}: {', '.join(own)}" for method, own in said.items())
+    left, bottom = (0.3 + _LETTER * max(map(len, names)) for names in (said, columns))
+    draw = partial(_draw_cells, shares.to_numpy(), words, [*said], columns)
+    size = (left + _CELL * len(columns) + 0.1, 0.3 + _CELL * len(said) + bottom)
+    panel = Panel("", f"Scores by method and task: {alt}.", draw)
+    return Picture(name, title, [panel], size, left=left, bottom=bottom)
 
 
-def depth_picture(further: pd.DataFrame) -> Picture | None:
-    """Return a heat map for each method: length of the text and depth of the only symbol in it.
-
-    Args:
-        further: `Capabilities.further`.
-
-    Returns:
-        The picture, or None without test sets of a depth.
-    """
-    found = [
-        {**row, "length": known_diagnostic(row["of"]).length, "depth": int(match[1])}
-        for row in further.to_dict("records")
-        if (match := re.fullmatch(r"depth(\d+)", row["suffix"]))
-    ]
-    if not found:
-        return None
-    table = pd.DataFrame(found)
-    lengths, depths = (sorted({*table[column]}) for column in ("length", "depth"))
-    maps = []
-    for method, own in table.groupby("method", sort=False):
-        shares = own.pivot(index="length", columns="depth", values="share")
-        words, said = {}, []
-        for row in rows_of(own):
-            words[lengths.index(row.length), depths.index(row.depth)] = f"{row.score:.0f}"
-            said.append(f"{row.score:.0f} with {row.length:,} tokens at {row.depth} %")
-        shares = shares.reindex(index=lengths, columns=depths)
-        maps.append(HeatMap(str(method), f"{method}: {', '.join(said)}.", shares.to_numpy(), words))
-    return heat_maps(
-        "depths",
-        "Scores on a single symbol among others, by length of the text and depth of the symbol.",
-        maps,
-        [f"{length:,} tokens" for length in lengths],
-        [f"{depth} %" for depth in depths],
-        _CELL,
-        axes=("place in the text", ""),
-    )
-
-
-def longer_picture(found: Capabilities, look: Mapping[str, Style]) -> Picture | None:
-    """Return a panel per task with the score against the length relative to training.
-
-    Args:
-        found: The capabilities.
-        look: Style of each method.
-
-    Returns:
-        The picture, or None without test sets of longer texts.
-    """
-    rows = [
-        {**row, "task": row["of"], "times": int(match[1])}
-        for row in found.further.to_dict("records")
-        if (match := re.fullmatch(r"(\d+)x", row["suffix"]))
-    ]
-    panels = []
-    for task in dict.fromkeys(row["task"] for row in rows):
-        own = found.table[found.table["task"] == task].assign(times=1)
-        longer = pd.DataFrame([row for row in rows if row["task"] == task])
-        table = pd.concat([own, longer]).sort_values("times", kind="stable")
-        curves = {
-            str(method): ([*x["times"]], [*x["score"]])
-            for method, x in table.groupby("method", sort=False)
-        }
-        said = "; ".join(
-            f"{name} " + ", ".join(f"{y:.0f} at {x}x" for x, y in zip(*curve, strict=True))
-            for name, curve in curves.items()
-        )
-        rules = table.drop_duplicates("times")
-        panels.append(
-            curves_panel(
-                task, f"{task}, score by length: {said}.", curves, look,
-                ("length relative to training", "points"), tick="{}x", limits=_LIMITS,
-                baseline=([*rules["times"]], [*rules["rule"]]),
-            )
-        )  # fmt: skip
-    title = "Scores on longer texts than in training, by task and method."
-    size = (2.8, 1.9)
-    return Picture("longer", title, panels, size, 0.55, 0.5, legend=look) if panels else None
+def _draw_cells(
+    shares: np.ndarray,
+    words: Mapping[tuple[int, int], str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    ax: Axes,
+) -> None:
+    down, across = shares.shape
+    shades = LinearSegmentedColormap.from_list("shades", [f"{SHADE}00", f"{SHADE}80"])
+    # In steps, so that the file is small; text stays legible in the colors of both pages.
+    ax.pcolormesh(np.ceil(10 * shares.clip(0, 1)) / 10, cmap=shades, vmin=0, vmax=1)
+    ax.set(xlim=(0, across), ylim=(down, 0))
+    ax.set_aspect("equal", anchor="NW")
+    ax.spines[:].set_visible(True)
+    ax.set_xticks(np.arange(across) + 0.5, columns, fontsize=8, rotation=90)
+    ax.set_yticks(np.arange(down) + 0.5, rows, fontsize=8)
+    ax.tick_params(length=0)
+    for (row, column), text in words.items():
+        ax.text(column + 0.5, row + 0.5, text, fontsize=8, ha="center", va="center")
 
 
 def _states(found: Capabilities, part: Comparison) -> dict[str, list[Point]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Cell, Column, Row, Section, Table, blocks
-from relation_tf.report.drawing import Picture, Style, curves_panel
+from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
@@ -216,15 +218,14 @@ def sweep_picture(
     if not numeric or len(values) < 3:
         return None
     order = sorted(values)
-    places = [values.index(value) for value in order]
     panels = []
     for task, own in curves.items():
         points = {
-            name: (order, [scores[place] for place in places]) for name, scores in own.items()
+            name: [scores[values.index(value)] for value in order] for name, scores in own.items()
         }
-        words = "; ".join(f"{name} {_in_words(*curve)}" for name, curve in points.items())
+        words = "; ".join(f"{name} {_in_words(order, x)}" for name, x in points.items())
         alt = f"{task}, validation score by {key}: {words}."
-        panels.append(curves_panel(task, alt, points, look, (key, "validation score")))
+        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, look), task=task))
     title = f"Validation score by {key}, by task and method."
     return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=look)
 
@@ -232,3 +233,22 @@ def sweep_picture(
 def _in_words(values: Sequence[float], scores: Sequence[float]) -> str:
     known = [pair for pair in zip(values, scores, strict=True) if not math.isnan(pair[1])]
     return ", ".join(f"{score:.6g} at {value:g}" for value, score in known) or "no finite score"
+
+
+def _draw_curves(
+    key: str,
+    values: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    look: Mapping[str, Style],
+    ax: Axes,
+) -> None:
+    for name, scores in curves.items():
+        ax.plot(
+            values, scores, **look[name].line, marker=look[name].marker, markersize=5, clip_on=False
+        )
+    if 0 < 8 * values[0] <= values[-1]:
+        ax.set_xscale("log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+    ax.set(xlabel=key, ylabel="validation score")
+    ax.grid(axis="y")
