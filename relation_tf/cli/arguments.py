@@ -136,10 +136,10 @@ def split_names(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
-def split_families(families: str | None) -> str | list[list[str]] | None:
-    """Split `NAME,NAME;NAME,NAME` into lists; return one word, or None, as it is."""
-    if families is None or not {",", ";"} & {*families}:
-        return families
+def split_families(families: str | None) -> list[list[str]] | None:
+    """Split `NAME,NAME;NAME,NAME` into lists; return None for None."""
+    if families is None:
+        return None
     return [split_names(block) or [] for block in families.split(";") if block.strip()]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,8 +88,8 @@ def compare(
     from relation_tf.report.report import check_folder
 
     options["plugins"] = RunOptions(plugins=options["plugins"]).plugins
-    options["out"] = options["out"] or Path("comparison")
-    folder = expand_home(options["out"])
+    options["command"] = shlex.join(["relation-tf", *sys.argv[1:]])
+    folder = expand_home(options["out"] or Path("comparison"))
     check_folder(folder)
     for name in ("labels", "lower_is_better", "higher_is_better"):
         options[name] = split_names(options[name])

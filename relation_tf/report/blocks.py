@@ -101,8 +101,7 @@ class Cell:
         bold: If True, the best of its column.
         letters: Letters of methods that do not differ significantly, as superscript.
         deviation: Standard deviation, shown after ±.
-        notes: Small notes.
-        paper_note: Replacement of the notes in LaTeX.
+        notes: Small notes; in LaTeX not in tables of pairs.
         mark: `"▲"` or `"▼"` before the text.
         meaning: Meaning of the mark, for screen readers.
         significant: If True, the cell is shaded.
@@ -113,7 +112,6 @@ class Cell:
     letters: str = ""
     deviation: str = ""
     notes: Sequence[str] = ()
-    paper_note: str = ""
     mark: str = ""
     meaning: str = ""
     significant: bool = False
@@ -124,16 +122,13 @@ class Cell:
         return f"{self.text or '-'}{deviation}" + "".join(f" ({note})" for note in self.notes)
 
 
-def inline_cell(
-    cell: Cell, escape: Callable[[str], str], patterns: Mapping[str, str], notes: Sequence[str]
-) -> str:
+def inline_cell(cell: Cell, escape: Callable[[str], str], patterns: Mapping[str, str]) -> str:
     """Render a cell on one line.
 
     Args:
         cell: The cell.
         escape: Function that escapes plain text.
         patterns: Formats of `bold`, `superscript` and `deviation`.
-        notes: Notes to append.
     """
     if not cell.text:
         return escape("–")
@@ -146,7 +141,7 @@ def inline_cell(
         text += patterns["superscript"].format(escape(cell.letters))
     if cell.deviation:
         text += patterns["deviation"].format(escape(cell.deviation))
-    return text + "".join(f" ({escape(note)})" for note in notes)
+    return text + "".join(f" ({escape(note)})" for note in cell.notes)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from shlex import quote as quote_words
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf import __version__
-from relation_tf.config.families import Family, blocks, faults, find_member, mechanisms_of
+from relation_tf.config.families import Family, faults
 from relation_tf.config.plugins import load_plugins
 from relation_tf.errors import (
     OptionError,
@@ -20,14 +20,13 @@ from relation_tf.errors import (
     UnknownNameError,
     did_you_mean,
     join_names,
-    quote,
 )
 from relation_tf.option_fields import accepts
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.data import ReportData
 from relation_tf.report.options import Chosen, ComparisonOptions
 from relation_tf.report.report import Report
-from relation_tf.report.scores import KEY, Scores, has_scores, most_seeds, scored_names
+from relation_tf.report.scores import KEY, Scores, has_scores, scored_names
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sections.runs import in_a_line
 from relation_tf.report.sources import (
@@ -38,81 +37,46 @@ from relation_tf.report.sources import (
     join,
     read_source,
     tasks_named,
-    unused_tests,
 )
-from relation_tf.report.text import Statement, state
 from relation_tf.words import count, listed
 
 if TYPE_CHECKING:
-    from relation_tf.config.method import Method
+    pass
 
 _CONTROL = "compares with a control, so it needs --control NAME"
 
 
-def with_families(scores: Scores, methods: Sequence[Method], given: ComparisonOptions) -> Scores:
+def with_families(scores: Scores, given: ComparisonOptions) -> Scores:
     """Replace the families of methods.
 
     Args:
         scores: The scores.
-        methods: The methods of the suites.
         given: Options of the comparison.
 
     Raises:
-        OptionError: If a name or key is unknown, a method is not in exactly one family of two or
-            more, or the control or reference is not in each family.
+        OptionError: If a name is unknown, a method is not in exactly one family of two or more, or
+            the control or reference is not in each family.
     """
-    families = given.families
-    if families is None:
+    if given.families is None:
         return scores
     names = [*scores.methods]
-    if isinstance(families, str):
-        named = _by_key(families, names, {str(method.name): method for method in methods})
-    else:
-        named = blocks(families, ())
-    for name in (name for block in named.values() for name in block if name not in names):
+    families = [Family(f"family {i}", [*own]) for i, own in enumerate(given.families, start=1)]
+    for name in (name for family in families for name in family.methods if name not in names):
         raise OptionError(
             "families",
             f"must contain only methods of the sources: {join_names(names)}. Received: "
             f"{name!r:.80}.{did_you_mean(name, names)}",
         )
-    found = [Family(name, own) for name, own in named.items()]
-    for fault in faults(found, names):
+    for fault in faults(families, names):
         raise OptionError("families", fault)
-    scores = replace(scores, families=found)
+    scores = replace(scores, families=families)
     for key, chosen in (
         ("control", given.control or scores.control),
         ("reference", given.reference or scores.reference),
     ):
         if chosen is not None:
-            scores = _with_method(scores, methods, key, chosen)
+            scores = _with_method(scores, key, chosen)
     return scores
-
-
-def _by_key(key: str, names: Sequence[str], known: Mapping[str, Method]) -> dict[str, list[str]]:
-    lists = "must list the methods of each family"
-    if len(names) >= 4:
-        lists += f", such as {quote_words(_halves(names))}"
-    lacking = [name for name in names if name not in known]
-    if lacking:
-        raise OptionError(
-            "families",
-            f"{lists}, because the settings of {lacking[0]} are unknown (it is not from a suite). "
-            f"Received: {key!r:.80}",
-        )
-    own = [known[name] for name in names]
-    keys = sorted({"mechanism", "units", "size"}.union(*(method.options for method in own)))
-    if key in keys:
-        return blocks(key, own)
-    raise OptionError(
-        "families",
-        f"{lists}, or be one of {join_names(keys)}. Received: {key!r:.80}."
-        f"{did_you_mean(key, keys)}",
-    )
-
-
-def _halves(names: Sequence[str]) -> str:
-    """Return an example of two families of four methods or more."""
-    return f"{','.join(names[:2])};{','.join(names[2:4])}"
 
 
 def drop_lost_control(scores: Scores) -> Scores:
@@ -139,12 +103,11 @@ def drop_lost_control(scores: Scores) -> Scores:
     return scores
 
 
-def with_test(scores: Scores, methods: Sequence[Method], given: ComparisonOptions) -> Scores:
+def with_test(scores: Scores, given: ComparisonOptions) -> Scores:
     """Replace the control and the tests.
 
     Args:
         scores: The scores.
-        methods: The methods of the suites.
         given: Options of the comparison.
 
     Raises:
@@ -152,7 +115,7 @@ def with_test(scores: Scores, methods: Sequence[Method], given: ComparisonOption
         UnknownNameError: If no test has this name.
     """
     if given.control is not None:
-        scores = _with_method(scores, methods, "control", given.control)
+        scores = _with_method(scores, "control", given.control)
         scores = replace(scores, test=None, test_over_tasks=None)
     if given.test is not None:
         _check_test("test", given.test, scores.control, over_tasks=False)
@@ -195,12 +158,11 @@ def _check_number(name: str, scores: Scores) -> None:
         )
 
 
-def with_margin(scores: Scores, methods: Sequence[Method], given: ComparisonOptions) -> Scores:
+def with_margin(scores: Scores, given: ComparisonOptions) -> Scores:
     """Replace the reference and the margins.
 
     Args:
         scores: The scores.
-        methods: The methods of the suites.
         given: Options of the comparison.
 
     Raises:
@@ -208,7 +170,7 @@ def with_margin(scores: Scores, methods: Sequence[Method], given: ComparisonOpti
             margin is not in the unit of its task, or a task is unknown.
     """
     if given.reference is not None:
-        scores = _with_method(scores, methods, "reference", given.reference)
+        scores = _with_method(scores, "reference", given.reference)
     margin, margins = given.margin, dict(given.margins or {})
     if margin is None and not margins:
         return scores
@@ -257,84 +219,29 @@ def _check_sizes(scores: Scores) -> None:
     )
 
 
-def only_complete(scores: Scores) -> Scores:
-    """Leave out methods that lack scores on at least one task.
-
-    Raises:
-        OptionError: If fewer than two methods of a family have all tasks, or its control or
-            reference lacks one.
-    """
-    if fault := scores.complete_fault():
-        raise OptionError("complete_methods", fault)
-    lacking = scores.lacking_tasks()
-    methods = [name for name in scores.methods if name not in lacking]
-    families = [
-        replace(family, methods=[name for name in family.methods if name not in lacking])
-        for family in scores.families
-    ]
-    table = scores.table[scores.table["method"].isin(methods)]
-    return replace(scores, table=table, methods=methods, families=families, seeds=most_seeds(table))
-
-
-def without_incomplete(before: Scores, scores: Scores) -> Iterator[Statement]:
-    """Yield a remark that names the methods that `only_complete` has left out.
-
-    Args:
-        before: All scores.
-        scores: The scores of the complete methods.
-    """
-    if lacking := before.lacking_tasks():
-        numbers = {"others": len(scores.methods), "total": len(before.methods)}
-        yield state("left_out_methods", lacking=lacking, **numbers)
-
-
-def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Chosen) -> Scores:
+def _with_method(scores: Scores, key: str, chosen: Chosen) -> Scores:
     """Set the control or the reference; with families, one of each family."""
-    if not isinstance(chosen, str):  # names of a table can be numbers
-        chosen = [*map(str, chosen)] if isinstance(chosen, Iterable) else str(chosen)
-    mechanisms = mechanisms_of(methods)
-    known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if scores.families else ())]
-    whole = not isinstance(chosen, str) or chosen in known
-    names = [chosen] if isinstance(chosen, str) and whole else _listed(chosen)
-    expected = _expected(scores.families, names, bool(mechanisms)) or f"be one of {listed(known)}"
-    for name in names:
-        if name not in known:
-            raise OptionError(
-                key, f"must {expected}. Received: {name!r:.80}.{did_you_mean(name, known)}"
-            )
-    if not scores.families and len(names) != 1:
-        raise OptionError(key, f"must {expected}. Received: {join_names(names)}")
+    if isinstance(chosen, str) and chosen not in scores.methods:
+        chosen = [name.strip() for name in chosen.split(",")]
+    # Names of a table can be numbers.
+    several = not isinstance(chosen, str) and isinstance(chosen, Iterable)
+    names = [*map(str, chosen)] if several else [str(chosen)]
+    for name in (name for name in names if name not in scores.methods):
+        raise OptionError(
+            key,
+            f"must be one of {listed(scores.methods)}. Received: {name!r:.80}."
+            f"{did_you_mean(name, scores.methods)}",
+        )
     families = []
-    for family in scores.families:
-        found = {find_member(name, family.methods, mechanisms) for name in names} - {None}
+    for family in scores.families or [Family("", scores.methods)]:
+        found = [name for name in names if name in family.methods]
         if len(found) != 1:
-            several = "several methods" if found else "no method"
-            raise OptionError(
-                key,
-                f"must {expected}. Received: {join_names(names)}, {several} of {family.name} "
-                f"({join_names([*family.methods])})",
-            )
-        families.append(family.judged(mechanisms, **{key: found.pop()}))
-    changed: dict[str, Any] = {"families": families, key: listed(names)}
+            allowed = "name one method of each family" if scores.families else "be one method"
+            raise OptionError(key, f"must {allowed}. Received: {join_names(names)}")
+        own: dict[str, Any] = {key: found[0]}
+        families.append(replace(family, **own))
+    changed: dict[str, Any] = {"families": families if scores.families else (), key: listed(names)}
     return replace(scores, reference_declared=False, **changed)
-
-
-def _listed(chosen: Chosen) -> list[str]:
-    names = chosen.split(",") if isinstance(chosen, str) else chosen
-    return [name.strip() for name in names if name.strip()] or [""]
-
-
-def _expected(families: Sequence[Family], names: Sequence[str], mechanisms: bool) -> str:
-    """Return what a control or reference of families must be, with an example."""
-    if not families:
-        return ""
-    example = [
-        next((name for name in names if name in family.methods), None)
-        or next(iter(get_close_matches(names[0], family.methods, 1, 0.5)), family.methods[0])
-        for family in families
-    ]
-    also = ", or a mechanism that each family has once" if mechanisms else ""
-    return f"name one method of each family{also}, such as {quote_words(','.join(example))}"
 
 
 @accepts(ComparisonOptions)
@@ -350,8 +257,7 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
             `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
             `metric`, has their mean as score. An empty score is that of a failed run; a column
             `diverged` says which of these runs diverged.
-        **options: See `relation_tf.report.options.ComparisonOptions`. `out` is only the folder in
-            the command that the report shows: `Report.write` writes.
+        **options: See `relation_tf.report.options.ComparisonOptions`.
 
     Raises:
         SuiteError, DataError: If a source cannot be read or compared with the others.
@@ -380,56 +286,40 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
     scores, read = join(
         read, merge=given.merge, lower_is_better=lower, higher_is_better=higher, alpha=given.alpha
     )
-    _check_failed_as(given.failed_as, read, scores)
-    suites = [source.results.suite for source in read if source.results is not None]
-    methods = [method for suite in suites for method in suite.methods()]
-    scores = with_families(scores, methods, given)
+    scores = with_families(scores, given)
     if any(source.scores.families for source in read):
         scores = drop_lost_control(scores)
-    scores = with_margin(with_test(scores, methods, given), methods, given)
-    joined, everything = None, scores
-    if suites:
+    scores = with_margin(with_test(scores, given), given)
+    joined = None
+    if any(source.results is not None for source in read):
         from relation_tf.report.suites import join_results
 
         joined = join_results(read, scores)
-    if given.complete_methods:
-        scores = only_complete(scores)
-        joined = None if joined is None else joined.only(scores.methods)
     pretraining = [source.pretraining for source in read if source.pretraining]
     data = ReportData(
         scores,
         joined,
         given.title or listed([source.label for source in read]),
         given.question,
-        doubts=[
-            *failing_layers(read),
-            *unused_tests(read, scores),
-            *doubts(read, scores),
-            *(without_incomplete(everything, scores) if given.complete_methods else ()),
-        ],
-        origin=_origin(read, pretraining, given.command(sources)),
+        doubts=[*failing_layers(read), *doubts(read, scores)],
+        origin=_origin(read, pretraining, given.command),
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
-        other_runs=_other_runs(read, {*everything.methods} - {*scores.methods}, scores),
+        other_runs=_other_runs(read, scores),
         timed_costs=read_costs(given.costs, scores.methods),
         test_changed=given.changes_test,
     )
     return Report(data, [path for source in read for path in source.paths])
 
 
-def _other_runs(
-    read: Sequence[LoadedScores], left_out: Collection[str], scores: Scores
-) -> pd.DataFrame:
+def _other_runs(read: Sequence[LoadedScores], scores: Scores) -> pd.DataFrame:
     """Return the runs of reports and tables, without failed ones that another source repeats."""
     runs = pd.concat([source.runs for source in read], ignore_index=True)
     if runs.empty:
         return runs
     known = has_scores(scores.table, scored_names(None))
-    kept = [
-        method not in left_out and not (status == "failed" and known(task, method, seed))
-        for task, method, seed, status in runs[[*KEY, "status"]].itertuples(index=False, name=None)
-    ]
-    return runs[kept]
+    repeated = np.array([known(*row) for row in runs[KEY].itertuples(index=False, name=None)])
+    return runs[~(runs["status"].eq("failed") & repeated)]
 
 
 def _with_splits(source: LoadedScores) -> str:
@@ -440,30 +330,10 @@ def _with_splits(source: LoadedScores) -> str:
 
 def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
     """Check that an option for tables or for several sources has an effect."""
-    for_tables = {
-        "columns": given.columns,
-        "drop_failed": given.drop_failed,
-        "failed_as": given.failed_as is not None,
-    }
-    for name, is_given in for_tables.items():
-        if is_given and all(source.scores.reference_declared for source in read):
-            raise OptionError(name, "applies to tables of scores, but all sources are suites")
+    if given.columns and all(source.scores.reference_declared for source in read):
+        raise OptionError("columns", "applies to tables of scores, but all sources are suites")
     if given.merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
-
-
-def _check_failed_as(value: float | None, read: Sequence[LoadedScores], scores: Scores) -> None:
-    """Check that failed runs do not get a score that is better than that of another run."""
-    for task in {task: None for source in read for task in sorted(source.replaced)}:
-        own = scores.table.loc[scores.table["task"] == task, "score"]
-        lower = task in scores.lower_is_better
-        worst = own.max() if lower else own.min()
-        if value is not None and (value < worst if lower else value > worst):
-            raise OptionError(
-                "failed_as",
-                f"must be no better than the worst score on {quote(task)}: "
-                f"{'at least' if lower else 'at most'} {worst:g}. Received: {value:g}",
-            )
 
 
 def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[LoadedScores]:

@@ -430,16 +430,7 @@ class ReportData:
             if left_out:
                 kept = [task for task in part.scores.main_tasks if task not in left_out]
                 used[family] = kept if len({*map(part.scores.network, kept)}) > 1 else []
-        complete = [name for name in scores.methods if name not in lacking]
-        return [
-            state(
-                "incomplete_methods",
-                lacking=lacking,
-                used=used,
-                source="SOURCE..." if self.results is None else str(self.results.folder),
-                complete=[] if scores.complete_fault() else complete,
-            )
-        ]
+        return [state("incomplete_methods", lacking=lacking, used=used)]
 
     @property
     def generated_data(self) -> str:

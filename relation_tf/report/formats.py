@@ -18,7 +18,6 @@ from relation_tf.files import align, align_within
 from relation_tf.report.blocks import (
     Block,
     Bullets,
-    Cell,
     Code,
     Column,
     Facts,
@@ -179,12 +178,9 @@ def _table_in_markdown(table: Table) -> str:
     columns, rows = table.flat()
     heads = [escape_markdown(column.heading) for column in columns]
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
-    lines = [heads, rules, *([_cell_in_markdown(cell) for cell in row] for row in rows)]
+    cells = [[inline_cell(cell, escape_markdown, _IN_MARKDOWN) for cell in row] for row in rows]
+    lines = [heads, rules, *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell_in_markdown(cell: Cell) -> str:
-    return inline_cell(cell, escape_markdown, _IN_MARKDOWN, cell.notes)
 
 
 def _inline_markdown(text: str) -> str:
@@ -192,7 +188,6 @@ def _inline_markdown(text: str) -> str:
     return re.sub(r"\[([^]]*)\]\(#\w+\)", r"\1", inline(text, escape_markdown, _IN_MARKDOWN, str))
 
 
-_ROWS = 45  # of a page
 _NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
 _LATEX = {
     **{each: f"\\{each}" for each in "&%$#_{}"},
@@ -227,7 +222,7 @@ _IN_LATEX = {
 def latex(data: ReportData) -> str:
     """Return the tables that have a label and caption for papers.
 
-    A table wider than a line is shrunk to fit, and one longer than a page is split into parts.
+    A table wider than a line is shrunk to fit.
     """
     lines = [
         f"% {escape_latex(data.title)}",
@@ -254,32 +249,25 @@ def escape_latex(value: Any) -> str:
 
 def _table_in_latex(table: Table, paper: Paper) -> Iterator[str]:
     columns, rows = table.flat()
+    if table.style == "pairs":
+        rows = [[replace(cell, notes=[]) for cell in row] for row in rows]
     kinds = "".join("r" if column.kind == "number" else "l" for column in columns)
-    for start in range(0, max(len(rows), 1), _ROWS):
-        yield from ("", r"\begin{table}", r"\centering")
-        if start:
-            yield r"\addtocounter{table}{-1}"  # parts of a table share its number
-        caption = inline(paper.caption, escape_latex, _IN_LATEX)
-        yield rf"\caption{{{'Continued.' if start else caption}}}"
-        if not start:
-            yield rf"\label{{tab:{paper.label}}}"
-        yield rf"{_NO_WIDER}{{\begin{{tabular}}{{{kinds}}}"
-        yield r"\toprule"
-        yield _line(escape_latex(column.heading) for column in columns)
-        yield r"\midrule"
-        for row in rows[start : start + _ROWS]:
-            yield _line(map(_cell_in_latex, row))
-        yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+    yield from ("", r"\begin{table}", r"\centering")
+    yield rf"\caption{{{inline(paper.caption, escape_latex, _IN_LATEX)}}}"
+    yield rf"\label{{tab:{paper.label}}}"
+    yield rf"{_NO_WIDER}{{\begin{{tabular}}{{{kinds}}}"
+    yield r"\toprule"
+    yield _line(escape_latex(column.heading) for column in columns)
+    yield r"\midrule"
+    for row in rows:
+        yield _line(inline_cell(cell, escape_latex, _IN_LATEX) for cell in row)
+    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
 
 
 def _line(cells: Iterable[str]) -> str:
     row = rf"{' & '.join(cells)} \\"
     # The command before a row (\\ or \midrule) would read [ or * as its argument.
     return f"{{}}{row}" if row.startswith(("[", "*")) else row
-
-
-def _cell_in_latex(cell: Cell) -> str:
-    return inline_cell(cell, escape_latex, _IN_LATEX, [cell.paper_note] if cell.paper_note else [])
 
 
 _MOST_LINES = 40  # of a table

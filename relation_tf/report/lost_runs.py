@@ -17,14 +17,13 @@ from relation_tf.report.blocks import rows_of
 from relation_tf.report.scores import KEY, Scores, scored_names
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import count, failed_in_words, listed
+from relation_tf.words import failed_in_words
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
-    from relation_tf.report.data import Comparison
     from relation_tf.report.sections.predictions import PredictedRows
 
-_COLUMNS = [*KEY, "run", "diverged", "ranked", "error"]
+_COLUMNS = [*KEY, "run", "diverged"]
 _MOST_NAMED = 6  # runs in one warning
 _ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
 
@@ -38,10 +37,8 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         scores: The scores; a failed run of an unknown task counts for each of their tasks.
 
     Returns:
-        Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged`,
-        `ranked` (if True, rank tests rank the run worst: by default if it has diverged), `error`
-        (NaN for runs of tables, which do not have it) and `other_cause` (True if the run is known
-        not to have diverged).
+        Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged` and
+        `ranked` (if True, rank tests rank the run worst: unless it is known not to have diverged).
     """
     # A table can have a row for the trained task and others for the scored ones.
     scored, tasks = scored_names(suite), scores.own_tasks
@@ -54,10 +51,7 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         for task in known.get(run["task"], tasks)
     ]
     found = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
-    other_cause = found["diverged"].eq(False)
-    diverged = found["diverged"].eq(True)
-    ranked = found["ranked"].eq(True) | (found["ranked"].isna() & diverged)
-    return found.assign(diverged=diverged, ranked=ranked, other_cause=other_cause)
+    return found.assign(diverged=found["diverged"].eq(True), ranked=~found["diverged"].eq(False))
 
 
 def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
@@ -163,53 +157,31 @@ def trained_networks(runs: pd.DataFrame, scores: Scores) -> pd.DataFrame:
     return own.assign(task=trained).drop_duplicates(ignore_index=True)
 
 
-def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """Return the methods of which at least half of the trained networks were lost.
+def lost_networks(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """Return the number of lost networks, and of all networks, of each method with lost ones.
 
     Args:
         scores: The scores.
-        *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which diverged
-            runs and failed runs of tables count, without those of another cause.
-
-    Returns:
-        The number of these networks, and of all networks, by method.
+        *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which the ranked
+            runs count.
     """
-    own = [
-        x[x["diverged"] | (x["error"].isna() & ~x["other_cause"])] if "diverged" in x else x
-        for x in lost
-    ]
-    both = pd.concat([scores.table, *own])
+    own = pd.concat([x[x["ranked"]] if "ranked" in x else x for x in lost])
     gone, of = (
-        trained_networks(runs, scores)["method"].value_counts() for runs in (pd.concat(own), both)
+        trained_networks(runs, scores)["method"].value_counts()
+        for runs in (own, pd.concat([scores.table, own]))
     )
-    return {str(name): (gone[name], of[name]) for name in gone.index if 2 * gone[name] >= of[name]}
+    return {str(name): (int(gone[name]), int(of[name])) for name in gone.index}
 
 
-def rarely_seen(
-    part: Comparison, method: str, reference: str, task: str | None = None
-) -> list[str]:
-    """Return a note on a verdict if runs of one of its methods collapsed; else nothing.
-
-    Args:
-        part: The comparison.
-        method: The judged method.
-        reference: The reference.
-        task: The task of a verdict on one task.
-    """
-    scores = part.scores
-    lost, runs = (
-        trained_networks(own[own["task"].eq(task or own["task"])], scores)["method"].value_counts()
-        for own in (part.collapsed, scores.table)
-    )
-    both = {method: "", reference: f" of {reference}"}
-    shares = [f"{lost[name]} of {runs[name]}{of}" for name, of in both.items() if name in lost]
-    often = f"{count(scores.seeds, 'seed')} do not show how often"
-    return [f"{listed(shares)} collapsed; {often}"] if shares else []
+def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """Return `lost_networks` of the methods of which at least half of the networks were lost."""
+    networks = lost_networks(scores, *lost)
+    return {name: (gone, of) for name, (gone, of) in networks.items() if 2 * gone >= of}
 
 
-def collapsed_note(number: int) -> tuple[list[str], list[str]]:
-    """Return a note on a number of collapsed runs, and its form for papers; empty for none."""
-    return ([f"{number} collapsed"], [f"{number}†"]) if number else ([], [])
+def collapsed_note(number: int) -> list[str]:
+    """Return a note on a number of collapsed runs; empty for none."""
+    return [f"{number} collapsed"] if number else []
 
 
 def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[Statement]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from numbers import Real
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,8 +16,6 @@ COLUMNS = ("task", "method", "seed", "score", "metric", "split", "diverged")
 """Columns of a table that can have another name."""
 LARGEST_SCORE = 1e100  # the squares of larger ones overflow
 _LISTS = ("labels", "lower_is_better", "higher_is_better", "plugins")
-_REPEATED = {"costs": "--costs", "margins": "--margin", "plugins": "--plugin"}
-"""Options that are typed once for each value."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +26,11 @@ class ComparisonOptions:
         columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
         margin: Largest acceptable score decrease from the reference, in the unit of a page.
         margins: Margins of single tasks; the others have `margin`.
-        families: Lists of methods; or `"units"`, `"mechanism"`, `"size"` or an option of the
-            methods of suites, for one family per value. Control and reference of suites are then
-            also mechanisms, found in each family.
+        families: Lists of methods; control and reference are then one method of each.
         costs: Timed suites: folders or `Results`.
         plugins: Modules that register custom tests or report sections.
         question: Research question of the comparison.
+        command: The command, for the provenance.
 
     Raises:
         OptionError: If a value is not allowed, or options exclude each other.
@@ -62,26 +56,12 @@ class ComparisonOptions:
     higher_is_better: Sequence[str] = option(
         (), "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
-    drop_failed: bool = option(
-        False,
-        "Leave out table rows with an empty or NaN score (failed runs). Without this option, rank "
-        "tests rank them worst, and means leave them out.",
-    )
-    failed_as: float | None = option(
-        None,
-        "Score for table rows with an empty or NaN score, in the unit of the table; no better than "
-        "the worst score of a task.",
-        "SCORE",
-    )
     split: str | None = option(
         None,
         "Split of the scores, such as test: of tables with a column split, and of suites on GLUE "
         "whose data has labels of test sets.",
         "NAME",
         shown="the only split of each task; of suites on GLUE: dev",
-    )
-    complete_methods: bool = option(
-        False, "Leave out methods that lack scores on at least one task."
     )
     alpha: float | None = option(
         None, "Significance level.", "P", shown="alpha of the suites, or .05"
@@ -124,10 +104,9 @@ class ComparisonOptions:
         typed=tuple[str, ...],
     )
     margins: Mapping[str, float] | None = None
-    families: str | Sequence[Sequence[str]] | None = option(
+    families: Sequence[Sequence[str]] | None = option(
         None,
-        "Families of methods; methods are compared only within their family. For suites also a "
-        "key, such as units: methods with the same value form a family.",
+        "Families of methods; methods are compared only within their family.",
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )
@@ -141,6 +120,7 @@ class ComparisonOptions:
     plugins: Sequence[str] = ()
     title: str = option("", "Title of the report.", "TEXT")
     question: str = ""
+    command: str = ""
 
     def __post_init__(self) -> None:
         for name in _LISTS:  # a string is one name, not a sequence of letters
@@ -156,58 +136,9 @@ class ComparisonOptions:
                     f"must be one of {join_names(COLUMNS)}, as in task=dataset. Received: "
                     f"{name!r}.{did_you_mean(name, COLUMNS)}",
                 )
-        if self.failed_as is not None and self.drop_failed:
-            raise OptionError("failed_as", "cannot be used with --drop-failed. Remove one of them")
-        if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
-            allowed = f"must be a number of at most {LARGEST_SCORE:g} in size"
-            raise OptionError("failed_as", f"{allowed}. Received: {self.failed_as}")
 
     @property
     def changes_test(self) -> bool:
         """If True, an option replaces the declared test, its level, control or families."""
         own = (self.alpha, self.control, self.test, self.families)
         return any(each is not None for each in own)
-
-    def command(self, sources: Sequence[Any]) -> str:
-        """Return the shell command of the comparison; empty if there is no such command."""
-        words = ["relation-tf", "compare", *map(_path, sources)]
-        for each in fields(self):
-            if each.name != "question":
-                words += _words(each.name, getattr(self, each.name))
-        return "" if None in words else shlex.join(map(str, words))
-
-
-def _words(name: str, value: Any) -> list[str | None]:
-    """Return an option as typed, with None for a value that cannot be typed."""
-    if name == "margins":
-        value = [f"{task}={_number(own)}" for task, own in (value or {}).items()]
-    if name in _REPEATED:
-        return [word for own in value for word in (_REPEATED[name], _path(own))]
-    flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag] if value else []
-    if isinstance(value, Real):
-        return [flag, _number(value)]
-    typed = _path(value)
-    if typed is None:
-        typed = _names([] if value is None else value)
-    return [] if typed == "" else [flag, typed]
-
-
-def _path(source: Any) -> str | None:
-    return str(source) if isinstance(source, str | os.PathLike) else None
-
-
-def _number(value: Any) -> str:
-    return repr(float(value)).removesuffix(".0")
-
-
-def _names(value: Any) -> str | None:
-    """Return names, or lists of names, as typed; None if a name has a separator."""
-    pairs = isinstance(value, Mapping)
-    own = [f"{key}={name}" for key, name in value.items()] if pairs else [*value]
-    nested = own and isinstance(own[0], list | tuple)
-    lists = [[*map(str, names)] for names in (own if nested else [own])]
-    if any({",", ";"} & {*name} for names in lists for name in names):
-        return None
-    return ";".join(",".join(names) for names in lists)

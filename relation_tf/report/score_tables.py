@@ -30,15 +30,13 @@ class ScoreTable:
     Attributes:
         scores: The scores.
         failed: Failed runs without a score: columns `task`, `method`, `seed`, `status`, `diverged`
-            (None if the table does not say it) and `ranked` (if True, rank tests rank them worst).
+            (None if the table does not say it).
         notes: Remarks on how the table was read.
-        replaced: Tasks on which `failed_as` is the score of a failed run.
     """
 
     scores: Scores
     failed: pd.DataFrame
     notes: Sequence[str]
-    replaced: frozenset[str] = frozenset()
 
 
 def read_table(
@@ -81,12 +79,8 @@ def read_table(
         else [None] * len(own)
     )
     values = [math.nan if lost else value for value, lost in zip(values, diverged, strict=True)]
-    failed = pd.Series([math.isnan(value) for value in values])
-    notes += failure_notes(own[failed.to_numpy()], options)
-    if options.failed_as is not None:
-        values = [options.failed_as if math.isnan(value) else value for value in values]
     own = own.astype(str).assign(score=values)
-    replaced = frozenset(() if options.failed_as is None else own.loc[failed.to_numpy(), "task"])
+    notes += failure_notes(own[own["score"].isna()])
     lost = own.assign(diverged=pd.Series(diverged, dtype=object))[own["score"].isna()]
     lost = lost.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     methods = [*dict.fromkeys(own["method"])]
@@ -107,12 +101,8 @@ def read_table(
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
         ),
-        # Like those of suites, runs that failed without diverging are not ranked.
-        lost.assign(
-            status="failed", ranked=~lost["diverged"].eq(False) & (not options.drop_failed)
-        ),
+        lost.assign(status="failed"),
         notes,
-        replaced,
     )
 
 
@@ -354,20 +344,12 @@ def _number(value: Any, row: str) -> float:
     return number
 
 
-def failure_notes(failed: pd.DataFrame, options: ComparisonOptions) -> list[str]:
-    """Return a note that names the failed runs.
-
-    Args:
-        failed: The runs, with the columns `task`, `method` and `seed`.
-        options: The treatment of failed runs.
-    """
-    names = [*dict.fromkeys(" / ".join(row) for row in failed[KEY].astype(str).to_numpy().tolist())]
+def failure_notes(failed: pd.DataFrame) -> list[str]:
+    """Return a note that names the failed runs: columns `task`, `method` and `seed`."""
+    names = [*dict.fromkeys(map(" / ".join, failed[KEY].astype(str).to_numpy().tolist()))]
     if not names:
         return []
-    runs = count(len(names), "failed run")
-    verb = "have" if len(names) > 1 else "has"
-    shown = join_names(names)
-    if options.failed_as is not None:
-        return [f"{runs} {verb} the score {options.failed_as:g} (--failed-as): {shown}."]
-    how = "left out (--drop-failed)" if options.drop_failed else "without a finite score"
-    return [f"{runs} {how}: {shown}. Means without them favor methods that fail."]
+    return [
+        f"{count(len(names), 'failed run')} without a finite score: {join_names(names)}. Means "
+        "without them favor methods that fail."
+    ]

@@ -19,7 +19,7 @@ from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
 from relation_tf.tasks.datasets import GLUE, counted_as
 from relation_tf.tasks.diagnostics.presets import task_of
-from relation_tf.words import GLUE_AVERAGE, listed
+from relation_tf.words import GLUE_AVERAGE
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -160,25 +160,6 @@ class Scores:
             if name in own
         }
         return {name: tasks for name, tasks in lacking.items() if tasks}
-
-    def complete_fault(self) -> str:
-        """Return why methods without some tasks cannot be left out; empty if they can."""
-        lacking = self.lacking_tasks()
-        if not lacking:
-            return ""
-        judged = [(family.control, family.reference) for family in self.families]
-        for name in (name for pair in judged or [(self.control, self.reference)] for name in pair):
-            if name in lacking:
-                tasks = listed(lacking[name])
-                return f"needs scores of {name} on all tasks. It has none on {tasks}"
-        for methods in [family.methods for family in self.families] or [self.methods]:
-            incomplete = [name for name in methods if name in lacking]
-            if len(methods) - len(incomplete) < 2:
-                return (
-                    "needs at least two methods with scores on all tasks. Incomplete: "
-                    f"{listed(incomplete)}"
-                )
-        return ""
 
     @cached_property
     def lower_is_better(self) -> frozenset[str]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
@@ -39,13 +38,11 @@ from relation_tf.report.scores import (
     with_glue_average,
 )
 from relation_tf.report.sections.runs import COSTS, read_runs
-from relation_tf.report.sections.tests import procedure_label
 from relation_tf.report.text import Statement, state
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
-from relation_tf.words import format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -70,7 +67,6 @@ class LoadedScores:
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
             `results`.
         notes: Remarks on how a table was read, and on plugins that are not imported.
-        replaced: Tasks of a table on which failed runs have the score of `--failed-as`.
     """
 
     label: str
@@ -82,7 +78,6 @@ class LoadedScores:
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = ()
-    replaced: frozenset[str] = frozenset()
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
@@ -152,7 +147,6 @@ def read_source(
             f"{name}, in memory",
             runs=_with_costs(read.failed),
             notes=read.notes,
-            replaced=read.replaced,
         )
     if not isinstance(source, str | os.PathLike):
         # Late: tables need no code for runs.
@@ -179,7 +173,7 @@ def read_source(
         own = read_runs(file.parent)
         scores, runs = _as_reported(scores, _facts(file.parent), own), pd.concat([runs, own])
         lost = own[own["status"] == "failed"] if len(own) else own
-        notes += failure_notes(lost, ComparisonOptions()) if len(lost) else []
+        notes += failure_notes(lost) if len(lost) else []
     pretraining: Mapping[str, Any] = {}
     manifests: Sequence[Mapping[str, Any]] = ()
     if file.name in ("scores.csv", SPEEDS) and (file.parent / SETTINGS).is_file():
@@ -195,7 +189,6 @@ def read_source(
         manifests=manifests,
         runs=runs,
         notes=notes,
-        replaced=read.replaced,
     )
 
 
@@ -324,7 +317,6 @@ def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
 
 
 _LEVEL = 0.05  # if no suite declares a level
-_MOST_SEEDS = 3  # missing seeds that are named
 _LEAST_FRACTION = 0.1
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
 
@@ -525,29 +517,6 @@ def failing_layers(sources: Sequence[LoadedScores]) -> Iterator[Statement]:
                 yield state("failing_layer", method=method, fault=fault)
 
 
-def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
-    """Yield a warning for each suite that declares another test than the one used.
-
-    Args:
-        sources: The sources that `join` has returned.
-        scores: The scores that `join` has returned.
-    """
-    used = _test(scores)
-    for source in sources:
-        if source.scores.reference_declared and (declared := _test(source.scores)) != used:
-            yield state("other_test", source=source.label, declared=declared, used=used)
-
-
-def _test(scores: Scores) -> str:
-    reference = "" if scores.reference is None else f", reference {scores.reference}"
-    margin = "" if scores.margin is None else f", margin {scores.margin:g}"
-    test = procedure_label(scores.procedure, scores.control)
-    over_tasks = scores.procedure_over_tasks.title if scores.test_over_tasks else ""
-    over_tasks = f", {over_tasks} over tasks" if over_tasks else ""
-    families = f", {len(scores.families)} families" if scores.families else ""
-    return f"{test}, {format_level(scores.alpha)}{over_tasks}{reference}{margin}{families}"
-
-
 def _families(sources: Sequence[LoadedScores]) -> list[Family]:
     """Return the families of all sources, joined by name; none unless each source has families."""
     if not all(source.scores.families for source in sources):
@@ -618,78 +587,31 @@ def _check_units(sources: Sequence[LoadedScores], directions: Mapping[str, Direc
 
 
 def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[Statement]:
-    """Yield remarks and warnings about direction, metrics, units and seeds of scores from tables.
+    """Yield remarks and warnings about direction, metrics and units of scores from tables.
 
     Args:
         sources: As for `join`.
         scores: The scores that `join` has returned.
     """
-    theirs = [source.scores for source in sources if source.results is None]
-    there = {*scores.table["task"]}  # without tasks that only left-out methods have
-    tasks = [task for task in _tasks_of_tables(sources) if task in there]
-    yield from _doubtful_directions(scores, tasks)
     yield from (state("note", text=note) for source in sources for note in source.notes)
-    for task in tasks:
-        known = [own.metrics[task] for own in theirs if task in own.metrics]
-        several = [*dict.fromkeys(map(" and ".join, known))]
-        if len(several) > 1 or any(" and " in metrics for metrics in several):
-            yield state("metrics", task=task, metrics=several)
-    for task in (task for task in tasks if task not in scores.lower_is_better):
-        # Percentages as low as 1, unlike those of `_check_units`.
-        sizes = {name: [*map(abs, own)] for name, own in scores.samples(task).items()}
-        low = min(sizes, key=lambda name: max(sizes[name]))
-        high = max(sizes, key=lambda name: min(sizes[name]))
-        most, least = max(sizes[low]), min(sizes[high])
-        if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
-            yield state("mixed_units", task=task, low=low, most=most, high=high, least=least)
+    known = {name for each in TASKS.values() for name in each.task.scored}
+    for task in _tasks_of_tables(sources):
+        named = [own.scores.metrics[task] for own in sources if task in own.scores.metrics]
+        metrics = [*dict.fromkeys(map(" and ".join, named))]
+        if len(metrics) > 1 or any(" and " in own for own in metrics):
+            yield state("metrics", task=task, metrics=metrics)
+        if scores.directions[task].origin == "assumed" and task not in known:
+            outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
+            if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
+                option = f"--lower-is-better {shlex.quote(task)}"
+                yield state("assumed_direction", task=task, outside=outside[:1], option=option)
     if scores.unit_remark:
         yield state("no_mean_over_tasks", why=scores.unit_remark)
-    yield from _unequal_seeds(scores, tasks)
-
-
-def _doubtful_directions(scores: Scores, tasks: Sequence[str]) -> Iterator[Statement]:
-    """Yield warnings about opposite directions and scores of unknown metrics."""
-    origins = {task: scores.directions[task].origin for task in tasks}
-    unsure = [task for task in tasks if origins[task] not in ("declared", "registered")]
-    lower = [task for task in scores.own_tasks if task in scores.lower_is_better]
-    if unsure and 0 < len(lower) < len(scores.own_tasks):
-        yield state("mixed_directions", lower=lower)
-    known = {name for each in TASKS.values() for name in each.task.scored}
-    for task in (task for task in unsure if origins[task] == "assumed" and task not in known):
-        outside = [x for own in scores.samples(task).values() for x in own if x < 0 or x > 100]
-        if outside or any(read_name(name)[1] for name in (task, *scores.metrics.get(task, ()))):
-            option = f"--lower-is-better {shlex.quote(task)}"
-            yield state("assumed_direction", task=task, outside=outside[:1], option=option)
 
 
 def _tasks_of_tables(sources: Sequence[LoadedScores]) -> list[str]:
     theirs = [source.scores for source in sources if source.results is None]
     return [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
-
-
-def _unequal_seeds(scores: Scores, tasks: Sequence[str]) -> Iterator[Statement]:
-    """Name the methods of each task with an unusual number of seeds."""
-    by_task: dict[str, dict[str, set[str]]] = {}
-    columns = (scores.table[name] for name in KEY)
-    for task, method, seed in zip(*columns, strict=True):
-        by_task.setdefault(task, {}).setdefault(str(method), set()).add(str(seed))
-    alike: dict[tuple[Any, ...], list[str]] = {}
-    for task in tasks:
-        seeds = by_task[task]
-        times = Counter(map(len, seeds.values()))
-        usual = max(times, key=lambda number: (times[number], number))
-        shared = set.intersection(*(own for own in seeds.values() if len(own) == usual))
-        unusual = []
-        for name, own in seeds.items():
-            missing = sorted(shared - own, key=lambda seed: (len(seed), seed))
-            # Otherwise the methods have different seeds.
-            named = 0 < len(missing) <= _MOST_SEEDS and len(own) + len(missing) == usual
-            if len(own) != usual:
-                unusual.append((name, len(own), (*missing,) if named else ()))
-        if unusual:
-            alike.setdefault((usual, *unusual), []).append(task)
-    for (usual, *methods), places in alike.items():
-        yield state("unequal_seeds", tasks=places, methods=methods, usual=usual)
 
 
 def _check_seeds(sources: Sequence[LoadedScores]) -> None:

@@ -400,7 +400,7 @@ def _standing_table(part: Comparison) -> Table | None:
     digits = scores.digits(scores.main_tasks[0])
     rows = []
     for name, row in by_method(table).items():
-        lost, _ = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
         rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())], [name]))

@@ -743,7 +743,7 @@ def _table(
     for name, score in sorted(scores.items(), key=lambda pair: pair[1].value, reverse=not lower):
         mean, low, high = (number(value, part.scores.digits_on(title)) for value in score[:3])
         ends = f"{low} to {high}{', range' if score.kind == RANGE else ''}" if score.kind else ""
-        cell = Cell(mean, notes=[ends] if ends else [], paper_note=ends)
+        cell = Cell(mean, notes=[ends] if ends else [])
         rows.append(Row([name, cell, *(_cost(own.get(name)) for own in by_method)], [name]))
     return Table("Table: scores and costs", columns, rows)
 
@@ -755,4 +755,4 @@ def _cost(row: Any) -> Cell | str:
     digits = max(0, 1 - size)  # two significant ones
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
     same = row.low == row.high
-    return Cell(number(row.typical, digits), notes=[] if same else [ends], paper_note=ends)
+    return Cell(number(row.typical, digits), notes=[] if same else [ends])

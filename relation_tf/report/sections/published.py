@@ -538,7 +538,7 @@ def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | N
     digits = printed_decimals(value, SECONDS) if timed else row.digits
     published = _published(value, sd, digits)
     note = f"paper {published} ({_difference(row.mean - value, sd, digits, timed)})"
-    return replace(cell, notes=[note], paper_note=published)
+    return replace(cell, notes=[note])
 
 
 def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], tuple[float, float]]:

@@ -148,7 +148,7 @@ def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
         own = next(row for row in rows if row.metric == SCORE)
         best = lowest if task in scores.lower_is_better else highest
         mean, sd = _shown(scores, task, [row for row in rows if row is not own] or rows)
-        lost, dagger = collapsed_note(collapsed.get((method, task), 0))
+        lost = collapsed_note(collapsed.get((method, task), 0))
         number, said = failed.get((method, task), (0, ""))
         fewer = [f"n = {own.n}"] if own.n != scores.seeds else []
         fewer = [f"{own.n} of {max(scores.seeds, own.n + number)} runs, {said}"] if said else fewer
@@ -158,7 +158,6 @@ def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
             letters=str(own.letters),
             deviation=sd if own.n > 1 else "",
             notes=[*fewer, *lost],
-            paper_note=", ".join([*fewer, *dagger]),
         )
     return cells
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relation_tf.errors import join_names
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -30,16 +27,14 @@ from relation_tf.report.diagnostics import not_learned
 from relation_tf.report.drawing import Picture
 from relation_tf.report.lost_runs import (
     collapsed_note,
+    lost_networks,
     mostly_lost,
     ranks_failed,
-    rarely_seen,
-    trained_networks,
 )
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.tests import differences
 from relation_tf.report.text import Statement, render, state
 from relation_tf.stats import non_inferiority
-from relation_tf.stats.spread import scaled_residuals, unequal_spread
 from relation_tf.words import count, failed_in_words, listed, number, signed
 
 if TYPE_CHECKING:
@@ -76,7 +71,6 @@ class Verdicts:
         mean: Table of the mean difference over tasks; None if there is none.
         averaged: Tasks of this mean; tasks scored from one network count once.
         doubts: Warnings about missing scores.
-        notes: Remarks on constant scores.
         diagnostics: Diagnostic sets, which no mean and no count includes.
         not_learned: Tasks and test sets without verdicts, because the reference does not learn
             them.
@@ -87,7 +81,6 @@ class Verdicts:
     mean: pd.DataFrame | None
     averaged: Sequence[str]
     doubts: Sequence[Statement]
-    notes: Sequence[str]
     diagnostics: Sequence[str] = ()
     not_learned: Sequence[str] = ()
 
@@ -128,7 +121,6 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
     if reference is None:
         return None
     tasks: dict[str, pd.DataFrame] = {}
-    notes: dict[str, list[str]] = {}
     unlearned = not_learned(scores, reference)
     samples = {
         task: _enough(scores.samples(task), scores.factor(task))
@@ -143,8 +135,6 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
             higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
         )  # fmt: skip
         tasks[task] = _withheld(found.table, reference, [task], failed)
-        for note in found.notes:
-            notes.setdefault(note, []).append(task)
     averaged = scores.by_network if scores.alike and not scores.timed else {}
     networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
@@ -160,12 +150,9 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
         )  # fmt: skip
         # Also on tasks that are not in the mean because all runs of a method failed there.
         own_tasks = [task for task in scores.main_tasks if task not in unlearned]
-        unvarying = {task: tasks[task]["low"].map(math.isinf).to_dict()
-                     for task in common if task in tasks}  # fmt: skip
-        mean = _withheld(found.table, reference, own_tasks, failed, unvarying)
+        mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)] if judged else []
-    said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
-    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.diagnostics, unlearned)
+    return Verdicts(reference, tasks, mean, [*common], doubts, scores.diagnostics, unlearned)
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
@@ -174,16 +161,9 @@ def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Sample
 
 
 def _withheld(
-    table: pd.DataFrame,
-    reference: str,
-    tasks: Sequence[str],
-    failed: Failed,
-    unvarying: Mapping[str, Mapping[Any, bool]] | None = None,
+    table: pd.DataFrame, reference: str, tasks: Sequence[str], failed: Failed
 ) -> pd.DataFrame:
-    """Return a table of verdicts without those that failed runs make doubtful, with reasons.
-
-    `unvarying` has for a mean the methods whose scores do not vary, by task.
-    """
+    """Return a table of verdicts without those that failed runs make doubtful, with reasons."""
     reasons = []
     for name, row in by_method(table).items():
         who = name if row.verdict in FAVORABLE else reference
@@ -192,11 +172,7 @@ def _withheld(
         if runs and row.verdict != "inconclusive":
             reason = _failed_in_words(runs) + (f" of {reference}" if who == reference else "")
         elif math.isinf(row.low):
-            where = [task for task, of in (unvarying or {}).items() if of.get(name, False)]
-            some = 0 < len(where) < len(unvarying or {})
-            reason = (
-                f"scores on {join_names(where)} do not vary over seeds" if some else NOT_VARYING
-            )
+            reason = NOT_VARYING
         reasons.append(reason)
     verdicts = table["verdict"].where(np.array(reasons) == "", "inconclusive")
     beyond = table["beyond_margin"] & (verdicts != "inconclusive")
@@ -226,11 +202,7 @@ def _doubts(
     tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
-        other = [*kinds.values()][-1]
-        option = f"--margin {shlex.quote(f'{other}=SCORE')}"
-        if other not in scores.of_tables:
-            option = f"margin = SCORE under [overrides.{other}] in the suite"
-        yield state("one_margin", margin=scores.margin, tasks=tasks, other=other, option=option)
+        yield state("one_margin", margin=scores.margin, tasks=tasks)
     others = [name for name in scores.methods if name not in {reference, *judged}]
     if others:
         learns = bool(not_learned(scores, reference))
@@ -282,7 +254,6 @@ def headline(part: Comparison, verdicts: Verdicts) -> Statement:
         lower_is_better=scores.main_tasks[0] in scores.lower_is_better,
         methods=len(verdicts.methods),
         groups=_groups(verdicts, verdicts.mean),
-        times=_times(verdicts.mean, reference, part.costs),
     )
 
 
@@ -308,19 +279,6 @@ def _groups(verdicts: Verdicts, mean: pd.DataFrame) -> list[dict[str, Any]]:
     return groups
 
 
-def _times(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> dict[str, float]:
-    """Return the times per epoch of few judged methods, relative to the reference.
-
-    None unless all runs are known to have had the processor for themselves.
-    """
-    names = [*map(str, mean.index)]
-    known = {reference, *names} <= {*costs.index} and bool(costs["alone"].all())
-    if not known or len(names) > _MOST_NAMES:
-        return {}
-    seconds = costs["seconds_epoch"]
-    return {name: float(seconds[name] / seconds[reference]) for name in names}
-
-
 # ---- What limits the headline ----
 
 
@@ -330,9 +288,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     - `test_disagrees`: verdicts on the mean that the test of pairs does not give. The verdict "no
       worse", which allows for a margin that the test does not know, is left out.
     - `test_leaves_out_failed`: methods with failed runs that the test leaves out.
-    - `unstable_reference`: collapsed runs, or an SD over seeds, pooled over tasks, of more than
-      three times that of most other methods without collapsed runs.
-    - `mostly_collapsed`: judged methods of which at least half of the runs collapsed.
+    - `collapsed_networks`: collapsed runs of the judged methods and of the reference.
     - `still_improving`: tasks on which most runs of a method were still improving at the limit.
     - `mostly_failed`: methods of which at least half of the runs failed.
     """
@@ -342,8 +298,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     if ignored:
         yield state("test_leaves_out_failed", failed=ignored)
     if verdicts is not None:
-        yield from _unstable(part, verdicts)
-        yield from _mostly_collapsed(part, verdicts)
+        yield from _collapsed(part, verdicts)
         yield from _still_improving(part.runs)
     if lost := mostly_lost(part.scores, part.failed):
         yield state("mostly_failed", methods=lost)
@@ -396,69 +351,13 @@ def _to_quote(part: Comparison, methods: Collection[str], failed: Collection[str
     return "declared" if part.scores.reference_declared else unfair
 
 
-def _unstable(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
-    reference, scores, collapsed = verdicts.reference, part.scores, part.collapsed
-    own = collapsed["task"].isin(scores.main_tasks) & collapsed["method"].eq(reference)
-    lost = trained_networks(collapsed[own], scores)
-    others = [name for name in verdicts.methods if name not in {*collapsed["method"]}]
-    wide = _wide(verdicts, others, scores) if verdicts.averaged else {}
-    if len(lost) or wide:
-        runs = trained_networks(scores.table, scores)["method"]
-        yield state(
-            "unstable_reference",
-            reference=reference,
-            collapsed=len(lost),
-            runs=int(runs.eq(reference).sum()),
-            tasks=[*dict.fromkeys(map(str, collapsed[own]["task"]))],
-            **({"ratio": None, "narrow": "", "mostly": ""} | wide),
-        )
-
-
-def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> dict[str, Any]:
-    """Return the pooled SD of the reference relative to another method if it is wide."""
-    reference, networks = verdicts.reference, scores.by_network
-    residuals = {
-        task: {name: scaled_residuals(np.array(own)) for name, own in networks[task].items()}
-        for task in verdicts.averaged
-    }
-    pooled = {
-        name: np.concatenate([own[name] for own in residuals.values()])
-        for name in (reference, *others)
-    }
-    spreads = [
-        unequal_spread({reference: pooled[reference], name: pooled[name]}) for name in others
-    ]
-    wider = [each for each in spreads if each is not None and each.wide == reference]
-    nearest = min(wider, key=lambda each: each.ratio, default=None)
-    if nearest is None or 2 * len(wider) <= len(spreads) or math.isinf(nearest.ratio):
-        return {}
-    most = max(residuals, key=lambda task: np.square(residuals[task][reference]).mean())
-    mostly = most if len(residuals) > 1 else ""
-    return {"ratio": float(nearest.ratio), "narrow": nearest.narrow, "mostly": mostly}
-
-
-def _mostly_collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
-    """Yield statements on the judged methods of which at least half of the runs collapsed.
-
-    Those that mix no tokens by design have their own.
-    """
-    runs, shares = part.runs, mostly_lost(part.scores, part.collapsed)
-    lost = trained_networks(part.collapsed, part.scores)
-    blind = {row.method for row in rows_of(runs) if getattr(row, "mixes_tokens", True) is False}
-    for by_design in (False, True):
-        names = [x for x in verdicts.methods if x in shares and (x in blind) == by_design]
-        if names:
-            # As text: seeds of tables are strings.
-            own = {(x.task, x.method, str(x.seed)) for x in rows_of(lost) if x.method in names}
-            ended = [str(getattr(row, "stopped", "")) for row in rows_of(runs)
-                     if (row.task, row.method, str(row.seed)) in own]  # fmt: skip
-            yield state(
-                "mostly_collapsed",
-                methods={name: shares[name] for name in names},
-                mixes_tokens=not by_design,
-                stopped_by_rule=sum("patience" in reason for reason in ended),
-                at_limit=sum(bool(re.fullmatch(r"reached \d+ epochs", x)) for x in ended),
-            )
+def _collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
+    """Yield a statement on the collapsed runs of the judged methods and of the reference."""
+    lost = lost_networks(part.scores, part.collapsed)
+    judged = (verdicts.reference, *verdicts.methods)
+    methods = {name: lost[name] for name in judged if name in lost}
+    if methods:
+        yield state("collapsed_networks", methods=methods)
 
 
 def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:
@@ -542,16 +441,14 @@ def verdict_table(part: Comparison) -> Table | None:
     failed = Counter(map(str, lost.drop_duplicates(["method", "run"])["method"]))
     rows = []
     for name in [reference, *verdicts.methods, *failed]:
-        notes, daggers = collapsed_note(part.report.collapsed_networks.get(name, 0))
-        cells = [Cell("reference", notes=notes, paper_note="".join(daggers)), Cell()]
+        notes = collapsed_note(part.report.collapsed_networks.get(name, 0))
+        cells = [Cell("reference", notes=notes), Cell()]
         if name in judged:
             difference = _difference(judged[name], part, scores.main_tasks[0])
-            paper_note = "; ".join([difference.paper_note, *daggers])
-            unsure = rarely_seen(part, name, reference)
-            cells = [_verdict(judged[name], unsure), replace(difference, paper_note=paper_note)]
+            cells = [_verdict(judged[name]), replace(difference, notes=[*difference.notes, *notes])]
         elif name in failed:
             note = f"all {failed[name]} runs failed" if failed[name] > 1 else "its run failed"
-            cells[0] = Cell("none", notes=[note], paper_note=note)
+            cells[0] = Cell("none", notes=[note])
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
@@ -559,7 +456,7 @@ def verdict_table(part: Comparison) -> Table | None:
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
-        dagger=not part.report.collapsed.empty, generated=part.report.generated_data,
+        generated=part.report.generated_data,
         by_task=mean is None, **definitions(part, verdicts),
     )  # fmt: skip
     paper = Paper("verdicts", caption)
@@ -572,25 +469,21 @@ def unit_of_means(part: Comparison, tasks: int) -> str:
     return ", ".join(filter(None, [part.scores.unit, mean]))
 
 
-def _verdict(row: Any, collapsed: Sequence[str]) -> Cell:
-    """Return a verdict with its reason, and a note on collapsed runs, not for papers."""
+def _verdict(row: Any) -> Cell:
+    """Return a verdict with its reason."""
     reason = str(row.reason)
     if row.verdict == "worse" and row.margin and row.beyond_margin:
         reason = "beyond the margin"
     if is_lower_within_margin(row):
         reason = "below 0, within the margin"
-    return Cell(
-        str(row.verdict),
-        significant=row.verdict in FAVORABLE,
-        notes=[*([reason] if reason else []), *collapsed],
-        paper_note=reason,
-    )
+    notes = [reason] if reason else []
+    return Cell(str(row.verdict), significant=row.verdict in FAVORABLE, notes=notes)
 
 
 def _difference(row: Any, part: Comparison, task: str) -> Cell:
     digits = part.scores.digits(task) + 1
     ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
-    return Cell(signed(row.difference, digits), notes=[ends], paper_note=ends)
+    return Cell(signed(row.difference, digits), notes=[ends])
 
 
 def verdicts_by_task(part: Comparison) -> list[Block]:
@@ -604,13 +497,13 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
         cells: dict[str, Cell] = {}
         for name, row in by_method(table).items():
             difference = _difference(row, part, task)
-            cell = _verdict(row, rarely_seen(part, name, verdicts.reference, task))
-            notes = [f"{difference.text}, {difference.paper_note}", *cell.notes]
-            cells[name] = replace(cell, notes=notes, paper_note="; ".join(notes))
+            cell = _verdict(row)
+            notes = [", ".join([difference.text, *difference.notes]), *cell.notes]
+            cells[name] = replace(cell, notes=notes)
         rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)], task=task))
     caption = render(
-        "verdict-caption.jinja", scores=scores, differences=False, costs=False, dagger=False,
-        generated="", by_task=True, **definitions(part, verdicts),
+        "verdict-caption.jinja", scores=scores, differences=False, costs=False, generated="",
+        by_task=True, **definitions(part, verdicts),
     )  # fmt: skip
     # With a mean over tasks, a paper shows the verdicts on the mean.
     paper = Paper("verdicts-by-task", caption) if verdicts.mean is None else None
