@@ -65,7 +65,6 @@ from relation_tf.report.sections.tests import (
     over_tasks,
     procedure_label,
     spread_warnings,
-    wins,
 )
 from relation_tf.report.sections.tuning import tuning_caveats
 from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
@@ -124,11 +123,6 @@ class Comparison:
     def pvalues(self) -> pd.DataFrame:
         """All pairs of all tasks; differences are as pages show them."""
         return all_pvalues(self.tests, self.scores.factor)
-
-    @cached_property
-    def wins(self) -> pd.DataFrame | None:
-        """Number of wins, ties and losses over tasks of each pair; None for a single task."""
-        return None if self.scores.timed else wins(self.scores, self.tests)
 
     @cached_property
     def standings(self) -> pd.DataFrame:

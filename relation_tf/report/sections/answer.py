@@ -45,7 +45,7 @@ from relation_tf.report.text import Statement, state
 from relation_tf.stats import StratifiedResult
 from relation_tf.stats.comparisons import Estimand
 from relation_tf.stats.samples import dense_ranks
-from relation_tf.words import count, format_pvalue, number, number_of_seeds
+from relation_tf.words import count, number, number_of_seeds
 
 if TYPE_CHECKING:
     from relation_tf.report.data import Comparison, ReportData
@@ -212,14 +212,6 @@ def progress(runs: pd.DataFrame) -> Iterator[Statement]:
     done, failed, missing = (int(counts.get(x, 0)) for x in ("done", "failed", "not done"))
     if done == len(runs):
         return
-    there = runs[runs["status"] != "not done"]
-    part = runs["task"].isin(there["task"]) & runs["seed"].isin(there["seed"])
-    sizes = {noun: (there[noun].nunique(), runs[noun].nunique()) for noun in ("task", "seed")}
-    fewer_tasks = sizes["task"][0] < sizes["task"][1]
-    if done and not failed and fewer_tasks and part.sum() == len(there):
-        parts = [f"{own} of {count(n, noun)}" for noun, (own, n) in sizes.items() if own < n]
-        yield state("runs_only_for", parts=parts, done=done)
-        return
     diverged = int(runs["diverged"].sum())
     yield state(
         "progress", done=done, total=len(runs), failed=failed - diverged, diverged=diverged,
@@ -228,18 +220,13 @@ def progress(runs: pd.DataFrame) -> Iterator[Statement]:
 
 
 def tested_among(part: Comparison) -> Iterator[Statement]:
-    """Warn if tests leave out methods without runs: with all methods p would be larger."""
+    """Yield a statement if tests leave out methods without runs: p would be larger with all."""
     scores, sizes = part.scores, [len(test.samples) for test in part.tests.values()]
     suite = [] if part.results is None else part.results.suite.methods()
     declared = len({*scores.methods, *(str(method.name) for method in suite)})
     if not sizes or min(sizes) == declared:
         return
-    least = scores.procedure.attainable_pvalue
-    best = least and format_pvalue(least(declared, scores.seeds), scores.alpha)
-    yield state(
-        "tested_among", fewest=min(sizes), most=max(sizes), declared=declared, pvalue=best or "",
-        seeds=scores.seeds,
-    )  # fmt: skip
+    yield state("tested_among", fewest=min(sizes), most=max(sizes), declared=declared)
 
 
 def _averages(scores: Scores) -> Iterator[Statement]:
@@ -263,9 +250,7 @@ def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
     finished = {*scores.table["method"]}
     reasons = {
         "no results": not finished,
-        "one method": len(scores.methods) < 2,
         "one finished": len(finished) < 2,
-        "one seed": scores.seeds == 1,
         "no control": scores.control is not None and scores.control not in finished,
         "too few": True,
     }
@@ -288,16 +273,17 @@ def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
         )
         return
     yield from (_pair(pairs[pair], scores, common) for pair in decided)
-    alike: dict[tuple[str, ...], list[Any]] = {}
-    for pair, own in pairs.items():
-        if pair not in decided:
-            alike.setdefault((*own["task"],), []).append(pair)
-    if not decided and len(pairs) > 1:
-        alike = {(*tested,): []}
-    for tasks, own_pairs in alike.items():
-        own = pd.concat([pairs[pair] for pair in own_pairs or pairs])
-        yield state("no_difference", tasks=[*tasks], pairs=own_pairs, seeds=_seeds(own),
-                    control=scores.control, **common)  # fmt: skip
+    others = [pair for pair in pairs if pair not in decided]
+    if others:
+        own = pd.concat([pairs[pair] for pair in others])
+        yield state(
+            "no_difference",
+            tasks=[*own["task"].unique()],
+            pairs=others if decided else [],
+            seeds=_seeds(own),
+            control=scores.control,
+            **common,
+        )
 
 
 def _pair(own: pd.DataFrame, scores: Scores, common: Mapping[str, Any]) -> Statement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from matplotlib.ticker import MaxNLocator
 from relation_tf.errors import OptionError
 from relation_tf.registry import Procedure, register_section
 from relation_tf.report.blocks import (
-    MOST_ITEMS,
     MOST_PANELS,
     MOST_ROWS,
     Block,
@@ -54,7 +52,6 @@ from relation_tf.stats import (
     default_procedure,
     pairwise_result,
     what_can_be_shown,
-    win_tie_loss,
 )
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
 from relation_tf.stats.design import samples_needed
@@ -233,18 +230,6 @@ def winners(pairs: pd.DataFrame) -> list[tuple[str, str]]:
     return [(row.better, row.a if row.better == row.b else row.b) for row in won]
 
 
-def wins(scores: Scores, tests: Mapping[str, PairwiseResult]) -> pd.DataFrame | None:
-    """Return the number of significant wins per pair of methods; None for a single task.
-
-    A network with several tasks counts once, with its first task.
-    """
-    counted: dict[str, PairwiseResult] = {}
-    for task in scores.main_tasks:
-        if task in tests:
-            counted.setdefault(scores.network(task), tests[task])
-    return win_tie_loss(counted) if len(counted) > 1 else None
-
-
 # ---- Tests over tasks ----
 
 
@@ -403,17 +388,6 @@ def cautions(part: Comparison) -> Iterator[Statement]:
     if not tests:
         return
     yield from _too_few_seeds(part)
-    own = pvalues[~pvalues["task"].isin(scores.averages)]
-    if own["task"].nunique() > 1 and own["significant"].any():
-        yield state("separate_tests", alpha=scores.alpha, counted_once=[*scores.shared.values()])
-    decided = {*pvalues["task"][pvalues["significant"]]}
-    tied = [
-        _place(task, scores)
-        for task, test in tests.items()
-        if test.tied and test.attainable_pvalue >= scores.alpha and task in decided
-    ]
-    if tied:
-        yield state("tied", tasks=tied)
     # The method with better ranks has the worse mean.
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows_of(pvalues[pvalues["significant"] & (pvalues["ahead"] != "")]):
@@ -598,9 +572,7 @@ def _difference_note(row: Any, digits: int) -> list[str]:
     return [f"{signed(row.difference, digits)} [{low}, {high}]"]
 
 
-_MANY = 15  # pairs; if more, the text names only those that differ
-_MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn
-_FEW_DRAWN = 40  # of more than that, those with the largest differences
+_MOST_DRAWN = 40  # pairs; of more, those with the largest differences
 _ROW = 0.27  # height in inches
 
 
@@ -618,9 +590,8 @@ def differences(
     """Return a forest plot: the difference of each pair of methods with its interval, by task.
 
     Pairs are listed below their first method, in bold. A mark to the right of zero means that the
-    method of the row is ahead. An infinite limit ends at the edge. If there are more than a hundred
-    pairs, only those with an interval that excludes 0 are drawn; if these are more than a hundred,
-    the 40 with the largest differences.
+    method of the row is ahead. An infinite limit ends at the edge. Of more than 40 pairs, the 40
+    with the largest differences are drawn.
 
     Args:
         pairs: Task -> a table with one row per pair and columns `a`, `b`, `difference` (positive
@@ -678,22 +649,14 @@ def differences(
     )
 
 
-def _differing(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs with an interval that excludes 0."""
-    return table[~((table["low"] <= 0) & (table["high"] >= 0))]
-
-
 def _most_different(table: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs to draw."""
-    table = _differing(table) if len(table) > _MOST_DRAWN else table
-    if len(table) <= _MOST_DRAWN:
-        return table
     largest = table["difference"].abs().sort_values(ascending=False, kind="stable")
-    return table.loc[table.index.isin(largest.index[:_FEW_DRAWN])]
+    return table[table.index.isin(largest.index[:_MOST_DRAWN])]
 
 
 def _in_words(table: pd.DataFrame, digits: int) -> str:
-    named = _most_different(_differing(table)) if len(table) > _MANY else table
+    named = _most_different(table)
     words = [
         f"{row.a} and {row.b} {signed(row.difference, digits)}"
         + (f" ({signed(row.low, digits)} to {signed(row.high, digits)})" * (row.low == row.low))
@@ -750,25 +713,24 @@ def _draw_pairs(
 
 @register_section("several")
 class OverTasksSection(Section):
-    """Test of all tasks together, and the number of tasks each method wins."""
+    """Test of all tasks together."""
 
     heading = "Tests over several tasks"
     by_family = True
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
-        """Return the test with its pairs or average ranks, and the table of wins."""
+        """Return the test with its pairs or average ranks."""
         several, scores = part.over_tasks, part.scores
         methods, common = len(next(iter(scores.common.values()), ())), len(scores.common)
         least = scores.procedure_over_tasks.least_methods
         too_few = not scores.timed and common > 1 and 2 <= methods < least
-        if several is None and part.wins is None and not too_few:
+        if several is None and not too_few:
             return []
         return blocks(
             "over-tasks.jinja",
             part=part,
             scores=scores,
             several=several,
-            wins=None if part.wins is None else _table_of_wins(part, part.wins),
             too_few=too_few,
             **({} if several is None else _values(several, part)),
         )
@@ -827,17 +789,6 @@ def _table_over_tasks(several: OverTasks, part: Comparison) -> Table:
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     paper = Paper("over-tasks", render("over-tasks-caption.jinja", several=several, part=part))
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
-
-
-def _table_of_wins(part: Comparison, wins: pd.DataFrame) -> Table:
-    head: Literal["method", "head"] = "method" if part.pairs_listed else "head"
-    names = ("First better", "Not significant", "First worse")
-    columns = [Column("First", head), Column("Second", head)]
-    rows = [
-        Row([row.a, row.b, str(row.wins), str(row.ties), str(row.losses)], [row.a, row.b])
-        for row in rows_of(wins)
-    ]
-    return Table("Wins and losses", [*columns, *(Column(x, "number") for x in names)], rows)
 
 
 _AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
@@ -953,10 +904,9 @@ class Tests(Section):
     by_family = True
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
-        """Return the procedure and the pairs of each task."""
+        """Return the procedure and its remarks on tasks."""
         if not part.tests:
             return []
-        pairs = dict(iter(part.pvalues.groupby("task", sort=False)))
         nulls = [test.null for test in part.tests.values() if test.null is not None]
         drawn = {null.permutations for null in nulls if null.method == "monte-carlo"}
         return blocks(
@@ -968,14 +918,6 @@ class Tests(Section):
             permutations=bool(part.pvalues["asymptotic_pvalue"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
-            bound=part.scores.procedure.attainable_pvalue is not None,
-            most=MOST_ITEMS,
-            tables={
-                str(task): _table_of_task(str(task), own, part) if part.pairs_listed else None
-                for task, own in itertools.islice(pairs.items(), MOST_ITEMS)
-            },
-            significant={task: int(own["significant"].sum()) for task, own in pairs.items()},
-            pairs={task: len(own) for task, own in pairs.items()},
         )
 
 
@@ -997,40 +939,6 @@ def _declared(part: Comparison) -> bool:
     used = results.suite.test, results.suite.control
     suites = [each.suite for each in results.parts or [results]]
     return any(used) and all((suite.test, suite.control) == used for suite in suites)
-
-
-def _table_of_task(task: str, pairs: pd.DataFrame, part: Comparison) -> Table:
-    scores = part.scores
-    columns: Mapping[str, tuple[str, Callable[[Any], Cell | str]]] = {
-        "Seeds": ("n_a", lambda pair: f"{pair.n_a}, {pair.n_b}"),
-        scores.procedure.symbol: ("a", lambda pair: signed(pair.statistic)),
-        "p": (
-            "pvalue",
-            lambda pair: Cell(pvalue_only(pair.pvalue, scores.alpha), significant=pair.significant),
-        ),
-        "p, asymptotic": (
-            "asymptotic_pvalue",
-            lambda pair: pvalue_only(pair.asymptotic_pvalue, scores.alpha),
-        ),
-        "Difference": (
-            "difference",
-            lambda pair: _with_interval(
-                pair.difference, pair.difference_low, pair.difference_high, scores.digits(task)
-            ),
-        ),
-        "Cliff's delta": (
-            "effect_size",
-            lambda pair: _with_interval(pair.effect_size, pair.effect_low, pair.effect_high),
-        ),
-    }
-    shown = {name: show for name, (own, show) in columns.items() if pairs[own].notna().any()}
-    rows = []
-    for pair in rows_of(pairs):
-        verdict = Cell(pair.verdict, significant=pair.significant)
-        cells = [pair.a, pair.b, *(show(pair) for show in shown.values()), verdict]
-        rows.append(Row(cells, [pair.a, pair.b]))
-    heads = [Column("First"), Column("Second"), *(Column(name, "number") for name in shown)]
-    return Table(f"Tests of {task}", [*heads, Column("Verdict")], rows)
 
 
 def _with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:
