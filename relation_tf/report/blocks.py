@@ -18,7 +18,7 @@ import pandas as pd
 
 from relation_tf.files import align_within
 from relation_tf.report.drawing import Picture, Style
-from relation_tf.report.text import TASK, chunks, in_markup, plain
+from relation_tf.report.text import chunks, in_markup, plain
 from relation_tf.words import first_of
 
 
@@ -153,16 +153,12 @@ class Column:
         kind: Type of its cells; `"method"` is a row heading with the method's marker.
         group: Heading over several columns.
         note: Small note below the heading.
-        task: Task of the column, for the page's filter.
-        average: If True, an average over other columns.
     """
 
     name: str
     kind: Literal["text", "words", "number", "head", "method"] = "text"
     group: str = ""
     note: str = ""
-    task: str = ""
-    average: bool = False
 
     @property
     def heading(self) -> str:
@@ -177,12 +173,10 @@ class Row:
 
     Attributes:
         cells: A cell for each column; text is a plain cell, None an empty one.
-        methods: Methods of the row, for the page's filter.
-        task: Task of the row, for the page's filter.
+        task: Task of the row, for tables by task.
     """
 
     cells: Sequence[Cell | str | None]
-    methods: Sequence[str] = ()
     task: str = ""
 
     def __iter__(self) -> Iterator[Cell]:
@@ -249,12 +243,10 @@ class Folded:
     Attributes:
         summary: Heading, always visible.
         blocks: The blocks.
-        task: Task of the blocks, for the page's filter.
     """
 
     summary: str
     blocks: Sequence[Block]
-    task: str = ""
 
 
 Block: TypeAlias = Paragraph | Heading | Bullets | Facts | Code | Figure | Table | Folded
@@ -286,8 +278,7 @@ def blocks(template: str, **values: Any) -> list[Block]:
             opened.append((content, []))
         elif kind == "+++":
             summary, inner = opened.pop()
-            _, task, title = summary.split(TASK) if TASK in summary else ("", "", summary)
-            opened[-1][1].append(Folded(title, inner, plain(task)))
+            opened[-1][1].append(Folded(summary, inner))
         else:
             own.append(Paragraph(content, styles[kind]))
     ((_, found),) = opened
@@ -369,7 +360,7 @@ def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]
         columns: The columns with the functions of their cells.
     """
     rows = [
-        Row([show(row) for show in columns.values()], [row.method], row.task)
+        Row([show(row) for show in columns.values()], row.task)
         for _, own in data.groupby("task", sort=False)
         for row in rows_of(own)
     ]

@@ -33,7 +33,7 @@ from relation_tf.report.lost_runs import (
     with_failed,
 )
 from relation_tf.report.scores import SCORE, Scores
-from relation_tf.report.sections import ORDER
+from relation_tf.report.sections import MODULES
 from relation_tf.report.sections.answer import answer, brief, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
@@ -179,11 +179,6 @@ class Comparison:
         """The short answer: what the tests found, and what they cannot show."""
         return [*answer(self)]
 
-    @property
-    def brief_answer(self) -> list[Statement]:
-        """The short answer, without single tasks if a test over tasks summarizes them."""
-        return brief(self)
-
     @cached_property
     def learning_times(self) -> LearningTimes | None:
         """Times to the target, for suites with a target."""
@@ -301,11 +296,6 @@ class ReportData:
         return all_metrics(self.scores, self.results)
 
     @cached_property
-    def learning_times(self) -> LearningTimes | None:
-        """Times to the target, for suites with a target."""
-        return None if self.results is None else learning_times(self.results)
-
-    @cached_property
     def published(self) -> Published | None:
         """Published figures of the suite's tasks."""
         path = None if self.results is None else self.results.suite.published
@@ -332,24 +322,14 @@ class ReportData:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations."""
-        letters = {task: own for task, own in self._letters.items() if own is not None}
-        return summarize(self.scores, letters, self.metrics[self.metrics["metric"] != SCORE])
-
-    @cached_property
-    def _letters(self) -> dict[str, dict[str, str] | None]:
-        """Letters of the methods of each task, see `letters_of`."""
         tests: dict[str, list[PairwiseResult]] = {}
         for part in self.comparisons.values():
             # The test of an average groups seeds of tasks, which are independent.
             better = self.scores.averages if part.over_tasks else ()
             for task, result in part.tests.items():
                 tests.setdefault(task, []).extend([] if task in better else [result])
-        return {task: letters_of(own) for task, own in tests.items()}
-
-    @property
-    def too_many_groups(self) -> list[str]:
-        """Tasks with significant differences, but more groups of methods than letters."""
-        return [task for task, own in self._letters.items() if own is None]
+        letters = {task: letters_of(own) for task, own in tests.items()}
+        return summarize(self.scores, letters, self.metrics[self.metrics["metric"] != SCORE])
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
@@ -379,14 +359,16 @@ class ReportData:
     @property
     def answer(self) -> list[Statement]:
         """The short answer: progress of the runs, and the answer of each comparison."""
-        return [*self._progress(), *self._statements(lambda part: part.answer)]
+        return [*self.progress, *self._statements(lambda part: part.answer)]
 
     @property
     def brief_answer(self) -> list[Statement]:
         """The short answer, on single tasks only without a test over tasks."""
-        return [*self._progress(), *self._statements(lambda part: part.brief_answer)]
+        return [*self.progress, *self._statements(brief)]
 
-    def _progress(self) -> list[Statement]:
+    @property
+    def progress(self) -> list[Statement]:
+        """Numbers of done, failed and missing runs of an unfinished suite."""
         return [] if self.results is None else [*progress(self.suite_runs)]
 
     def _statements(self, of: Callable[[Comparison], Sequence[Statement]]) -> list[Statement]:
@@ -472,7 +454,7 @@ class ReportData:
     @cached_property
     def sections(self) -> dict[str, Section]:
         """All sections by name, in order."""
-        order = [*ORDER]
+        order = [*MODULES]
         for name in SECTIONS:
             if name not in order:
                 after = SECTIONS[name].after
@@ -511,17 +493,12 @@ class ReportData:
         ]
 
     @cached_property
-    def pvalues(self) -> pd.DataFrame:
-        """All pairs of all tasks, with the family first if there are several."""
-        return self.joined(lambda part: {"": part.pvalues}).get("", all_pvalues({}))
-
-    @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by the names of their files."""
         tables = {
             "scores": with_splits(self.metrics, self.scores, self.results),
             "table": self.summary,
-            "pvalues": self.pvalues,
+            "pvalues": self.joined(lambda part: {"": part.pvalues}).get("", all_pvalues({})),
             **self.joined(_over_tasks),
             **({"runs": self.runs} if len(self.runs) else {}),
             **({} if self.collapsed.empty else {"collapsed": self.collapsed}),

@@ -97,14 +97,12 @@ class Panel:
         alt: Alternative text with the values.
         draw: Function that draws on `axes` axes.
         axes: Number of axes.
-        task: Task of the panel, for the page's filter.
     """
 
     title: str
     alt: str
     draw: Draw
     axes: int = 1
-    task: str = ""
 
 
 @dataclass(frozen=True)

@@ -48,19 +48,8 @@ _IN_HTML = {
 
 def page(data: ReportData) -> str:
     """Return a self-contained HTML page."""
-    suite = None if data.results is None else data.results.begun
-    return _render(
-        "page.html.jinja",
-        data,
-        tasks=dict.fromkeys([*data.scores.tasks, *(suite.tasks if suite else ())]),
-        files=[
-            "report.md",
-            "report.tex",
-            "report.json",
-            *(f"{name}.csv" for name in data.tables),
-        ],
-        widths={method.name: str(method.units) for method in (suite.methods() if suite else ())},
-    )
+    files = ["report.md", "report.tex", "report.json", *(f"{name}.csv" for name in data.tables)]
+    return _render("page.html.jinja", data, files=files)
 
 
 def notebook(data: ReportData) -> str:
@@ -281,14 +270,8 @@ def terminal(data: ReportData) -> str:
         break_on_hyphens=False,
     )  # fmt: skip
     bullets = [fill(str(each), initial_indent="- ") for each in data.brief_answer]
-    warnings = [
-        fill(
-            f"Warning: {_first_sentences(str(each), 2 * width)}",
-            max_lines=4,
-            placeholder=" ... (More in the report.)",
-        )
-        for each in data.warnings
-    ]
+    more = " ... (More in the report.)"
+    warnings = [fill(f"Warning: {own}", max_lines=4, placeholder=more) for own in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = [fill(said)] if (said := data.scores.stated_directions) else []
     return "\n".join([*_means(data), *directions, *bullets, *warnings, *_verdicts(data, fill)])
@@ -344,17 +327,12 @@ def _mean_of_tasks(data: ReportData, methods: Sequence[str]) -> list[list[str]]:
 
 
 def _without_costs(table: Table) -> list[str]:
-    """Return the lines of a table of verdicts without the costs that the terminal has no room for.
-
-    Reports have them.
-    """
-    rows = table.rows
-    parts = "\n".join(replace(table, rows=rows[:_MOST_LINES]).lines(_columns())).split("\n\n")
-    heads = [part.partition("\n")[0] for part in parts]
-    last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
-    lines = "\n\n".join(parts[: last + 1]).split("\n")
-    if len(rows) > _MOST_LINES:
-        shown = first_of(_MOST_LINES, len(rows), "methods")
+    """Return the lines of a table of verdicts without the costs, which reports have."""
+    last = 3 if any(column.name == "Difference" for column in table.columns) else 2
+    rows = [replace(row, cells=row.cells[:last]) for row in table.rows[:_MOST_LINES]]
+    lines = replace(table, columns=table.columns[:last], rows=rows).lines(_columns())
+    if len(table.rows) > _MOST_LINES:
+        shown = first_of(_MOST_LINES, len(table.rows), "methods")
         lines.append(f"Shown: {shown}. All are in verdicts.csv.")
     return lines
 
@@ -362,13 +340,3 @@ def _without_costs(table: Table) -> list[str]:
 def _columns() -> int:
     """Return the width of the terminal, by default 100."""
     return max(60, shutil.get_terminal_size((100, 24)).columns)
-
-
-def _first_sentences(text: str, most: int) -> str:
-    """Return the first sentence and further ones up to a number of characters."""
-    first, *others = re.split(r"(?<=[.]) (?=[A-Z])", text)
-    for sentence in others:
-        if len(first) + len(sentence) >= most:
-            return f"{first} (More in the report.)"
-        first += f" {sentence}"
-    return first

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ENOTDIR
@@ -141,8 +140,6 @@ class Report:
     def write(self, folder: str | Path) -> Path:
         """Write the report into a folder in all formats.
 
-        If they cannot all be written, such as on a full disk, an earlier report is kept as it is.
-
         The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex`,
         `report.json`, and tables as CSV. Scores in CSV have their original unit: fractions for
         scores of suites.
@@ -164,13 +161,13 @@ class Report:
         for done, (name, make) in enumerate(makers.items()):
             advance("files of the report", done, len(makers))
             files[name] = make()
-        with _writing(folder), _new_or_unchanged(folder) as draft:
+        earlier = _earlier(folder)
+        with _writing(folder), interrupts_delayed():
+            (folder / "figures").mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
-                write_bytes(draft / name, content.encode() if isinstance(content, str) else content)
-            earlier = _earlier(folder)
-            with interrupts_delayed():
-                for name in files:
-                    (draft / name).replace(os.path.realpath(folder / name))
+                write_bytes(
+                    folder / name, content.encode() if isinstance(content, str) else content
+                )
             for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
@@ -203,13 +200,10 @@ class Report:
             SuiteError: The message names the file.
         """
         folder = expand_home(folder)
-        with _writing(folder):
-            self._check_names(folder, self._files(), _earlier(folder))
-
-    def _check_names(self, folder: Path, names: Collection[str], earlier: Sequence[Path]) -> None:
-        changed = [folder, *(folder / name for name in names), *earlier]
+        earlier, files = _earlier(folder), [folder / name for name in self._files()]
+        changed = {path.resolve() for path in (folder, *files, *earlier)}
         for source in self.read_from:
-            if source.resolve() in {path.resolve() for path in changed}:
+            if source.resolve() in changed:
                 raise SuiteError(
                     f"{source} is a source of this comparison, and the report would overwrite it. "
                     f"Choose another folder, such as {folder / 'comparison'}"
@@ -217,7 +211,7 @@ class Report:
         ours = {*earlier, folder / "report.json"}
         if earlier:  # every report has tables
             ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
-        for file in (folder / name for name in names):
+        for file in files:
             if file.exists() and file not in ours:
                 raise SuiteError(
                     f"{file} was not written by a report, and this report would overwrite it. "
@@ -323,27 +317,6 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         place = error.filename or folder
         raise SuiteError(f"{place!s:.160}: cannot be written: {error.strerror or error}") from error
-
-
-@contextmanager
-def _new_or_unchanged(folder: Path) -> Iterator[Path]:
-    """Create a folder and, in it, one for the files of a draft; after an error, remove what is new.
-
-    What a killed process has left is replaced.
-    """
-    new = [path for path in (folder / "figures", folder, *folder.parents) if not path.exists()]
-    draft = folder / ".relation-tf-draft"
-    try:
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(draft, ignore_errors=True)
-        (draft / "figures").mkdir(parents=True)
-        yield draft
-    except BaseException:
-        if new:
-            shutil.rmtree(new[-1], ignore_errors=True)
-        raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _earlier(folder: Path) -> list[Path]:

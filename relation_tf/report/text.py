@@ -6,8 +6,7 @@ these backslashes, so names cannot change the layout.
 
 A template of blocks has paragraphs separated by blank lines. The first characters give their kind:
 `### ` a heading, `- ` a list, `! ` and `!- ` a warning, `> ` a note, `# ` the headline; `+++ title`
-opens collapsed blocks and `+++` closes them; `{{ of_task(name) }}` before the title gives their
-task. `{{ place(x) }}` inserts tables, figures or blocks.
+opens collapsed blocks and `+++` closes them. `{{ place(x) }}` inserts tables, figures or blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _INLINE = re.compile(
 
 
 # Blank lines, kinds of blocks and inserted blocks of a template; values do not make them.
-_BREAK, _KIND, _PLACED, _SPACE, TASK = "\x01", "\x02", "\x03", "\x04", "\x05"
+_BREAK, _KIND, _PLACED, _SPACE = "\x01", "\x02", "\x03", "\x04"
 
 
 class _Marks(Extension):
@@ -139,7 +138,7 @@ def escape_text(value: Any) -> Markup:
     """Escape the markup of a value; keep that of text with `Markup`."""
     if isinstance(value, Markup):
         return value
-    text = re.sub(r"[^\S ]|[\x00-\x05]", " ", str(value))
+    text = re.sub(r"[^\S ]|[\x00-\x04]", " ", str(value))
     return Markup(_SPECIAL.sub(r"\\\1", text).replace(" ", _SPACE))
 
 
@@ -184,7 +183,6 @@ def environment() -> Environment:
     own.globals |= {
         "count": words.count,
         "first_of": words.first_of,
-        "of_task": lambda task: Markup(f"{TASK}{escape_text(task)}{TASK}"),
     }
     return own
 

@@ -5,15 +5,14 @@ A section of another module is registered with `relation_tf.registry.register_se
 
 from importlib import import_module
 
-ORDER = (
-    "answer", "learning-time", "scores", "seeds", "capabilities", "published", "layout",
-    "differences", "several", "learning", "time", "lengths", "trade-offs", "predictions",
-    "variance", "tests", "tuning", "run", "made",
-)  # fmt: skip
-"""Names of the sections in the order of the page."""
+MODULES = {
+    "answer": "answer", "learning-time": "learning_time", "scores": "scores", "seeds": "scores",
+    "capabilities": "capabilities", "published": "published", "layout": "published",
+    "differences": "tests", "several": "tests", "learning": "costs", "time": "costs",
+    "lengths": "costs", "trade-offs": "costs", "predictions": "predictions",
+    "variance": "predictions", "tests": "tests", "tuning": "tuning", "run": "runs", "made": "runs",
+}  # fmt: skip
+"""Module of each section, in the order of the page."""
 
-for _name in (
-    "answer", "learning_time", "scores", "capabilities", "published", "tests", "costs",
-    "predictions", "tuning", "runs",
-):  # fmt: skip
+for _name in dict.fromkeys(MODULES.values()):
     import_module(f"{__name__}.{_name}")

@@ -322,7 +322,7 @@ class Answer(Section):
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return the headlines, tables and figures, and the folded verdicts by task."""
-        incomplete = [] if data.results is None else [*progress(data.suite_runs)]
+        incomplete = [*data.progress]
         for family, part in data.comparisons.items() if data.results is not None else ():
             incomplete += [each.of(family) for each in tested_among(part)]
         parts = data.comparisons.values()
@@ -389,7 +389,7 @@ def _standing_table(part: Comparison) -> Table | None:
         lost = collapsed_note(part.report.collapsed_networks.get(name, 0))
         mean = [Cell(number(row.mean, digits), notes=lost)] if means else []
         rank = f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}"
-        rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())], [name]))
+        rows.append(Row([name, *mean, rank, *(show(name) for show in costs.values())]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
 
 

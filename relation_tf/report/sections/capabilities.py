@@ -254,7 +254,7 @@ def _tasks(found: Capabilities) -> Table:
     for row in rows_of(found.table.drop_duplicates("task")):
         cells = [row.task, known_diagnostic(row.task).isolates]
         cells += [f"{row.chance:.1f}", f"{row.rule:.1f}", reference.get(row.task, "")]
-        rows.append(Row(cells[: len(columns)], task=row.task))
+        rows.append(Row(cells[: len(columns)]))
     return Table("Table: diagnostic tasks", columns, rows)
 
 
@@ -355,8 +355,6 @@ def _state_picture(
     for task, own in points.items():
         noun, size = known_diagnostic(task).amount or ("", 0)
         title = f"{task}: {size:,} {noun}"
-        panels.append(
-            score_panel(title, own, "state size, KiB", "points", look, limits=_LIMITS, task=task)
-        )
+        panels.append(score_panel(title, own, "state size, KiB", "points", look, limits=_LIMITS))
     title = "Scores against the size of the state, by task and method."
     return score_picture("score-state", title, panels, look) if panels else None

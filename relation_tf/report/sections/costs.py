@@ -89,7 +89,7 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> Iterator[Pa
                 own = (run["kept_epoch"], results.history(run))
                 histories.setdefault(run["method"], []).append(own)
             draw = partial(_draw_learning, histories, look, metrics)
-            yield Panel(task, alt, draw, axes=1 + len(metrics), task=task)
+            yield Panel(task, alt, draw, axes=1 + len(metrics))
 
 
 def _draw_learning(
@@ -190,7 +190,7 @@ def _scores_against(data: ReportData, results: Results) -> Iterator[Picture]:
             points = [each for each in points if np.isfinite([*each.costs, each.score.value]).all()]
             if len({cost for point in points for cost in point.costs}) > 1:
                 unit = _unit(scores, firsts[0] in scores.lower_is_better)
-                panels.append(score_panel(task, points, label, unit, data.styles, task=task))
+                panels.append(score_panel(task, points, label, unit, data.styles))
         if panels:
             title = f"Mean score against {label}, by task and method."
             yield score_picture(name, title, panels, data.styles)
@@ -252,7 +252,6 @@ def score_panel(
     look: Mapping[str, Style],
     *,
     limits: tuple[float, float] = (-math.inf, math.inf),
-    task: str = "",
 ) -> Panel:
     """Return a panel of mean scores against median costs, with the range of the costs.
 
@@ -263,7 +262,6 @@ def score_panel(
         unit: Unit of the scores.
         look: Style of each method.
         limits: Lowest and highest possible score; the axis ends there.
-        task: Task of the panel, for the page's filter.
 
     Example:
         >>> from relation_tf.report.drawing import styles
@@ -300,7 +298,7 @@ def score_panel(
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.set(xlabel=label, ylabel=unit)
 
-    return Panel(title, alt, draw, task=task)
+    return Panel(title, alt, draw)
 
 
 def score_picture(name: str, title: str, panels: list[Panel], look: Mapping[str, Style]) -> Picture:
@@ -744,7 +742,7 @@ def _table(
         mean, low, high = (number(value, part.scores.digits_on(title)) for value in score[:3])
         ends = f"{low} to {high}{', range' if score.kind == RANGE else ''}" if score.kind else ""
         cell = Cell(mean, notes=[ends] if ends else [])
-        rows.append(Row([name, cell, *(_cost(own.get(name)) for own in by_method)], [name]))
+        rows.append(Row([name, cell, *(_cost(own.get(name)) for own in by_method)]))
     return Table("Table: scores and costs", columns, rows)
 
 

@@ -306,10 +306,7 @@ def _table(part: Comparison, errors: pd.DataFrame) -> Table:
         Column(name, "number", "Standard error of a mean")
         for name in ("other seeds", "other rows", "both")
     ]
-    rows = [
-        Row(_cells(str(task), own, part), task=str(task))
-        for task, own in errors.groupby("task", sort=False)
-    ]
+    rows = [Row(_cells(str(task), own, part)) for task, own in errors.groupby("task", sort=False)]
     return Table("Table: seeds and evaluation rows", columns, rows)
 
 
@@ -387,7 +384,7 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
         title = f"{own.name}, {average}"
         alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
-        panels.append(Panel(title, alt, partial(_draw_roc, curves, look), task=own.name))
+        panels.append(Panel(title, alt, partial(_draw_roc, curves, look)))
         which = f" {kind}" if len(averages) > 1 else ""
         legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
     return Picture(

@@ -360,7 +360,7 @@ def _table(found: pd.DataFrame, seeds: int, title: str, paper: Paper | None) -> 
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
         published = _published(row.published, row.published_sd, digits)
         cells = [row.task, row.metric, row.method, published, ours, difference, within]
-        rows.append(Row(cells, task=row.task))
+        rows.append(Row(cells))
     return Table(title, columns, rows, paper=paper)
 
 
@@ -513,9 +513,10 @@ def _means(measure: str, data: ReportData) -> pd.DataFrame:
 
 def _times(measure: str, data: ReportData) -> pd.DataFrame:
     """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
-    times = data.learning_times
-    if times is not None and measure != MILLISECONDS:
-        return mean_times(times.means, measure)
+    times = [part.learning_times for part in data.comparisons.values()]
+    means = [own.means for own in times if own is not None]
+    if means and measure != MILLISECONDS:
+        return mean_times(pd.concat(means), measure)
     done = data.runs[data.runs["status"] == "done"]
     spent = {
         MILLISECONDS: 1000 * done["seconds_batch"],

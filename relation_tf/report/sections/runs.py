@@ -606,5 +606,5 @@ def _data(own: Sequence[Any]) -> Table:
         digests = " ".join(digest[:_DIGEST] for digest in row.digests)
         start = "; ".join(row.start)
         texts = [row.task, row.source, row.rows, vocabulary, start, str(len(row.skipped)), digests]
-        rows.append(Row(texts, task=row.task))
+        rows.append(Row(texts))
     return Table("Table: data", columns, rows)

@@ -83,15 +83,15 @@ def with_splits(table: pd.DataFrame, scores: Scores, results: Results | None) ->
     return pd.concat([own, results.test_metrics.assign(split="test")], ignore_index=True)
 
 
-def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str] | None:
+def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str]:
     """Return the letters of each method.
 
     Args:
         results: Tests of one task, one for each family.
 
     Returns:
-        The letters; empty without a significant pair or with a control. None if there are more
-        groups than letters.
+        The letters; empty without a significant pair, with a control, or if there are more groups
+        than letters.
     """
     tests = [result for result in results if result.control is None]
     if not any(result.significant.to_numpy().any() for result in tests):
@@ -99,7 +99,7 @@ def letters_of(results: Sequence[PairwiseResult]) -> dict[str, str] | None:
     try:
         return {str(name): own for result in tests for name, own in result.letters().items()}
     except ValueError:
-        return None
+        return {}
 
 
 def summarize(
@@ -193,11 +193,10 @@ class ScoresTable(Section):
         scores = data.scores
         columns = [Column("Method", "method")]
         columns += [
-            Column(scores.with_arrow(x), "number", note=note, task=x, average=x in scores.averages)
-            for x, note in data.columns.items()
+            Column(scores.with_arrow(x), "number", note=note) for x, note in data.columns.items()
         ]
         rows = [
-            Row([name, *(data.cells.get((name, task)) for task in scores.tasks)], [name])
+            Row([name, *(data.cells.get((name, task)) for task in scores.tasks)])
             for name in scores.methods
         ]
         values = {"data": data, "scores": scores, **_marks(data)}
@@ -224,7 +223,8 @@ def _marks(data: ReportData) -> dict[str, Any]:
         "fewer": any(note.startswith("n =") for cell in cells for note in cell.notes),
         "lettered": any(cell.letters for cell in cells),
         "averages_elsewhere": scores.averages and all(part.over_tasks for part in parts),
-        "tested": any(part.tests for part in parts),
+        "no_difference": scores.control is None
+        and any(len(part.pvalues) and not part.pvalues["significant"].any() for part in parts),
         "whole_seed": whole,
         "uncounted": uncounted,
         "several_tasks": suite is not None and len(suite.tasks) > 1 and not suite.timed,
@@ -265,7 +265,9 @@ def score_dots(scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFram
         for task in (own, *(() if own in scores.diagnostics else scores.averages)):
             lost.setdefault((task, method), set()).add(seed)
     panels = []
-    for task, table in scores.table[scores.table["method"].isin(look)].groupby("task", sort=False):
+    drawn = dict(iter(scores.table[scores.table["method"].isin(look)].groupby("task", sort=False)))
+    for task in (task for task in scores.tasks if task in drawn):
+        table = drawn[task]
         name, factor = str(task), scores.factor(str(task))
         shown = {
             method: (factor * own["score"].to_numpy(dtype=float),
@@ -283,12 +285,12 @@ def score_dots(scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFram
         alt = f"{name}{better}, scores of all seeds{unit}; means (and seeds): {means}."
         limits = (-100.0, 100.0) if factor == 100 else (-np.inf, np.inf)
         draw = partial(_draw_scores, shown, look, limits)
-        panels.append(Panel(scores.with_arrow(name), alt, draw, task=name))
+        panels.append(Panel(scores.with_arrow(name), alt, draw))
     names = label_width(look)
     return Picture(
         "scores",
         "Scores of all seeds with mean and 95 % t interval, by task and method.",
-        sorted(panels, key=lambda panel: [*scores.tasks].index(panel.task)),
+        panels,
         size=(2.4 + names, 0.6 + _ROW * len(look)),
         left=names,
         bottom=0.3,

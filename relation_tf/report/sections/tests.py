@@ -544,7 +544,7 @@ def pair_table(
     """
     kind: Literal["method", "head"] = "method" if swatches else "head"
     columns = [Column("First", kind), Column("Second", kind)]
-    columns += [Column(heading(task), "number", task=task) for task in tasks]
+    columns += [Column(heading(task), "number") for task in tasks]
     pairs: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows_of(pvalues):
         mark = "▲" if (row.ahead == row.b) == row.higher_is_better else "▼"
@@ -559,7 +559,7 @@ def pair_table(
         own = pvalues.assign(size=-pvalues["statistic"].abs()).groupby(["a", "b"], sort=False)
         first = own[["pvalue", "size"]].min().sort_values(["pvalue", "size"], kind="stable")
         pairs = {pair: pairs[pair] for pair in first.index}
-    rows = [Row([*names, *map(own.get, tasks)], names) for names, own in pairs.items()]
+    rows = [Row([*names, *map(own.get, tasks)]) for names, own in pairs.items()]
     return Table(label, columns, rows, "pairs", paper)
 
 
@@ -637,7 +637,7 @@ def differences(
         where = f" in {unit}" if unit else ""
         words = _in_words(there[task], digits.get(task, 1))
         alt = f"{task}, difference of each pair{where}, {positive}: {words}."
-        panels.append(Panel(task, alt, draw, task=task))
+        panels.append(Panel(task, alt, draw))
     names = label_width(look)
     return Picture(
         name,
@@ -784,7 +784,7 @@ def _table_over_tasks(several: OverTasks, part: Comparison) -> Table:
         effect = _with_interval(pair.effect_size, pair.effect_low, pair.effect_high)
         found = Cell(verdict, significant=pair.significant)
         cells = [pair.a, pair.b, signed(pair.statistic), p, effect, found]
-        rows.append(Row(cells, [pair.a, pair.b]))
+        rows.append(Row(cells))
     numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     paper = Paper("over-tasks", render("over-tasks-caption.jinja", several=several, part=part))

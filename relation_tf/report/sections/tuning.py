@@ -173,7 +173,7 @@ def _rows(
         others = tuple(str(value) for key, value in settings.items() if key != across)
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
-    return [Row(cells, [method], task) for cells in rows.values()]
+    return [Row(cells, task) for cells in rows.values()]
 
 
 def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:
@@ -225,7 +225,7 @@ def sweep_picture(
         }
         words = "; ".join(f"{name} {_in_words(order, x)}" for name, x in points.items())
         alt = f"{task}, validation score by {key}: {words}."
-        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, look), task=task))
+        panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, look)))
     title = f"Validation score by {key}, by task and method."
     return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=look)
 

@@ -453,7 +453,7 @@ def verdict_table(part: Comparison) -> Table | None:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
         own = cells if mean is not None else cells[:1]
-        rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
+        rows.append(Row([name, *own, *(show(name) for show in costs.values())]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
         generated=part.report.generated_data,
@@ -500,7 +500,7 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
             cell = _verdict(row)
             notes = [", ".join([difference.text, *difference.notes]), *cell.notes]
             cells[name] = replace(cell, notes=notes)
-        rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)], task=task))
+        rows.append(Row([scores.with_arrow(task), *map(cells.get, verdicts.methods)]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=False, costs=False, generated="",
         by_task=True, **definitions(part, verdicts),

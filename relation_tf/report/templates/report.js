@@ -1,4 +1,4 @@
-// Opens linked sections, sorts tables and filters tasks, methods and widths.
+// Opens linked sections and sorts tables.
 (() => {
   const open = () => {
     const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -60,36 +60,4 @@
       button.addEventListener("click", () => sort(head, column));
     });
   }
-
-  const form = document.getElementById("filter");
-  if (!form) return;
-  form.hidden = false;
-  const boxes = (kind) => [...form.querySelectorAll(`input[data-${kind}]`)];
-  const chosen = (kind) => new Set(boxes(kind).filter((b) => b.checked).map((b) => b.dataset[kind]));
-  const known = new Set(boxes("task").map((box) => box.dataset.task));
-
-  const show = () => {
-    const [tasks, methods] = [chosen("task"), chosen("method")];
-    for (const each of document.querySelectorAll("main [data-task], main [data-methods]")) {
-      const { task, methods: own } = each.dataset;
-      each.hidden =
-        (task !== undefined && known.has(task) && !tasks.has(task)) ||
-        (own !== undefined && !own.split("␟").every((name) => methods.has(name)));
-    }
-    for (const box of boxes("size")) {
-      const own = boxes("method").filter((method) => method.dataset.of === box.dataset.size);
-      box.checked = own.some((method) => method.checked);
-      box.indeterminate = box.checked && own.some((method) => !method.checked);
-    }
-  };
-
-  form.addEventListener("change", ({ target }) => {
-    if (target.dataset.size !== undefined) {
-      for (const box of boxes("method")) {
-        if (box.dataset.of === target.dataset.size) box.checked = target.checked;
-      }
-    }
-    show();
-  });
-  form.addEventListener("reset", () => setTimeout(show));
 })();
