@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,6 @@ from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, count
 
 _LONGEST = 200  # characters of a name
 _FLAGS = {"": None, "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_FLAGS |= {"1.0": True, "0.0": False}  # pandas reads 1 as 1.0 if the column has an empty cell
 _INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
 
 
@@ -39,64 +38,53 @@ class ScoreTable:
     notes: Sequence[str]
 
 
-def read_table(
-    table: pd.DataFrame, rows: Sequence[str], where: str, options: ComparisonOptions
-) -> ScoreTable:
+def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> ScoreTable:
     """Read a table with one row per score, per metric of a score, or per seed of all methods.
 
     Rows of averages, as in the tables of reports, are left out.
 
     Args:
-        table: The table; numbers can be text.
-        rows: Place of each row, for messages.
+        table: The table; its index has the place of each row, for messages. Numbers can be text.
         where: Name of the table, for messages.
-        options: Names of columns, and treatment of failed runs.
+        options: Names of columns, and the split.
 
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
-    own, notes = _named(table.reset_index(drop=True), where, options.columns or {})
-    rows = [*rows] * (len(own) // max(1, len(rows)))  # a wide table has several scores in a row
-    is_task = ~own["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])
-    own, rows = own[is_task].reset_index(drop=True), [*compress(rows, is_task)]
+    own, notes = _named(table, where, options.columns or {})
+    own = own[~own["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
     if own.empty:
         raise DataError(f"{where} has no rows; it must have one row per score")
     splits: dict[str, str] = {}
     if options.split is not None or "split" in own:
-        kept, splits = _on_split(own, rows, where, options.split)
-        rows = [rows[row] for row in kept]
-        own = own.iloc[kept].drop(columns="split").reset_index(drop=True)
+        own, splits = _on_split(own, where, options.split)
     key = [name for name in (*KEY, "metric") if name in own]
-    for name in key:
-        own[name] = [_text(each, name, row) for each, row in zip(own[name], rows, strict=True)]
-    _check_unique(own[key], rows)
-    values = [
-        _number(value, row) for value, row in zip(own.pop("score").tolist(), rows, strict=True)
-    ]
-    diverged = (
-        [_flag(value, row) for value, row in zip(own.pop("diverged"), rows, strict=True)]
-        if "diverged" in own
-        else [None] * len(own)
+    rows = [*map(str, own.index)]
+    texts = {name: [*map(partial(_text, name), own[name], rows)] for name in key}
+    flags = own.get("diverged", pd.Series("", own.index))
+    own = pd.DataFrame(texts, rows).assign(
+        score=[*map(_number, own["score"], rows)],
+        diverged=pd.Series([*map(_flag, flags, rows)], rows, dtype=object),
     )
-    values = [math.nan if lost else value for value, lost in zip(values, diverged, strict=True)]
-    own = own.astype(str).assign(score=values)
-    notes += failure_notes(own[own["score"].isna()])
-    lost = own.assign(diverged=pd.Series(diverged, dtype=object))[own["score"].isna()]
-    lost = lost.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
+    _check_unique(own[key])
+    own["score"] = own["score"].mask(own["diverged"].eq(True))
+    failed = own[own["score"].isna()]
+    notes += failure_notes(failed)
+    lost = failed.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
     own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
     if own.empty:
         raise DataError(f"{where}: all runs failed; there is no score to compare")
-    metrics = _check_metrics(own, rows) if "metric" in own else {}
-    scores = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
-    tasks = [*dict.fromkeys(scores["task"])]
+    metrics = _check_metrics(own) if "metric" in own else {}
+    means = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
+    tasks = [*dict.fromkeys(means["task"])]
     return ScoreTable(
         Scores(
-            table=scores,
+            table=means,
             methods=methods,
             tasks=tasks,
-            seeds=most_seeds(scores),
+            seeds=most_seeds(means),
             metrics=metrics,
             directions={task: suggest_direction(task, metrics.get(task, ())) for task in tasks},
             splits={task: split for task, split in splits.items() if task in tasks},
@@ -107,31 +95,30 @@ def read_table(
 
 
 def _on_split(
-    table: pd.DataFrame, rows: Sequence[str], where: str, split: str | None
-) -> tuple[list[int], dict[str, str]]:
-    """Return the positions of the rows of a split, by default of all, and the split of each task.
+    table: pd.DataFrame, where: str, split: str | None
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of a split, by default all, and the split of each task.
 
     Raises:
         OptionError: If no row has this split, or none is chosen and a task has several.
     """
     if "split" not in table:
         raise OptionError("split", f"needs a column 'split', which {where} does not have")
-    given = zip(table["split"].astype(object).fillna(""), rows, strict=True)
-    splits = [_text(each, "split", row) if each != "" else "" for each, row in given]
-    kept = [row for row, own in enumerate(splits) if split in (None, own)]
+    splits = table["split"].astype(object).fillna("").astype(str).str.strip()
     known = join_names(sorted({*splits} - {""}), " or ")
-    if not kept:
+    own = table if split is None else table[splits == split]
+    if own.empty:
         raise OptionError("split", f"must be {known} in {where}. Received: {split!r}")
-    tasks, by_task = table["task"].tolist(), dict[str, str]()
-    for row in kept:
-        task = str(tasks[row]).strip()
-        if by_task.setdefault(task, splits[row]) != splits[row]:
+    by_task = splits[splits == split] if split is not None else splits
+    found = by_task.groupby(own["task"].astype(str).str.strip().to_numpy()).unique()
+    for task, names in found.items():
+        if len(names) > 1:
             raise OptionError(
                 "split",
                 f"must be {known}: {where} has scores of {task} on several splits, which cannot be "
                 "compared with each other",
             )
-    return kept, by_task
+    return own, {str(task): str(names[0]) for task, names in found.items()}
 
 
 def _named(
@@ -172,19 +159,10 @@ def _missing(
     """Return the error message of a table without some of the columns."""
     others = [name for name in table.columns if name not in there.values()]
     lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
-    message = f"{where} has no column {' or '.join(lacking)}"
-    once = [name for name in others if others.count(name) == 1 and not _INDEX.fullmatch(name)]
-    numeric = [name for name in once if _is_numeric(table[name])]
-    if missing == ["task", "score"] and len(numeric) > 1:
-        return (
-            f"{message}. If {join_names(numeric, ' and ')} are tasks, write one row per score, for "
-            f"example with pandas: table.melt({[there['method'], there['seed']]}, "
-            "var_name='task', value_name='score'). A table can also have one column per method"
-        )
     example = ",".join(f"{name}=NAME" for name in missing)
     return (
-        f"{message}. If your columns have other names, use --columns {example}. Other columns: "
-        f"{quoted(others) if others else 'none'}"
+        f"{where} has no column {' or '.join(lacking)}. If your columns have other names, use "
+        f"--columns {example}. Other columns: {quoted(others) if others else 'none'}"
     )
 
 
@@ -226,7 +204,8 @@ def _long(
         own["seed"] += 1
         said += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
     keys = [name for name in ("task", "seed", "metric", "split") if name in own]
-    return own.melt(keys, [*methods], "method", "score"), [f"{said}."]
+    long = own.melt(keys, [*methods], "method", "score", ignore_index=False)
+    return long, [f"{said}."]
 
 
 def quoted(names: Iterable[Any]) -> str:
@@ -234,7 +213,7 @@ def quoted(names: Iterable[Any]) -> str:
     return join_names([repr(str(name)) for name in names])
 
 
-def _text(value: Any, name: str, row: str) -> str:
+def _text(name: str, value: Any, row: str) -> str:
     """Return a task, method, seed or metric as text.
 
     Raises:
@@ -260,18 +239,18 @@ def _text(value: Any, name: str, row: str) -> str:
     return str(int(whole[1])) if whole else text
 
 
-def _check_unique(own: pd.DataFrame, rows: Sequence[str]) -> None:
-    again = own.duplicated()
+def _check_unique(own: pd.DataFrame) -> None:
+    again = own.duplicated().to_numpy()
     if again.any():
         row = int(again.argmax())
-        first = int((own == own.iloc[row]).all(axis=1).argmax())
+        first = int((own == own.iloc[row]).all(axis=1).to_numpy().argmax())
         raise DataError(
-            f"{rows[row]} repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each "
-            "combination of task, method and seed must occur only once"
+            f"{own.index[row]} repeats {quote(' / '.join(own.iloc[row]))} of {own.index[first]}; "
+            "each combination of task, method and seed must occur only once"
         )
 
 
-def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
+def _check_metrics(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return the metrics of each task; a score is their mean.
 
     All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
@@ -286,13 +265,13 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
         first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
         if metrics != wanted:
             raise DataError(
-                f"{rows[own.index[0]]}: {task} must have the metrics {join_names(wanted)}, as for "
+                f"{own.index[0]}: {task} must have the metrics {join_names(wanted)}, as for "
                 f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
             )
         lower = [metric for metric in metrics if read_name(metric)[0] is False]
         if lower and len(lower) < len(metrics):
             raise DataError(
-                f"{rows[own.index[0]]}: the metrics of {task} must be all higher-is-better or all "
+                f"{own.index[0]}: the metrics of {task} must be all higher-is-better or all "
                 f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
                 "use a separate task for each"
             )
@@ -318,7 +297,8 @@ def _flag(value: Any, row: str) -> bool | None:
     Raises:
         DataError: If it is neither true nor false.
     """
-    text = "" if pd.isna(value) else str(value).strip().lower()
+    # pandas reads 1 as 1.0 if the column has an empty cell.
+    text = "" if pd.isna(value) else str(value).strip().lower().removesuffix(".0")
     if text in _FLAGS:
         return _FLAGS[text]
     raise DataError(f"{row}: diverged must be true, false or empty. Received: {quote(str(value))}")
@@ -332,10 +312,9 @@ def _number(value: Any, row: str) -> float:
     """
     number = _parsed(value)
     if number is None:
-        percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
         raise DataError(
             f"{row}: the score must be a number, or empty for a failed run. Received: "
-            f"{quote(str(value))}{percent}"
+            f"{quote(str(value))}"
         )
     if abs(number) > LARGEST_SCORE:
         raise DataError(

@@ -140,7 +140,7 @@ def read_source(
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         rows = [f"{name}, row {index!r}" for index in source.index]
-        read = read_table(source, rows, "the table", options)
+        read = read_table(source.set_axis(rows), "the table", options)
         return LoadedScores(
             label or name,
             read.scores,
@@ -313,7 +313,7 @@ def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
             raise DataError(fault)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
     table = table[(table != "").any(axis=1)]
-    return read_table(table, [*table.index], str(path), options)
+    return read_table(table, str(path), options)
 
 
 _LEVEL = 0.05  # if no suite declares a level

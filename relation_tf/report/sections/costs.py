@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -13,21 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    Locator,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
 from scipy import stats
 
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Cell, Column, Row, Section, Table, blocks, rows_of
+from relation_tf.report.blocks import Block, Section, blocks, rows_of
 from relation_tf.report.diagnostics import not_learned
 from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
@@ -36,7 +27,6 @@ from relation_tf.report.sections.verdicts import FAVORABLE, Verdicts
 from relation_tf.stats.spread import error_of_sum
 from relation_tf.tasks.generated import length_of
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import capital, number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -286,11 +276,10 @@ def score_panel(
         costs = [cost for point in points for cost in point.costs]
         if 0 < 20 * min(costs) < max(costs):
             ax.set_xscale("log")
-            ax.set_xlim(_logarithmic(ax.xaxis, costs))
         else:
             ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
             ax.xaxis.set_major_locator(MaxNLocator(4))
-            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
+            ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
         ax.margins(y=0.2)
         low, high = ax.get_ylim()
         ax.set_ylim(max(low, limits[0]), min(high, limits[1]))
@@ -305,32 +294,6 @@ def score_picture(name: str, title: str, panels: list[Panel], look: Mapping[str,
     """Return a figure of panels from `score_panel`."""
     size = (_WIDTH, _TALL if len(look) > _MANY_METHODS else _HEIGHT)
     return Picture(name, title, panels, size=size, left=_LEFT, bottom=_BOTTOM, legend=look)
-
-
-def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
-    """Set round ticks on a logarithmic axis and return its limits with a margin.
-
-    The start of a range can be 0: a run may need no memory beyond that of its process.
-    """
-    positive = [value for value in values if value > 0]
-    low, high = min(positive), max(positive)
-    margin = max(high / low, 1.5) ** 0.08
-    low, high = low / margin, high * margin
-    locator: Locator = MaxNLocator(4)
-    if high >= 10 * low:
-        locator = LogLocator(subs=(1.0, 3.0) if high < 1000 * low else (1.0,))
-    ticks = locator.tick_values(low, high)
-    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
-    axis.set_major_formatter(FuncFormatter(_tick))
-    axis.set_minor_locator(NullLocator())
-    return low, high
-
-
-def _tick(value: float, _place: int) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:.4g} {letter}"
-    return f"{value:.4g}"
 
 
 def _number(value: float) -> str:
@@ -404,10 +367,7 @@ def length_panel(
             if f"{column}_low" in own:
                 ends = own[f"{column}_low"], own[f"{column}_high"]
                 ax.vlines(x, *ends, color=style.color, linewidth=1)
-        ranges = [name for name in (column, f"{column}_low", f"{column}_high") if name in rows]
         ax.set(xscale="log", yscale="log", xlabel="mean length, tokens", ylabel=unit)
-        ax.set_xlim(_logarithmic(ax.xaxis, rows["mean_length"]))
-        ax.set_ylim(_logarithmic(ax.yaxis, rows[ranges].to_numpy(dtype=float).ravel()))
         ax.grid(axis="y")
 
     return Panel(title, f"{title} in {unit} by mean length: {'; '.join(words)}.", draw)
@@ -503,15 +463,12 @@ def _rows(results: Results, methods: Sequence[str]) -> Iterator[dict[str, object
     runs = all_runs(results) if results.runs else read_runs(results.folder)
     if runs.empty:
         return
-    if "processor" not in runs:
-        raise SuiteError(f"{file}: must have a column 'processor'")
     for column in (measure.column for measure in measures):
         if column not in runs or runs[column].dtype.kind not in "if":
             raise SuiteError(f"{file}: must have numbers in column {column!r}")
     done = runs[(runs["status"] == "done") & runs["method"].isin(methods)]
-    if unknown := [name for name in done["task"].unique() if name not in suite.tasks]:
-        raise SuiteError(f"{results.folder}: suite {suite.name!r} has no task {unknown[0]!r}")
     slowed = any(load_warnings(done))
+    done = done.assign(processor=done.get("processor", ""))
     for measure in measures if len(done) else ():
         for (task, method), own in done.groupby(["task", "method"], sort=False):
             values = own[measure.column].dropna() * measure.factor
@@ -608,7 +565,7 @@ class TradeOffs(Section):
     by_family = True
 
     def blocks(self, part: Comparison) -> Sequence[Block]:
-        """Return the methods that are no worse and cheaper, the figures and a table."""
+        """Return the methods that are no worse and cheaper, and the figures."""
         costs, verdicts = part.timed_costs, part.verdicts
         if part.report.timed_costs.empty:
             return []
@@ -623,11 +580,6 @@ class TradeOffs(Section):
             "trade-offs.jinja",
             part=part,
             without=without,
-            gaps={
-                _label(own).rpartition(",")[0]: lacking
-                for own in measures
-                if (lacking := [x for x in measured if own["method"].eq(x).sum() < len(_ends(own))])
-            },
             unlearned=_unlearned(part.scores),
             ranges=RANGE in kinds,
             one_seed="" in kinds,
@@ -637,7 +589,6 @@ class TradeOffs(Section):
             else {_label(own): _cheaper(own, verdicts, measured) for own in measures},
             pictures=[*_pictures(part, measures, scores)],
             sources=[*_sources(costs)],
-            tables=[_table(part, measures, *own) for own in scores.items()],
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:
@@ -671,7 +622,7 @@ def _sources(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _cheaper(
     costs: pd.DataFrame, verdicts: Verdicts, measured: Sequence[str]
-) -> dict[int, dict[str, Any]] | None:
+) -> dict[int, list[str] | None] | None:
     """Return by length the methods that are no worse than the reference and cheaper in all runs.
 
     None for speeds of runs that other programs slowed down; None instead of the methods if the
@@ -682,19 +633,15 @@ def _cheaper(
     assert verdicts.mean is not None
     favorable = verdicts.mean.index[verdicts.mean["verdict"].isin(FAVORABLE)]
     good = [str(name) for name in favorable if name in measured]
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, list[str] | None] = {}
     for tokens, own in costs.groupby("tokens"):
         rows = {row.method: row for row in rows_of(own)}
         reference = rows.get(verdicts.reference)
-        methods = None if reference is None else [
+        found[int(str(tokens))] = None if reference is None else [
             name for name, row in rows.items()
             if name in good
             and (row.low > reference.high if row.more_is_better else row.high < reference.low)
         ]  # fmt: skip
-        found[int(str(tokens))] = {
-            "methods": methods,
-            "lacking": [x for x in good if x not in rows],
-        }
     return found
 
 
@@ -724,33 +671,3 @@ def _pictures(
         if panels:
             name, title = costs["measure"].iloc[0], f"Mean score against {label}, by method."
             yield score_picture(f"trade-offs-{name}", title, panels, part.report.styles)
-
-
-def _table(
-    part: Comparison, measures: Sequence[pd.DataFrame], title: str, scores: Mapping[str, MeanScore]
-) -> Table:
-    """Return a table with a column for each measure at the shortest and the longest text."""
-    shown = [(tokens, own) for costs in measures for tokens, own in _ends(costs)]
-    columns = [Column("Method", "method"), Column(capital(title), "number")]
-    columns += [
-        Column(capital(_label(own)), "number", note=f"{tokens:,} tokens") for tokens, own in shown
-    ]
-    by_method = [{row.method: row for row in rows_of(own)} for _, own in shown]
-    lower = part.scores.lower_is_better_on(title)
-    rows = []
-    for name, score in sorted(scores.items(), key=lambda pair: pair[1].value, reverse=not lower):
-        mean, low, high = (number(value, part.scores.digits_on(title)) for value in score[:3])
-        ends = f"{low} to {high}{', range' if score.kind == RANGE else ''}" if score.kind else ""
-        cell = Cell(mean, notes=[ends] if ends else [])
-        rows.append(Row([name, cell, *(_cost(own.get(name)) for own in by_method)]))
-    return Table("Table: scores and costs", columns, rows)
-
-
-def _cost(row: Any) -> Cell | str:
-    if row is None:
-        return ""
-    size = math.floor(math.log10(abs(row.typical))) if row.typical else 0
-    digits = max(0, 1 - size)  # two significant ones
-    ends = f"{number(row.low, digits)} to {number(row.high, digits)}"
-    same = row.low == row.high
-    return Cell(number(row.typical, digits), notes=[] if same else [ends])
