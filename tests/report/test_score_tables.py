@@ -107,8 +107,8 @@ def test_directions_name_tasks_or_metrics():
     table = table.rename(columns={"score": "perplexity"})
     with pytest.raises(
         SuiteError,
-        match="higher_is_better: names an unknown task or metric 'loss'.*"
-        "tasks and metrics are val_loss, SST-2, perplexity",
+        match=r"higher_is_better: names an unknown task or metric 'loss'.*"
+        r"tasks and metrics are val_loss, SST-2, perplexity",
     ):
         compare(table, columns={"score": "perplexity"}, higher_is_better="loss")
 

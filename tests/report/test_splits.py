@@ -81,8 +81,6 @@ def test_runs_give_dev_scores_or_those_of_test_sets(runs):
     assert means(report) == {"RTE": 0.715}
     assert {*report.tables["verdicts"]["reference"]} == {"attention"}
     assert content(report)["in_points"]
-    with pytest.raises(OptionError, match=r"drop.failed.* applies to tables of scores"):
-        compare(runs, split="test", drop_failed=True)
 
 
 def test_a_report_names_the_split_of_every_score(runs):
@@ -167,11 +165,6 @@ def test_folds_in_the_column_split_can_be_seeds(is_wide):
     if is_wide:
         folds = folds.pivot_table("score", ["task", "split"], "method").reset_index()
     assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
-
-
-def test_another_level_than_the_declared_one_is_named_on_test_sets(runs):
-    report = compare(runs, split="test", alpha=0.01)
-    assert any("declares" in warning for warning in content(report)["warnings"])
 
 
 def test_a_page_on_a_table_names_its_splits():
