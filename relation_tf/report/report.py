@@ -161,8 +161,8 @@ class Report:
         for done, (name, make) in enumerate(makers.items()):
             advance("files of the report", done, len(makers))
             files[name] = make()
-        earlier = _earlier(folder)
         with _writing(folder), interrupts_delayed():
+            earlier = _earlier(folder)
             (folder / "figures").mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
                 write_bytes(
@@ -200,23 +200,23 @@ class Report:
             SuiteError: The message names the file.
         """
         folder = expand_home(folder)
-        earlier, files = _earlier(folder), [folder / name for name in self._files()]
-        changed = {path.resolve() for path in (folder, *files, *earlier)}
-        for source in self.read_from:
-            if source.resolve() in changed:
-                raise SuiteError(
-                    f"{source} is a source of this comparison, and the report would overwrite it. "
-                    f"Choose another folder, such as {folder / 'comparison'}"
-                )
-        ours = {*earlier, folder / "report.json"}
-        if earlier:  # every report has tables
-            ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
-        for file in files:
-            if file.exists() and file not in ours:
-                raise SuiteError(
-                    f"{file} was not written by a report, and this report would overwrite it. "
-                    "Choose another folder"
-                )
+        with _writing(folder):
+            earlier, files = _earlier(folder), [folder / name for name in self._files()]
+            changed = {path.resolve() for path in (folder, *files, *earlier)}
+            ours = {*earlier, folder / "report.json"}
+            if earlier:  # every report has tables
+                ours |= {folder / f"report.{kind}" for kind in ("html", "md", "tex")}
+            foreign = [file for file in files if file.exists() and file not in ours]
+        for source in (source for source in self.read_from if source.resolve() in changed):
+            raise SuiteError(
+                f"{source} is a source of this comparison, and the report would overwrite it. "
+                f"Choose another folder, such as {folder / 'comparison'}"
+            )
+        if foreign:
+            raise SuiteError(
+                f"{foreign[0]} was not written by a report, and this report would overwrite it. "
+                "Choose another folder"
+            )
 
 
 def make_report(

@@ -91,8 +91,6 @@ def test_the_exact_p_decides(suite_of, fabricate):
     assert set(pvalues["ahead"]) == {"relation"}
     assert np.isinf(pvalues[LIMITS[1:]]).all(axis=None)
     assert set(report.tables["table"]["letters"]) == {""}
-    (won,) = report.data.comparisons[""].wins.to_dict("records")
-    assert won == {"a": "baseline", "b": "relation", "wins": 0, "ties": 2, "losses": 0}
     # There is no figure of intervals that are all infinite.
     assert "differences" not in json.loads(report.json())["figures"]
     assert report.html().count('class="significant"') == 1  # the verdict over both tasks
@@ -108,15 +106,13 @@ def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     assert letters["CoLA"].size == letters["RTE"].size == 4
     # The test over tasks replaces that of the mean.
     assert letters["mean of these tasks"].tolist() == [""]
-    first = {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
-    assert report.data.comparisons[""].wins.to_dict("records")[0] == first
 
 
 def test_more_groups_than_letters_have_none(table_of):
     levels = {f"m{number}": [number + seed / 100 for seed in range(3)] for number in range(54)}
     report = compare(table_of({"T": levels}), test="welch")
     assert set(report.tables["table"]["letters"]) == {""}
-    assert "more groups of methods" in report.markdown()
+    assert "too many groups" not in report.latex()  # no letters, no note on them
 
 
 def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
@@ -128,21 +124,6 @@ def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
     assert seeds | dict(zip(pvalues["b"], pvalues["n_b"], strict=True)) == {
         "attention": 5, "linear": 1, "relation": 5, "baseline": 5
     }  # fmt: skip
-
-
-def test_mnli_counts_as_one_task(suite_of, fabricate):
-    """One network predicts both dev sets, so they are not two independent observations."""
-
-    def score(config, task, metric):
-        return noisy(config, task, metric) + (task == "MNLI-m") * 10 * LEVEL[config.method]
-
-    suite = suite_of(tasks=["CoLA", "MNLI", "RTE"])
-    counted = make_report(fabricate(suite, score)).data.comparisons[""].wins
-    # Wins use the test of the matched set, where all methods differ.
-    assert (counted[["wins", "ties", "losses"]].sum(axis=1) == 3).all()
-    assert (counted[["wins", "losses"]].sum(axis=1) >= 1).all()
-    alone = make_report(fabricate(suite_of(tasks=["MNLI"]), score, name="alone"))
-    assert alone.data.comparisons[""].wins is None
 
 
 @pytest.mark.parametrize("test", ["steel-dwass", "welch"])

@@ -6,12 +6,11 @@ import json
 import os
 import re
 import tempfile
-from errno import EACCES, ENOSPC
+from errno import EACCES
 
 import pytest
 
 from relation_tf.errors import SuiteError
-from relation_tf.files import write_bytes
 from relation_tf.report import compare, make_report, render
 from tests.report.conftest import content
 
@@ -141,15 +140,6 @@ def test_a_latex_row_does_not_begin_with_an_argument(table_of, name):
     assert f"\n{name}" not in latex
 
 
-def test_latex_tables_fit_the_line_and_the_page(table_of):
-    samples = {f"m{place:02d}": [60 + place + seed / 7 for seed in range(2)] for place in range(50)}
-    latex = compare(table_of({f"Task {task}": samples for task in range(9)})).latex()
-    scores = latex.partition(":pairs}")[0].rpartition(r"\begin{table}")[0]
-    assert scores.count(r"\begin{table}") == scores.count(r"\resizebox") == 2
-    assert scores.count(r"\label{tab:scores}") == scores.count("Continued.") == 1
-    assert all(scores.count(f" & Task {name}") == 2 for name in range(9))
-
-
 def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("mine")
@@ -193,30 +183,6 @@ def test_files_of_an_earlier_report_are_removed(small, tmp_path):
         (tmp_path / name).write_text("")
     small().write(tmp_path)
     assert files() == fresh | {"mine.csv", "figures/mine.svg"}
-
-
-@pytest.mark.parametrize("written", [0, 1, 7])
-@pytest.mark.parametrize("error", [OSError(ENOSPC, "No space left on device"), KeyboardInterrupt()])
-def test_a_write_that_ends_early_leaves_nothing_new(small, tmp_path, monkeypatch, written, error):
-    def contents():
-        return {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
-
-    small().write(tmp_path / "old")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("")
-    before, left = contents(), iter([True] * written)
-
-    def full(path, content):
-        if next(left, False):
-            return write_bytes(path, content)
-        raise error
-
-    monkeypatch.setattr("relation_tf.report.report.write_bytes", full)
-    for folder in ("old", "mine", "new", "above/new"):
-        left = iter([True] * written)
-        with pytest.raises((SuiteError, KeyboardInterrupt)):
-            small("other", ("first", "second")).write(tmp_path / folder)
-    assert contents() == before
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])

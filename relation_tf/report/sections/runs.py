@@ -51,19 +51,15 @@ def all_runs(results: Results) -> pd.DataFrame:
 
     A failed run is `diverged` if a loss or an output was not finite.
     """
-    from relation_tf.networks.mechanisms import mixes_tokens
-
     done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
     errors, diverged = dict(results.failures), {*results.diverged}
     rows = []
     for config in results.requested:
         run, error = done.get(config.key), errors.get(str(config))
         status = "done" if run else "not done" if error is None else "failed"
-        row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
-        row |= {
-            "diverged": str(config) in diverged,
-            "mixes_tokens": mixes_tokens(config.mechanism, config.options),
-        }
+        row: dict[str, Any] = {"task": config.task, "method": config.method, "seed": config.seed}
+        row["status"] = status
+        row["diverged"] = str(config) in diverged
         rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
     columns = None if rows else ["task", "method", "seed", "status", "diverged", "error"]
     return pd.DataFrame(rows, columns=columns)
