@@ -61,11 +61,9 @@ class Facts:
 
     Attributes:
         items: One or several values for each name.
-        long: If True, each name is on a separate line.
     """
 
     items: Mapping[str, str | Sequence[str]]
-    long: bool = False
 
     def pairs(self) -> list[tuple[str, list[str]]]:
         """Return each name with its values."""
@@ -403,7 +401,6 @@ def record(block: Block) -> dict[str, Any]:
 MOST_ROWS = 300  # of a table
 MOST_COLUMNS = 60  # of a table
 MOST_PANELS = 40  # of a figure
-MOST_ITEMS = 60  # of a list
 
 
 def limited(blocks: Iterable[Block]) -> list[Block]:
@@ -432,9 +429,6 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
             first = replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
             cut = replace(block, picture=first)
             notes.append(first_of(MOST_PANELS, len(block.picture.panels), "panels"))
-        elif isinstance(block, Bullets) and len(block.items) > MOST_ITEMS:
-            cut = replace(block, items=block.items[:MOST_ITEMS])
-            notes.append(first_of(MOST_ITEMS, len(block.items), "items"))
         elif isinstance(block, Folded):
             cut = replace(block, blocks=limited(block.blocks))
         shown.append(cut)

@@ -307,7 +307,6 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
         pretraining=pretraining,
         other_runs=_other_runs(read, scores),
         timed_costs=read_costs(given.costs, scores.methods),
-        test_changed=given.changes_test,
     )
     return Report(data, [path for source in read for path in source.paths])
 

@@ -37,7 +37,7 @@ from relation_tf.report.sections import MODULES
 from relation_tf.report.sections.answer import answer, brief, leading, progress, standings
 from relation_tf.report.sections.learning_time import LearningTimes, learning_times
 from relation_tf.report.sections.predictions import ReadRows, read_rows, row_tables
-from relation_tf.report.sections.published import check_claims, published_figures
+from relation_tf.report.sections.published import published_figures
 from relation_tf.report.sections.runs import (
     all_runs,
     generated_data,
@@ -69,7 +69,7 @@ from relation_tf.report.sections.tests import (
 from relation_tf.report.sections.tuning import tuning_caveats
 from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
-from relation_tf.stats import PairwiseResult, PublishedTable
+from relation_tf.stats import PairwiseResult
 from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import capital, format_level
@@ -218,8 +218,6 @@ class ReportData:
         pretraining: Settings of pre-trained encoders.
         other_runs: Runs of reports that gave scores, from their `runs.csv`.
         timed_costs: Costs of the methods in timed suites, from `read_costs`.
-        test_changed: If True, an option of a comparison has replaced the declared test, its level,
-            control or families.
     """
 
     scores: Scores
@@ -232,7 +230,6 @@ class ReportData:
     pretraining: Sequence[Mapping[str, Any]] = ()
     other_runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     timed_costs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    test_changed: bool = False
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
@@ -311,11 +308,6 @@ class ReportData:
         if self.results is None or self.published is None:
             return pd.DataFrame()
         return published_figures(self, self.results, self.published)
-
-    @cached_property
-    def published_claims(self) -> PublishedTable | None:
-        """Claims of the published table, checked from its means and SDs."""
-        return None if self.published is None else check_claims(self.published)
 
     # ---- What follows ----
 

@@ -136,9 +136,3 @@ class ComparisonOptions:
                     f"must be one of {join_names(COLUMNS)}, as in task=dataset. Received: "
                     f"{name!r}.{did_you_mean(name, COLUMNS)}",
                 )
-
-    @property
-    def changes_test(self) -> bool:
-        """If True, an option replaces the declared test, its level, control or families."""
-        own = (self.alpha, self.control, self.test, self.families)
-        return any(each is not None for each in own)

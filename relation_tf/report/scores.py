@@ -47,7 +47,6 @@ class Scores:
         tasks: The tasks in display order; averages come last.
         seeds: Number of requested seeds per method.
         averages: Tasks that are averages over the other tasks.
-        noun: Common noun for the main tasks, such as "dev sets".
         directions: Direction of each task; averages have that of their tasks.
         control: Method to compare all others with; by default all pairs are compared.
         in_points: If True, scores are fractions and a page shows them times 100.
@@ -76,7 +75,6 @@ class Scores:
     tasks: Sequence[str]
     seeds: int
     averages: Sequence[str] = ()
-    noun: str = "tasks"
     directions: Mapping[str, Direction] = field(default_factory=dict)
     control: str | None = None
     in_points: bool = False

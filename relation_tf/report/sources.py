@@ -363,14 +363,12 @@ def join(
     averages = _averages(sources)
     _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
     in_points, points = _factors(sources, table)
-    nouns = {source.scores.noun for source in sources}
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
         tasks=[*tasks, *averages],
         seeds=most_seeds(table),
         averages=averages,
-        noun=nouns.pop() if len(nouns) == 1 else "tasks",
         timed=sources[0].scores.timed,
         directions=directions,
         in_points=in_points,

@@ -67,7 +67,6 @@ def scores_of(results: Results) -> Scores:
         tasks=[*_scored(results), *averages],
         seeds=len(results.suite.seeds),
         averages=averages,
-        noun=_noun(results),
         directions={
             name: Direction(metric.higher_is_better, "registered")
             for name, metric in metrics.items()
@@ -118,14 +117,6 @@ def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
     return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
 
 
-def _noun(results: Results) -> str:
-    splits = [split for task in results.suite.learned() for split in task.scored.values()]
-    for kind in ("dev", "test"):
-        if all(split.startswith(kind) for split in splits):
-            return f"{kind} sets"
-    return "tasks"
-
-
 def on_split(scores: Scores, results: Results, split: str) -> Scores:
     """Return the scores of a suite's runs on one split, without averages.
 
@@ -152,7 +143,6 @@ def on_split(scores: Scores, results: Results, split: str) -> Scores:
         table=pd.DataFrame(rows, columns=[*KEY, "score"]),
         tasks=[name for name in scores.networks if name in metrics],
         averages=[],
-        noun=f"{split} sets",
         directions={x: scores.directions.get(x, Direction(True, "registered")) for x in metrics},
         metrics=metrics,
         margins={name: margin for name, margin in scores.margins.items() if name in metrics},

@@ -260,10 +260,7 @@ def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
 
 def _single_tasks(pvalues: pd.DataFrame, scores: Scores) -> Iterator[Statement]:
     """Yield the significant pairs on single tasks, and those without a significant task."""
-    common = {
-        "noun": "tasks" if scores.diagnostics else scores.noun,
-        "all_tasks": len(scores.own_tasks),
-    }
+    common = {"all_tasks": len(scores.own_tasks)}
     pairs = dict(iter(pvalues.groupby(["a", "b"], sort=False)))
     decided = [pair for pair, own in pairs.items() if own["significant"].any()]
     tested = [*pvalues["task"].unique()]

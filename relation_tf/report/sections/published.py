@@ -1,4 +1,4 @@
-"""Compare results with published figures, and check the claims of a published table."""
+"""Compare results with published figures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from relation_tf.registry import PROCEDURES, SOURCES, register_section
+from relation_tf.registry import SOURCES, register_section
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -27,7 +26,6 @@ from relation_tf.report.blocks import (
 from relation_tf.report.scores import SCORE
 from relation_tf.report.sections.runs import notes
 from relation_tf.report.text import render
-from relation_tf.stats import PublishedTable, read_published
 from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, number, signed
 
@@ -210,75 +208,23 @@ def _vectors(width: int | None) -> str:
     return "random embeddings" if width is None else f"word vectors of width {width}"
 
 
-def check_claims(published: Published) -> PublishedTable | None:
-    """Check which of a paper's claims follow from its means and SDs; None if it has no claims.
-
-    The methods of one width form a family and the level is .05, as in the papers.
-
-    Args:
-        published: The figures and claims.
-
-    Returns:
-        The table of `read_published`; its tasks are such as `"IMDb, seconds, 64 units"`.
-
-    Example:
-        >>> from relation_tf.config.published import load_published
-        >>> found = check_claims(load_published("relation-table1"))
-        >>> found.claims()["significance"].value_counts().to_dict()
-        {'certain': 18, 'undetermined': 6}
-    """
-    if published.seeds is None or not published.claim:
-        return None
-    with_sd = [figure for figure in published.figure if figure.sd is not None]
-    metrics: dict[str, dict[str, None]] = {}
-    for figure in with_sd:
-        metrics.setdefault(figure.task, {})[figure.metric] = None
-
-    def label(task: str, metric: str, units: int | None) -> str:
-        parts = [task, metric if len(metrics[task]) > 1 else "", f"{units} units" if units else ""]
-        return ", ".join(part for part in parts if part)
-
-    def claims() -> Iterator[tuple[str, str, str]]:
-        for claim in published.claim:
-            widths: list[int | None] = [*claim.units] or [None]
-            for units, task in product(widths, claim.tasks):
-                for metric in claim.metrics or metrics[task]:
-                    for better, than in product(claim.better, claim.than):
-                        yield label(task, metric, units), better, than
-
-    table = pd.DataFrame(
-        [
-            (label(each.task, each.metric, each.units), each.method, each.value, each.sd)
-            for each in with_sd
-        ],
-        columns=["task", "method", "mean", "sd"],
-    )
-    claimed = [*claims()]
-    table = table[table["task"].isin({task for task, *_ in claimed})]
-    # With the decimals of the value; a lost trailing zero makes the verdicts more cautious.
-    shown = table.assign(
-        **{name: table[name].map(lambda x: f"{x:.10g}") for name in ("mean", "sd")}
-    )
-    return read_published(shown, published.seeds, claims=claimed)
-
-
 _Names = tuple[str, ...]
 
 
 @register_section("published")
 class PublishedFigures(Section):
-    """Table of published figures and our results, and the paper's claims."""
+    """Table of published figures and our results."""
 
     heading = "Comparison with the paper"
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return the table, the reasons why figures may differ, and the claims."""
+        """Return the table, and the reasons why figures may differ."""
         results, published = data.results, data.published
         if results is None or published is None or not data.cells:
             return []
         found = data.published_figures
         shown = found[_of_suite(results, found, published)]
-        layout, claims = results.suite.layout, data.published_claims
+        layout = results.suite.layout
         # A layout of times only has all these figures.
         for_papers = layout is None or SCORE in layout.measures
         return blocks(
@@ -287,22 +233,13 @@ class PublishedFigures(Section):
             tables=[*_tables(shown, published, data.scores.seeds, for_papers)],
             published=published,
             figures=len(found),
-            claims=claims,
-            counts={} if claims is None else dict(claims.claims()["significance"].value_counts()),
-            test="" if claims is None else PROCEDURES[claims.test].title,
-            uncertain=None if claims is None else _uncertain(claims),
         )
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
-        """Return the table of published figures and our results, and the checked claims."""
+        """Return the table of published figures and our results."""
         if data.results is None or data.published is None or not data.cells:
             return {}
-        found = data.published_figures
-        claims = data.published_claims
-        return {
-            **({} if found.empty else {"published": found}),
-            **({} if claims is None else {"published-claims": claims.claims()}),
-        }
+        return {} if data.published_figures.empty else {"published": data.published_figures}
 
 
 def _of_suite(results: Results, found: pd.DataFrame, published: Published) -> list[bool]:
@@ -387,17 +324,6 @@ def _difference(difference: float, published_sd: float, digits: int, timed: bool
         finest = digits if math.isnan(published_sd) else max(digits, decimals(published_sd))
         digits = min(three_digits(difference), finest)
     return signed(difference, digits)
-
-
-def _uncertain(found: PublishedTable) -> Table | None:
-    """Return the paper's claims that its means and SDs leave open or exclude."""
-    claims = found.claims()
-    columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
-    rows = [
-        Row([row.task, f"{row.a}, {row.b}", row.significance])
-        for row in rows_of(claims[claims["significance"] != "certain"])
-    ]
-    return Table("Table: claims that are not certain", columns, rows) if rows else None
 
 
 def published_figures(data: ReportData, results: Results, published: Published) -> pd.DataFrame:

@@ -336,21 +336,10 @@ def tasks_data(results: Results) -> pd.DataFrame:
                 "source": " or ".join(_distinct(each["source"] for each in sets)),
                 "digests": _distinct(each["digest"] for each in sets),
                 "rows": _rows(sets[0]["rows"]),
-                "vocabulary": _vocabularies(own),
-                "start": _distinct(map(_start, manifests)),
                 "skipped": list(skipped),
             }
         )
     return pd.DataFrame(rows)
-
-
-def _vocabularies(runs: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the size of the vocabulary of each setting of the tokens."""
-    sizes: dict[tuple[Any, ...], int | None] = {}
-    for run in runs:
-        key = run["config"].get("tokens"), run["config"].get("vocabulary_size")
-        sizes.setdefault(key, run["manifest"]["data"]["vocabulary"])
-    return [size for size in sizes.values() if size is not None]
 
 
 def _with_members(results: Results, task: str) -> str:
@@ -374,11 +363,11 @@ def warnings_of_runs(results: Results) -> Iterator[Statement]:
     yield from _shared_start(results)
     for task in results.suite.tasks:
         own = [run for run in results.runs if run["task"] == task]
-        yield from _unscored(own, results.suite.find_task(task).diagnostics)
+        yield from _unscored(own)
 
 
-def _unscored(runs: Sequence[Mapping[str, Any]], diagnostics: Iterable[str]) -> Iterator[Statement]:
-    """Name test sets that a method cannot predict, and diagnostic sets of only some runs."""
+def _unscored(runs: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
+    """Name test sets that a method cannot predict."""
     failed: dict[str, list[Mapping[str, str]]] = {}
     for run in runs:
         if run.get("unscored"):
@@ -386,10 +375,6 @@ def _unscored(runs: Sequence[Mapping[str, Any]], diagnostics: Iterable[str]) -> 
     for method, own in failed.items():
         reasons = {name: why for each in own for name, why in each.items()}
         yield state("unpredicted_sets", method=method, runs=len(own), why=no_score(reasons))
-    for name in diagnostics:
-        scored = [name in run["metrics"] for run in runs if name not in run.get("unscored", {})]
-        if 0 < sum(scored) < len(scored):
-            yield state("scored_in_some", name=name, scored=sum(scored), runs=len(scored))
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
@@ -474,12 +459,6 @@ def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:
 
 def _versions(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
-
-
-def _start(manifest: Mapping[str, Any]) -> str:
-    if manifest.get("pretrained"):
-        return f"pre-trained, {manifest['pretrained']['folder']}"
-    return "GloVe: " + manifest["glove"]["found"] if manifest["glove"] else "random"
 
 
 def _distinct(values: Any) -> list[str]:
@@ -578,7 +557,7 @@ class Made(Section):
         return blocks(
             "made.jinja",
             data=data,
-            facts=Facts(data.made, long=True) if data.made else None,
+            facts=Facts(data.made) if data.made else None,
             table=_data(rows) if rows else None,
             skipped={row.task: row.skipped for row in rows if row.skipped},
             most=_MOST_LINES,
@@ -591,16 +570,12 @@ def _data(own: Sequence[Any]) -> Table:
         Column("Task", "head"),
         Column("Source"),
         Column("Rows"),
-        Column("Vocabulary", "number"),
-        Column("Initial word vectors"),
         Column("Skipped lines", "number"),
         Column("Digest"),
     ]
     rows = []
     for row in own:
-        vocabulary = "; ".join(map(number, row.vocabulary)) or number(None)
         digests = " ".join(digest[:_DIGEST] for digest in row.digests)
-        start = "; ".join(row.start)
-        texts = [row.task, row.source, row.rows, vocabulary, start, str(len(row.skipped)), digests]
+        texts = [row.task, row.source, row.rows, str(len(row.skipped)), digests]
         rows.append(Row(texts))
     return Table("Table: data", columns, rows)

@@ -49,9 +49,7 @@ from relation_tf.stats import (
     SignedRankResult,
     StratifiedResult,
     WelchResult,
-    default_procedure,
     pairwise_result,
-    what_can_be_shown,
 )
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_pairs
 from relation_tf.stats.design import samples_needed
@@ -410,24 +408,18 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
     if part.pvalues["significant"].any() or least < scores.alpha:
         return
     methods, bound = max(len(test.samples) for test in tests), scores.procedure.attainable_pvalue
+    sizes = {len(own) for test in tests for own in test.samples.values()}
     yield state(
         "too_few_seeds",
         tasks=[*part.tests],
         methods=methods,
-        seeds=scores.seeds if _is_whole(part) else None,
+        seeds=scores.seeds if sizes == {scores.seeds} else None,
         pvalue=pvalue_only(tests[0].attainable_pvalue, scores.alpha),
         seeds_needed=tests[0].seeds_needed,
         fewer_methods_help=methods > 2
         and bound is not None
         and bound(2, scores.seeds) < scores.alpha,
     )
-
-
-def _is_whole(part: Comparison) -> bool:
-    """Return True if each task compares all methods with all seeds."""
-    wanted = dict.fromkeys(part.scores.methods, part.scores.seeds)
-    sizes = ({name: len(own) for name, own in test.samples.items()} for test in part.tests.values())
-    return all(own == wanted for own in sizes)
 
 
 def average_title(name: str) -> str:
@@ -758,8 +750,7 @@ def _values(several: OverTasks, part: Comparison) -> dict[str, Any]:
         random = null is not None and null.method == "monte-carlo"
         own["drawn"] = null.permutations if null is not None and random else None
     if isinstance(result, FriedmanNemenyiResult):
-        # A network with two dev sets is one task.
-        title = f"{len(several.tasks)} {'tasks' if scores.shared else scores.noun}"
+        title = f"{len(several.tasks)} tasks"
         return own | {
             "picture": critical_difference(
                 {str(name): float(rank) for name, rank in result.average_ranks.items()},
@@ -913,32 +904,10 @@ class Tests(Section):
             "tests.jinja",
             part=part,
             scores=part.scores,
-            design=_design(part),
-            declared=_declared(part),
             permutations=bool(part.pvalues["asymptotic_pvalue"].notna().any()),
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
         )
-
-
-def _design(part: Comparison) -> str | None:
-    """Return the smallest p of this number of methods and seeds, if all tasks have all of them."""
-    scores = part.scores
-    bound = scores.procedure.attainable_pvalue is not None
-    if len(scores.methods) < 2 or scores.seeds < 2 or not bound or not _is_whole(part):
-        return None
-    test = scores.test or default_procedure(scores.control)
-    return what_can_be_shown(len(scores.methods), scores.seeds, scores.alpha, test=test)
-
-
-def _declared(part: Comparison) -> bool:
-    """Return True if all suites declare the test, and no option of a comparison changed it."""
-    results = part.results
-    if results is None or part.report.test_changed:
-        return False
-    used = results.suite.test, results.suite.control
-    suites = [each.suite for each in results.parts or [results]]
-    return any(used) and all((suite.test, suite.control) == used for suite in suites)
 
 
 def _with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:

@@ -124,11 +124,6 @@ class Tuning(Section):
             picture=sweep_picture(key, sweep.values[key], curves, data.styles),
             table=Table("Table: sweep", _columns(sweep), rows, by_task=True),
             others=len(sweep.values) > 1,
-            at_end=[
-                f"{method} on {task}"
-                for (task, method), own in means.items()
-                if _is_at_end(sweep, suite.tuned_settings(task, method), own)
-            ],
         )
 
 
@@ -174,16 +169,6 @@ def _rows(
         shown = "" if pd.isna(mean) else number(factor * mean, digits)
         rows.setdefault(others, [method, *others]).append(Cell(shown, bold=settings == chosen))
     return [Row(cells, task) for cells in rows.values()]
-
-
-def _is_at_end(sweep: Sweep, chosen: Mapping[str, Any], means: Sequence[float]) -> bool:
-    """Return True if a chosen number is at the end, and no value inside has the same score."""
-    from relation_tf.bench.sweeping import is_at_end, same_score
-
-    scored = [*zip(sweep.combinations(), means, strict=True)]
-    score = next((mean for settings, mean in scored if settings == chosen), math.nan)
-    equal = [settings for settings, mean in scored if same_score(mean, score)]
-    return all(is_at_end(sweep, settings) for settings in (chosen, *equal))
 
 
 Curves = Mapping[str, Sequence[float]]
