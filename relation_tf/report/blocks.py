@@ -149,20 +149,17 @@ class Column:
     Attributes:
         name: Heading.
         kind: Type of its cells; `"method"` is a row heading with the method's marker.
-        group: Heading over several columns.
         note: Small note below the heading.
     """
 
     name: str
     kind: Literal["text", "words", "number", "head", "method"] = "text"
-    group: str = ""
     note: str = ""
 
     @property
     def heading(self) -> str:
-        """Name with that of its group and its note, for tables with one row of headings."""
-        name = f"{self.group}, {self.name}" if self.group else self.name
-        return f"{name} ({self.note})" if self.note else name
+        """Name with its note."""
+        return f"{self.name} ({self.note})" if self.note else self.name
 
 
 @dataclass(frozen=True)

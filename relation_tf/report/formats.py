@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -19,7 +18,6 @@ from relation_tf.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Facts,
     Figure,
     Folded,
@@ -74,33 +72,13 @@ def _render(template: str, data: ReportData, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": _inline_html, "swatch": swatch, "heads": _heads}
+    environment.filters |= {"inline": _inline_html, "swatch": swatch}
     environment.globals["swatches"] = {name: swatch(look) for name, look in data.styles.items()}
     return environment.get_template(template).render(data=data, **values)
 
 
 def _inline_html(text: str) -> Markup:
     return Markup(inline(text, escape, _IN_HTML))
-
-
-class _Head(NamedTuple):
-    """Heading of one column or of a group of columns."""
-
-    column: Column | None
-    group: str = ""
-    span: int = 1
-    rows: int = 1
-
-
-def _heads(table: Table) -> list[list[_Head]]:
-    """Return the rows of headings: two if some columns are grouped."""
-    if not any(column.group for column in table.columns):
-        return [[_Head(column) for column in table.columns]]
-    first = []
-    for group, columns in groupby(table.columns, key=lambda column: column.group):
-        own = [*columns]
-        first += [_Head(None, group, len(own))] if group else [_Head(each, rows=2) for each in own]
-    return [first, [_Head(column) for column in table.columns if column.group]]
 
 
 _IN_MARKDOWN = {

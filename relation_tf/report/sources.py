@@ -107,7 +107,6 @@ class _ScoreFacts(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     in_points: bool | None = None
-    lower_is_better: list[str] | None = None
     directions: dict[str, Direction] = {}
     points: dict[str, float] = {}
     timed: bool = False
@@ -253,18 +252,11 @@ def _facts(folder: Path) -> _ScoreFacts:
 
 def _as_reported(scores: Scores, said: _ScoreFacts, runs: pd.DataFrame) -> Scores:
     """Return the scores of a report with its facts, without those of its failed runs."""
-    # Reports of earlier versions did not record it; most were reports of suites.
     in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
     made = replace(
         scores,
         in_points=in_points,
-        directions=scores.directions
-        if said.lower_is_better is None
-        # Reports of earlier versions did not record the origins.
-        else {
-            task: Direction(task not in said.lower_is_better, "registered") for task in scores.tasks
-        }
-        | {task: own for task, own in said.directions.items() if task in scores.tasks},
+        directions={task: said.directions.get(task, x) for task, x in scores.directions.items()},
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},

@@ -364,7 +364,6 @@ def _answer(part: Comparison) -> list[Block]:
         verdicts=verdicts,
         table=table or _standing_table(part),
         # If True, the memory is that above the process before its first run.
-        additional=not costs.empty and costs["above_base"].all() and not part.scores.timed,
         **(values or {"figure": _best_figure(part)}),
     )
 

@@ -67,8 +67,7 @@ class Capabilities:
             seeds, in points), `chance` and `rule` (scores of the most frequent label and of the
             best simple rule, in points), `share` (0 for that rule, 1 for a perfect score), `level`
             ("solved", "partly" or "rule"), `verdict` against the reference and its `reason`, which
-            are empty without one, `same` (True if all seeds of both have one score), and
-            `state_kib`, the size of the state (NaN if unknown).
+            are empty without one, and `state_kib`, the size of the state (NaN if unknown).
         further: The same for additional test sets: depths, and longer texts.
         reference: The method that the others are judged against, or None.
         not_learned: Tasks that the reference does not learn; they have no verdicts.
@@ -112,11 +111,8 @@ class Capabilities:
             levels={level: tasks for level, tasks in levels.items() if tasks},
             reference=self.reference,
             not_learned=[task for task in self.not_learned if task in {*own["task"]}],
-            same=[*judged.loc[judged["same"], "task"]] if compared else [],
             verdicts={
-                kind: [*judged.loc[chosen & ~judged["same"], "task"]]
-                for kind, chosen in kinds.items()
-                if compared
+                kind: [*judged.loc[chosen, "task"]] for kind, chosen in kinds.items() if compared
             },
             limits=self._limits(own),
         )
@@ -174,8 +170,6 @@ def capabilities(
                 else "rule" if share <= AT_RULE else "partly",
                 "verdict": str(judged[method].verdict) if method in judged else "",
                 "reason": str(judged[method].reason) if method in judged else "",
-                "same": method != reference
-                and len({*own, *samples.get(reference or "", (None,))}) == 1,
                 "state_kib": states.get((task, method), math.nan),
             }  # fmt: skip
             if name == task:

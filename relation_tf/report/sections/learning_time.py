@@ -165,11 +165,13 @@ _COLUMNS: Mapping[Column, Show] = {
     Column("Method", "method"): lambda row: row.method,
     Column("Reached", "number"): lambda row: f"{row.reached} of {row.n}",
     Column("Epochs", "number"): lambda row: spread(row.epochs, row.epochs_sd),
-    Column("s", "number", _TARGET): lambda row: spread(row.seconds, row.seconds_sd),
-    Column("relative to fastest", "number", _TARGET): lambda row: number(row.ratio, 2),
-    Column("s", "number", _EPOCH): lambda row: spread(row.seconds_epoch, row.seconds_epoch_sd, 2),
-    Column("relative to fastest", "number", _EPOCH): lambda row: number(row.ratio_epoch, 2),
-    Column("input pipeline, s", "number", _EPOCH): lambda row: number(row.seconds_input, 2),
+    Column(f"{_TARGET}, s", "number"): lambda row: spread(row.seconds, row.seconds_sd),
+    Column(f"{_TARGET}, relative to fastest", "number"): lambda row: number(row.ratio, 2),
+    Column(f"{_EPOCH}, s", "number"): lambda row: spread(
+        row.seconds_epoch, row.seconds_epoch_sd, 2
+    ),
+    Column(f"{_EPOCH}, relative to fastest", "number"): lambda row: number(row.ratio_epoch, 2),
+    Column(f"{_EPOCH}, input pipeline, s", "number"): lambda row: number(row.seconds_input, 2),
     Column("Compilation, s", "number"): lambda row: number(row.seconds_compilation, 2),
 }
 

@@ -103,12 +103,10 @@ class ReadRows(NamedTuple):
         sets: The predictions on each scored set with labels.
         too_many: Numbers of predictions of the sets that are not read because they have more than
             500,000.
-        unread: Methods with finished runs whose predictions have no labels, by set.
     """
 
     sets: Sequence[PredictedRows]
     too_many: Mapping[str, int]
-    unread: Mapping[str, Sequence[str]] = {}
 
     @property
     def classified(self) -> list[PredictedRows]:
@@ -128,7 +126,6 @@ def read_rows(results: Results) -> ReadRows:
 
     found: list[PredictedRows] = []
     too_many: dict[str, int] = {}
-    unread: dict[str, list[str]] = {}
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
         for name, split in results.scored(group).items():
@@ -144,9 +141,7 @@ def read_rows(results: Results) -> ReadRows:
             if runs:
                 metrics = counted(own.metrics_of(name))
                 found.append(PredictedRows(name, classes, runs, metrics))
-                done = {run["method"]: None for run in results.runs if run["task"] == task}
-                unread[name] = [method for method in done if method not in runs]
-    return ReadRows(found, too_many, unread)
+    return ReadRows(found, too_many)
 
 
 def _count(results: Results, task: str, split: str) -> int:
@@ -262,7 +257,7 @@ class RocCurves(Section):
         """Return a figure for each task."""
         read = data.predictions
         pictures = [roc_curves(own, data.styles) for own in read.classified]
-        return blocks("predictions.jinja", pictures=pictures, unread=read.unread)
+        return blocks("predictions.jinja", pictures=pictures)
 
     def tables(self, data: ReportData) -> Mapping[str, pd.DataFrame]:
         """Return the areas under the curves."""
@@ -303,7 +298,7 @@ def _table(part: Comparison, errors: pd.DataFrame) -> Table:
     columns = [Column("Task", "head"), Column("Evaluation rows", "number")]
     columns += [Column("SD over seeds", "number")]
     columns += [
-        Column(name, "number", "Standard error of a mean")
+        Column(f"Standard error, {name}", "number")
         for name in ("other seeds", "other rows", "both")
     ]
     rows = [Row(_cells(str(task), own, part)) for task, own in errors.groupby("task", sort=False)]

@@ -15,7 +15,6 @@ from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS, SOURCES, register_section
 from relation_tf.report.blocks import (
     Block,
-    Cell,
     Code,
     Column,
     Facts,
@@ -114,8 +113,6 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         "state_mib": ("state_mib", "max"),
         "pass_mib": ("pass_mib", "median"),
         "memory_mib": ("memory_mib", "max"),
-        "above_base": ("base_memory_mib", lambda base: base.notna().all()),
-        "of_process": ("peak_memory_of", lambda of: of.eq("process").any()),
         "stopped": ("stopped", _counted),
     }
     for column in ("seconds_batch", "memory_mib", "pass_mib"):
@@ -144,30 +141,22 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     Returns:
         Columns `seconds_epoch` and `memory_mib` (geometric means over tasks of the median and of
         the peak over seeds, see `memory_of`, so that a ratio is the mean ratio),
-        `without_embedding` (parameters, median), `of_process` (the memory includes earlier runs of
-        the process), `above_base` (it is that above the process before its first run) and `alone`
-        (the runs are known to have had the processor for themselves), by method; empty without a
-        common task.
+        `without_embedding` (parameters, median) and `alone` (the runs are known to have had the
+        processor for themselves), by method; empty without a common task.
     """
     done = runs[runs["status"] == "done"] if len(runs) else runs
     if done.empty:
         return pd.DataFrame()
-    above = "base_memory_mib" in done and bool(done["base_memory_mib"].notna().all())
-    done = done.assign(
-        of_process=done.get("peak_memory_of", "process") == "process", memory_mib=memory_of(done)
-    )
+    done = done.assign(memory_mib=memory_of(done))
     by_task = done.groupby(["method", "task"])
     costs = by_task[["seconds_epoch", "without_embedding"]].median()
     costs["memory_mib"] = by_task["memory_mib"].max()
-    costs["of_process"] = by_task["of_process"].any()
     common = costs["seconds_epoch"].unstack("task").dropna(axis="columns").columns
     costs = costs[costs.index.isin(common, level="task")]
     # Memory is recorded in whole MiB; 0 has no logarithm.
     positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=[1e-9, 1.0], axis=1)
     own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
     own["without_embedding"] = costs["without_embedding"].groupby("method").median()
-    own["of_process"] = costs["of_process"].groupby("method").any()
-    own["above_base"] = above
     known = "seconds_cpu" in done and bool(done["seconds_cpu"].notna().all())
     own["alone"] = known and not any(load_warnings(runs))
     return own.reindex([name for name in methods if name in own.index])
@@ -483,34 +472,32 @@ _DIGEST = 12
 def _columns(timed: Timed) -> Mapping[Column, Show]:
     """Return the columns of the table of costs; each formats a row of `how_run`."""
 
-    def numeric(name: str, group: str = "") -> Column:
-        return Column(name, "number", group)
+    def numeric(name: str) -> Column:
+        return Column(name, "number")
 
     each, epoch_digits = ("pass", 3) if timed else ("epoch", 2)
     common: dict[Column, Show] = {
         Column("Method", "method"): lambda row: row.method,
         numeric("Runs"): lambda row: str(row.n),
-        numeric("all", "Parameters"): lambda row: number(row.parameters),
-        numeric("without embedding", "Parameters"): lambda row: number(row.without_embedding),
-        numeric("mechanism", "Parameters"): lambda row: number(row.mechanism),
+        numeric("Parameters"): lambda row: number(row.parameters),
+        numeric("Parameters without embedding"): lambda row: number(row.without_embedding),
+        numeric("Parameters of the mechanism"): lambda row: number(row.mechanism),
         numeric("Passes" if timed else "Epochs"): lambda row: f"{row.epochs:g}",
-        numeric(f"s per {each}", "Time"): lambda row: number(row.seconds_epoch, epoch_digits),
-        numeric("tokens per second", "Time"): lambda row: number(row.tokens_second),
-        numeric("compilation, s", "Time"): lambda row: number(row.seconds_compilation, 2),
+        numeric(f"Time, s per {each}"): lambda row: number(row.seconds_epoch, epoch_digits),
+        numeric("Time, tokens per second"): lambda row: number(row.tokens_second),
+        numeric("Time, compilation, s"): lambda row: number(row.seconds_compilation, 2),
     }
     if timed == "decoding":
         return common | {
-            numeric("ms per step", "Time"): lambda row: number(1000 * row.seconds_batch, 3),
+            numeric("Time, ms per step"): lambda row: number(1000 * row.seconds_batch, 3),
             numeric("Memory for earlier tokens, KiB"): lambda row: number(1024 * row.state_mib, 1),
         }
     if timed:
         return common
     return common | {
-        numeric("ms per batch", "Time"): lambda row: number(1000 * row.seconds_batch, 1),
+        numeric("Time, ms per batch"): lambda row: number(1000 * row.seconds_batch, 1),
         numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
-        numeric("Memory, MiB"): lambda row: Cell(
-            number(row.memory_mib), notes=["of process"] if row.of_process else []
-        ),
+        numeric("Memory, MiB"): lambda row: number(row.memory_mib),
         Column("Reason for stopping", "words"): lambda row: row.stopped,
     }
 
@@ -537,8 +524,6 @@ class HowRun(Section):
             if known
             else None,
             timed=timed,
-            of_process=bool(known and costs["of_process"].any()),
-            above_base=bool(known and costs["above_base"].all()),
             suites=[
                 (own.suite.name, Code(own.suite.to_toml())) for own in results.parts or [results]
             ],

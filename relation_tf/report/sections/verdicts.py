@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -294,7 +294,7 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     """
     verdicts, ignored = part.verdicts, _ignored_failures(part)
     if verdicts is not None:
-        yield from _disagreement(part, verdicts, ignored)
+        yield from _disagreement(part, verdicts)
     if ignored:
         yield state("test_leaves_out_failed", failed=ignored)
     if verdicts is not None:
@@ -314,9 +314,7 @@ def _ignored_failures(part: Comparison) -> dict[str, int]:
     return {str(name): int(number) for name, number in runs.value_counts(sort=False).items()}
 
 
-def _disagreement(
-    part: Comparison, verdicts: Verdicts, failed: Collection[str]
-) -> Iterator[Statement]:
+def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
     test, reference = part.outcome, verdicts.reference
     if verdicts.mean is None or test is None:
         return
@@ -332,7 +330,6 @@ def _disagreement(
             if found != row.verdict:
                 unlike.setdefault(found, {})[name] = float(pairs[name].pvalue)
     if unlike:
-        judged = {reference, *(name for names in unlike.values() for name in names)}
         undecided = test.pairs["better"].isna().all()
         yield state(
             "test_disagrees",
@@ -341,14 +338,8 @@ def _disagreement(
             how=test.how,
             found=unlike,
             lacking=test.lacking if undecided else "",
-            quote=_to_quote(part, judged, failed),
+            declared=part.scores.reference_declared,
         )
-
-
-def _to_quote(part: Comparison, methods: Collection[str], failed: Collection[str]) -> str:
-    """Return why to quote verdicts: "declared", "verdicts" (tests lack failed runs) or "chosen"."""
-    unfair = "verdicts" if {*methods} & {*failed} else "chosen"
-    return "declared" if part.scores.reference_declared else unfair
 
 
 def _collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
@@ -396,13 +387,9 @@ def how_to_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
     """Return the values of the definitions of the verdicts, and their figure."""
     tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
     reasons = {reason for table in tables for reason in table["reason"]}
-    disagreements = [each for each in part.caveats if each.kind == "test_disagrees"]
-    judged = [verdicts.reference, *verdicts.methods]
-    quote = _to_quote(part, judged, _ignored_failures(part))
     return {
         "figure": verdict_figure(part, verdicts),
         "failed": not reasons <= {"", NOT_VARYING},
-        "quote": next((each.values["quote"] for each in disagreements), quote),
         **definitions(part, verdicts),
     }
 
@@ -437,18 +424,13 @@ def verdict_table(part: Comparison) -> Table | None:
         columns.append(Column("Difference", "number", note=note))
     costs = cost_columns(part, reference)
     judged = {} if mean is None else by_method(mean)
-    lost = part.failed[~part.failed["method"].isin(scores.table["method"])]
-    failed = Counter(map(str, lost.drop_duplicates(["method", "run"])["method"]))
     rows = []
-    for name in [reference, *verdicts.methods, *failed]:
+    for name in [reference, *verdicts.methods]:
         notes = collapsed_note(part.report.collapsed_networks.get(name, 0))
         cells = [Cell("reference", notes=notes), Cell()]
         if name in judged:
             difference = _difference(judged[name], part, scores.main_tasks[0])
             cells = [_verdict(judged[name]), replace(difference, notes=[*difference.notes, *notes])]
-        elif name in failed:
-            note = f"all {failed[name]} runs failed" if failed[name] > 1 else "its run failed"
-            cells[0] = Cell("none", notes=[note])
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
@@ -521,8 +503,6 @@ def cost_columns(
     if costs.empty or (reference is not None and reference not in costs.index):
         return {}
     each = "pass" if part.scores.timed else "epoch"
-    of = "of the process" if costs["of_process"].any() else "peak"
-    of = "additional peak" if costs["above_base"].all() else of
 
     def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
@@ -531,10 +511,10 @@ def cost_columns(
 
     if reference is None:
         time = Column(f"s per {each}", "number")
-        memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of)
+        memory = Column("Peak memory, MiB", "number")
     else:
         time = Column("Time", "number", note=f"per {each}, {reference} = 1")
-        memory = Column("Memory", "number", note=f"{of}, {reference} = 1")
+        memory = Column("Memory", "number", note=f"peak, {reference} = 1")
     columns = {
         time: show("seconds_epoch", 2, reference),
         memory: show("memory_mib", 0 if reference is None else 2, reference),

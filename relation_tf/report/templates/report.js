@@ -35,23 +35,8 @@
     }
   };
 
-  // The heading of a column is in the last row of headings or spans all rows.
-  const columns = (table) => {
-    const grid = [];
-    [...table.tHead.rows].forEach((row, down) => {
-      let across = 0;
-      for (const head of row.cells) {
-        while ((grid[down] ??= [])[across]) across++;
-        for (let i = 0; i < head.rowSpan; i++)
-          for (let j = 0; j < head.colSpan; j++) (grid[down + i] ??= [])[across + j] = head;
-        across += head.colSpan;
-      }
-    });
-    return grid.at(-1);
-  };
-
   for (const table of document.querySelectorAll("main table")) {
-    columns(table).forEach((head, column) => {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.title = "Sort";
