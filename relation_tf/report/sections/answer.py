@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.sections.learning_time import time_statements
 from relation_tf.report.sections.runs import scored_sets
 from relation_tf.report.sections.tests import (
-    average_title,
     cautions,
     differences,
     lacking,
@@ -173,25 +171,12 @@ def answer(part: Comparison) -> Iterator[Statement]:
             lacking=lacking(several.result, f"{several.procedure.unit}s", scores),
             control=scores.control,
         )
-    yield from _averages(scores)
     if not part.tests:
         yield _no_test(scores, over_tasks=several is not None)
         return
     yield from cautions(part)
     on_average = part.pvalues["task"].isin(scores.averages)
     yield from _single_tasks(part.pvalues[~on_average], scores)
-    for name, own in part.pvalues[on_average].groupby("task", sort=False):
-        better = winners(own)
-        undecided = own[~own["significant"].astype(bool)] if better else own
-        yield state(
-            "on_average",
-            name=average_title(str(name)),
-            better=better,
-            others=len(own) - len(better),
-            seeds=_seeds(undecided) if len(undecided) else "",
-            alpha=scores.alpha,
-            control=scores.control,
-        )
 
 
 def brief(part: Comparison) -> list[Statement]:
@@ -227,23 +212,6 @@ def tested_among(part: Comparison) -> Iterator[Statement]:
     if not sizes or min(sizes) == declared:
         return
     yield state("tested_among", fewest=min(sizes), most=max(sizes), declared=declared)
-
-
-def _averages(scores: Scores) -> Iterator[Statement]:
-    for name in scores.averages:
-        samples = scores.samples(name)
-        if len(samples) > 1:
-            lower, factor = name in scores.lower_is_better, scores.factor(name)
-            means = {method: factor * fmean(values) for method, values in samples.items()}
-            order = sorted(means, key=means.__getitem__, reverse=not lower)
-            yield state(
-                "average",
-                name=average_title(name),
-                means={method: means[method] for method in order},
-                digits=scores.digits(name),
-                points=factor == 100,
-                lower_is_better=lower,
-            )
 
 
 def _no_test(scores: Scores, *, over_tasks: bool) -> Statement:
@@ -353,7 +321,7 @@ class Answer(Section):
 
 def _answer(part: Comparison) -> list[Block]:
     """Return headline, caveats, table and figure of a comparison."""
-    table, verdicts, costs = verdict_table(part), part.verdicts, part.costs
+    table, verdicts = verdict_table(part), part.verdicts
     values: dict[str, Any] = {}
     if verdicts is not None and table is not None:
         values = how_to_read(part, verdicts)

@@ -22,7 +22,7 @@ from relation_tf.report.blocks import Block, Section, blocks, rows_of
 from relation_tf.report.diagnostics import not_learned
 from relation_tf.report.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
-from relation_tf.report.sections.runs import all_runs, computed_tokens, load_warnings, read_runs
+from relation_tf.report.sections.runs import all_runs, load_warnings, read_runs
 from relation_tf.report.sections.verdicts import FAVORABLE, Verdicts
 from relation_tf.stats.spread import error_of_sum
 from relation_tf.tasks.generated import length_of
@@ -151,7 +151,6 @@ class Costs(Section):
             "costs.jinja",
             pictures=[*_scores_against(data, results)],
             seeds=data.scores.seeds,
-            computed=computed_tokens(results.suite),
             threads=results.suite.threads,
         )
 

@@ -19,7 +19,6 @@ from relation_tf.report.blocks import (
     table_by_task,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.sections.runs import computed_tokens
 from relation_tf.report.sections.tests import all_pvalues, compare_methods, pair_table, winners
 from relation_tf.report.text import Statement, state
 from relation_tf.stats import PairwiseResult
@@ -201,7 +200,6 @@ class LearningTime(Section):
             target=target_of(suite),
             rule=STOPPING_RULES.find(suite.stopping).description,
             limits={task: limit_of(suite, task) for task in results.begun.tasks},
-            computed=computed_tokens(suite),
             threads=suite.threads,
             level=part.level,
             # Ties are between runs that did not reach the target.

@@ -183,27 +183,6 @@ def load_warnings(runs: pd.DataFrame) -> Iterator[Statement]:
                     lowest=float(slow.min()))  # fmt: skip
 
 
-def reads_one_token(suite: Suite) -> bool:
-    """Return True if `compute` has an effect: networks use only the first token's output."""
-    from relation_tf.networks.mechanisms import find_mechanism
-
-    heads = {find_mechanism(method.mechanism).head for method in suite.method}
-    return "first" in heads and not all(task.generated for task in suite.learned())
-
-
-def computed_tokens(suite: Suite) -> str:
-    """Return the tokens that mechanisms compute, in words; empty if they have no such choice."""
-    if not reads_one_token(suite):
-        return "all tokens" if all(task.generated for task in suite.learned()) else ""
-    return {"readout": "only the output of the first token", "all": "all tokens"}[suite.compute]
-
-
-def varied(results: Results) -> Sequence[str]:
-    """Return what differs between the seeds, as in `vary`; nothing if it differs between runs."""
-    kinds = {tuple(run["config"]["vary"]) for run in results.runs}
-    return [] if results.suite.timed or len(kinds) != 1 else kinds.pop()
-
-
 def generated_data(suite: Suite) -> str:
     """Return a sentence on tasks of generated text; empty if there are none."""
     if not SOURCES[suite.source].artificial:
@@ -517,9 +496,6 @@ class HowRun(Section):
         return blocks(
             "methods.jinja",
             suite=results.suite,
-            tokens=computed_tokens(results.suite),
-            one_token=reads_one_token(results.suite),
-            varied=varied(results),
             costs=table_by_task("Table: costs of the runs", costs, _columns(timed))
             if known
             else None,

@@ -29,7 +29,7 @@ from relation_tf.report.lost_runs import collapsed_note, lost_in_words
 from relation_tf.report.scores import KEY, SCORE, Scores
 from relation_tf.report.text import render
 from relation_tf.stats import PairwiseResult, mean_interval
-from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.tasks.metrics import find_metric
 from relation_tf.words import number
 
 if TYPE_CHECKING:
@@ -210,14 +210,6 @@ def _marks(data: ReportData) -> dict[str, Any]:
     scores, parts = data.scores, data.comparisons.values()
     suite = None if data.results is None else data.results.suite
     cells, part = data.cells.values(), next(iter(parts))
-    own = scores.table[scores.table["task"].isin(scores.main_tasks)]
-    whole = own.groupby(["method", "seed"])["task"].nunique().eq(len(scores.main_tasks)).any()
-    uncounted = {
-        task.name: task.metrics[0]
-        for task in ([] if suite is None else suite.learned())
-        if len(counted(task.metrics)) < len(task.metrics)
-    }
-    failed = data.suite_runs["status"].eq("failed").sum() if len(data.suite_runs) else 0
     return {
         "test": f"{part.test}, {part.level}",
         "fewer": any(note.startswith("n =") for cell in cells for note in cell.notes),
@@ -225,10 +217,7 @@ def _marks(data: ReportData) -> dict[str, Any]:
         "averages_elsewhere": scores.averages and all(part.over_tasks for part in parts),
         "no_difference": scores.control is None
         and any(len(part.pvalues) and not part.pvalues["significant"].any() for part in parts),
-        "whole_seed": whole,
-        "uncounted": uncounted,
         "several_tasks": suite is not None and len(suite.tasks) > 1 and not suite.timed,
-        "failed": int(failed),
     }
 
 

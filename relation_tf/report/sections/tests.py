@@ -393,7 +393,7 @@ def cautions(part: Comparison) -> Iterator[Statement]:
         other = row.b if row.ahead == row.a else row.a
         ahead, behind = (fmean(samples.get(name, [math.nan])) for name in (row.ahead, other))
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
-            found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
+            found.setdefault((row.ahead, other), []).append(row.task)
     if found:
         yield state(
             "better_ranks_worse_mean", pairs=[(*pair, tasks) for pair, tasks in found.items()]
@@ -420,15 +420,6 @@ def _too_few_seeds(part: Comparison) -> Iterator[Statement]:
         and bound is not None
         and bound(2, scores.seeds) < scores.alpha,
     )
-
-
-def average_title(name: str) -> str:
-    """Return the name of an average within a sentence."""
-    return name if name.startswith("GLUE") else "mean of the tasks"
-
-
-def _place(task: str, scores: Scores) -> str:
-    return f"the {average_title(task)}" if task in scores.averages else task
 
 
 def spread_warnings(
