@@ -65,7 +65,6 @@ _STYLE = {
 }  # fmt: skip
 _WIDE = 11.2  # largest width of a file in inches
 _TOP, _GAP = 0.3, 0.12  # margins above a panel and between its axes, in inches
-_LONG_NAME = 20  # letters; longer names of methods are on two lines
 Draw = Callable[..., None]  # takes axes, from top to bottom
 
 
@@ -258,40 +257,21 @@ def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **lo
 
 
 def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -> None:
-    """Write names of methods left of their rows, long ones on two lines.
+    """Write names of methods left of their rows.
 
     Text is several times faster to draw than ticks with labels.
     """
     axis_side = ax.get_yaxis_transform()
     for row, name in names.items():
-        lines, size = _lines(name)
-        for i, line in enumerate(lines):
-            up = 0.5 * size * (len(lines) - 1 - 2 * i)
-            ax.annotate(line, (0, row), (-5, up), xycoords=axis_side, textcoords="offset points",
-                        ha="right", va="center", fontsize=size,
-                        fontweight="bold" if row in bold else "normal")  # fmt: skip
+        ax.annotate(name, (0, row), (-5, 0), xycoords=axis_side, textcoords="offset points",
+                    ha="right", va="center", fontweight="bold" if row in bold else "normal")  # fmt: skip
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
 
 
 def label_width(names: Iterable[str]) -> float:
     """Return the width in inches of names that `draw_names` writes."""
-    found = map(_lines, names)
-    return 0.17 + max(0.0095 * size * max(map(len, lines)) for lines, size in found)
-
-
-def _lines(name: str) -> tuple[list[str], float]:
-    """Return the lines of a name and its font size.
-
-    Example:
-        >>> _lines("encoder-linear-attention-layers4")
-        (['encoder-linear-', 'attention-layers4'], 7.5)
-    """
-    if len(name) <= _LONG_NAME:
-        return [name], 9.0
-    breaks = [place for place in range(1, len(name)) if name[place - 1] in "-_ ("]
-    middle = min(breaks, key=lambda place: abs(2 * place - len(name)), default=len(name) // 2)
-    return [name[:middle], name[middle:]], 7.5
+    return 0.17 + 0.0855 * max(map(len, names))
 
 
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:
