@@ -165,7 +165,6 @@ class Mechanism:
         block_options: Further default options inside the blocks of encoders, language models and
             encoder-decoders; not with `variant="released_code"`.
         pretrainable: If True, it can start from an encoder that was pre-trained on plain text.
-        mixes_tokens: If False, each output depends on one token by design.
     """
 
     factory: str | Callable[..., Any]
@@ -177,7 +176,6 @@ class Mechanism:
     options: Mapping[str, Any] = field(default_factory=dict)
     block_options: Mapping[str, Any] = field(default_factory=dict)
     pretrainable: bool = False
-    mixes_tokens: bool = True
 
     def __post_init__(self) -> None:
         for key, allowed in (("head", get_args(Head)), ("positions", (*get_args(Positions), None))):

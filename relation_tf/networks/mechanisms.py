@@ -42,9 +42,7 @@ def _recurrent(cell: str, **options: Any) -> Mechanism:
 
 
 _BUILT_IN = {
-    "baseline": Mechanism(
-        "relation_tf.layers:PointwiseMLP", options=_RELEASED_CODE, mixes_tokens=False
-    ),
+    "baseline": Mechanism("relation_tf.layers:PointwiseMLP", options=_RELEASED_CODE),
     "attention": Mechanism("relation_tf.layers:Attention", options=_RELEASED_CODE),
     "linear-attention": Mechanism(
         "relation_tf.layers:LinearAttention",
@@ -264,18 +262,6 @@ def innermost(mechanism: str, options: Mapping[str, Any]) -> tuple[str, Mapping[
         return mechanism, options
     passed = {key: inside[key] for key in ("num_heads", "causal") if inside.get(key)}
     return innermost(str(inside["mechanism"]), {**passed, **_table(inside.get("options"))})
-
-
-def mixes_tokens(mechanism: str, options: Mapping[str, Any]) -> bool:
-    """Return False if each output depends on one token; True for mechanisms that are not known.
-
-    Example:
-        >>> mixes_tokens("encoder", {"mechanism": "baseline"}), mixes_tokens("relation", {})
-        (False, True)
-    """
-    inner = MECHANISMS.get(innermost(mechanism, options)[0])
-    crosses = mechanism in MECHANISMS and MECHANISMS[mechanism].output_type == "sequence"
-    return crosses or inner is None or inner.mixes_tokens
 
 
 def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:

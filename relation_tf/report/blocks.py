@@ -408,27 +408,21 @@ def limited(blocks: Iterable[Block]) -> list[Block]:
     """
     shown: list[Block] = []
     for block in blocks:
-        cut, notes = block, []
+        cut: Block = block
+        sizes: dict[str, tuple[int, int]] = {}
         if isinstance(block, Table):
-            sizes = len(block.rows), len(block.columns)
-            if sizes[0] > MOST_ROWS:
-                notes.append(first_of(MOST_ROWS, sizes[0], "rows"))
-            if sizes[1] > MOST_COLUMNS:
-                notes.append(first_of(MOST_COLUMNS, sizes[1], "columns"))
-            if notes:
-                rows = block.rows[:MOST_ROWS]
-                cut = replace(
-                    block,
-                    columns=block.columns[:MOST_COLUMNS],
-                    rows=[replace(row, cells=row.cells[:MOST_COLUMNS]) for row in rows],
-                )
-        elif isinstance(block, Figure) and len(block.picture.panels) > MOST_PANELS:
-            first = replace(block.picture, panels=block.picture.panels[:MOST_PANELS])
-            cut = replace(block, picture=first)
-            notes.append(first_of(MOST_PANELS, len(block.picture.panels), "panels"))
+            sizes = {"rows": (MOST_ROWS, len(block.rows))}
+            sizes["columns"] = MOST_COLUMNS, len(block.columns)
+            rows = [replace(row, cells=row.cells[:MOST_COLUMNS]) for row in block.rows[:MOST_ROWS]]
+            cut = replace(block, columns=block.columns[:MOST_COLUMNS], rows=rows)
+        elif isinstance(block, Figure):
+            sizes = {"panels": (MOST_PANELS, len(block.picture.panels))}
+            panels = block.picture.panels[:MOST_PANELS]
+            cut = replace(block, picture=replace(block.picture, panels=panels))
         elif isinstance(block, Folded):
             cut = replace(block, blocks=limited(block.blocks))
         shown.append(cut)
+        notes = [first_of(*own, noun) for noun, own in sizes.items() if own[1] > own[0]]
         if notes:
             said = f"Shown: {' and '.join(notes)}. All are in the CSV files."
             shown.append(Paragraph(said, "note"))

@@ -263,8 +263,9 @@ def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -
     """
     axis_side = ax.get_yaxis_transform()
     for row, name in names.items():
+        weight = "bold" if row in bold else "normal"
         ax.annotate(name, (0, row), (-5, 0), xycoords=axis_side, textcoords="offset points",
-                    ha="right", va="center", fontweight="bold" if row in bold else "normal")  # fmt: skip
+                    ha="right", va="center", fontweight=weight)  # fmt: skip
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import pytest
@@ -69,23 +68,6 @@ def test_design_that_cannot_reach_significance(answer):
     assert "better" not in said
 
 
-@pytest.mark.parametrize(
-    ("tasks", "where"),
-    [(["CoLA", "MRPC"], "On CoLA, MRPC"), (["CoLA", "MRPC", "RTE", "WNLI"], "On 5 columns")],
-)
-def test_ties_can_lower_p_below_the_attainable_one(answer, tasks, where):
-    """Two constant methods among five give a smaller p than five methods without overlap."""
-
-    def score(config, *_):
-        return config.units / 200 + (config.seed / 1e4 if config.units < 64 else 0)
-
-    said = answer(score, method=FIVE, tasks=tasks)
-    assert "differ significantly on at" in said
-    assert "no difference can be" not in said
-    assert where in said
-    assert "some scores are equal" in said
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("lowest", "named"), [(0.05, True), (0.91, False)])
 def test_significantly_better_with_worse_mean_is_reported(table_of, sign, lowest, named):
@@ -124,35 +106,6 @@ def test_with_a_control_other_pairs_are_not_mentioned(table_of):
     assert "two methods" not in said
 
 
-def test_six_pairs_over_all_tasks_are_named(table_of):
-    samples = {f"m{i}": [i / 100 + seed / 1000 for seed in range(5)] for i in range(9)}
-    report = compare(table_of(dict.fromkeys(("t0", "t1", "t2"), samples)))
-    assert report.tables["over_tasks"]["better"].notna().all()
-    assert "30 more pairs" in said_of(report)
-
-
-@pytest.mark.parametrize(
-    ("only", "suite", "words"),
-    [
-        (("relation", "baseline"), {}, ["only the 2 of 4", "p = .040 or more"]),
-        (("relation", "baseline", "linear"), {}, ["only the 3 of 4"]),
-        (("relation", "baseline"), {"control": "baseline"}, ["p = .022 or more"]),
-        (("relation", "baseline", "linear"), {"test": "welch"}, ["only the 3 of 4"]),
-        (tuple(LEVEL), {}, []),
-    ],
-)
-def test_missing_methods_are_named_because_p_is_smaller(answer, only, suite, words):
-    """Two methods alone reach p = .008; no pair of the suite's four methods can."""
-    said = answer(
-        lambda config, *_: (
-            LEVEL[config.method] + config.seed / 100 if config.method in only else None
-        ),
-        **suite,
-    )
-    assert ("Tests include only" in said) == bool(words)
-    assert all(each in said for each in words)
-
-
 @pytest.mark.parametrize(
     ("suite", "there", "expected"),
     [
@@ -186,23 +139,3 @@ def test_fewer_methods_are_suggested_only_if_they_suffice(answer_of, seeds, fewe
     said = answer_of({"MR": dict.fromkeys("abc", (0.5, seeds))})
     assert "at least 5" in said
     assert ("or fewer methods" in said) == fewer
-
-
-def test_runs_of_chosen_tasks_are_not_preliminary(suite_of, fabricate):
-    """`--tasks` and `--seeds` train a part of a suite."""
-
-    def said(there):
-        folder = fabricate(
-            suite_of(tasks=["CoLA", "RTE", "MRPC"]),
-            lambda run, *_: run.seed / 10 if there(run) else None,
-            name=f"suite-{next(numbers)}",
-        )
-        return said_of(make_report(folder))
-
-    numbers = itertools.count()
-    assert "2 of 3 tasks" in said(lambda run: run.task != "CoLA")
-    assert "3 of 5 seeds" in said(lambda run: run.task == "RTE" and run.seed < 4)
-    assert "11 of 60 runs" in said(
-        lambda run: run.task == "RTE" and run.seed < 4 - (run.method == "linear")
-    )
-    assert "36 of 60 runs" in said(lambda run: run.seed < 4)

@@ -85,53 +85,6 @@ def test_clicks_sort_a_table_in_both_directions(opened, page_file):
     assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_text_is_sorted_as_text(opened, page_file):
-    """The number in relation-16 is not -16."""
-    page = opened(page_file)
-    unfold(page)
-    table = page.get_by_role("region", name="Tests of CoLA")
-    table.locator("thead th").nth(1).locator("button").click()
-    names = table.locator("tbody tr td:nth-child(2)").all_inner_texts()
-    order = ["attention-8", "attention-16", "relation-8", "relation-16"]
-    assert names == sorted(names, key=order.index)
-
-
-def test_filter_by_task_method_and_width(opened, page_file):
-    page = opened(page_file)
-    unfold(page)
-    rows = page.locator("table.scores").first.locator("tbody tr:visible")
-    heads = page.locator("table.scores").first.locator("thead th:visible")
-    assert (rows.count(), heads.count()) == (4, 1 + 4)
-    page.get_by_label("MRPC", exact=True).uncheck()
-    assert heads.count() == 1 + 3
-    page.get_by_label("8", exact=True).uncheck()
-    assert rows.count() == 2
-    assert not page.get_by_label("relation-8", exact=True).is_checked()
-    pairs = page.locator("table.pairs").first.locator("tbody tr:visible")
-    assert pairs.count() == 1
-    page.get_by_role("button", name="Show all").click()
-    page.wait_for_function(
-        "document.querySelectorAll('table.scores tbody tr:not([hidden])').length == 4"
-    )
-    assert heads.count() == 1 + 4
-    assert page.complaints == []
-
-
-def test_works_without_javascript(opened, page_file):
-    page = opened(page_file, java_script_enabled=False)
-    assert page.locator("table.scores").first.locator("tbody tr").count() == 4
-    assert page.locator("#filter").is_hidden()
-    assert page.locator("th button").count() == 0
-
-
-def test_prints(opened, page_file):
-    page = opened(page_file)
-    page.emulate_media(media="print")
-    assert page.locator("#filter").is_hidden()
-    # Collapsed sections are printed.
-    assert page.locator("#tests details table").first.is_visible()
-
-
 @pytest.mark.parametrize("width", [1280, 390])
 def test_content_fits_the_page(opened, page_file, width):
     page = opened(page_file, viewport={"width": width, "height": 800})

@@ -98,7 +98,6 @@ def test_binding_nothing_is_no_success(table_of: Any) -> None:
     table = report.tables["capabilities"]
     mine = table[table["method"] == "mine"].set_index("task")
     assert mine["level"].tolist() == ["rule", "rule", "solved", "partly"]
-    assert mine["same"].tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -159,11 +158,3 @@ def test_state_size(folder: Path) -> None:
     sizes = report.tables["capabilities"].set_index("method")["state_kib"]
     assert sizes["attention"].eq(8).all()
     assert sizes["relation"].eq(0.125).all()
-
-
-def test_verdicts_on_constant_scores_have_a_reason(table_of: Any) -> None:
-    samples = {"majority": {"A": [100.0] * 3, "B": [69.0] * 3}}
-    report = compare(table_of(samples), reference="A", margin=5.0)
-    found = report.tables["capabilities"].set_index("method")["reason"]
-    assert found["A"] == ""
-    assert "do not vary" in found["B"]

@@ -96,35 +96,6 @@ def test_a_difference_that_the_test_finds_is_not_called_impossible(table_of):
     assert not any("cannot be significant" in each for each in caveats_of(report))
 
 
-@pytest.mark.parametrize(
-    ("tasks", "times"),
-    [
-        ({"A": {"a": 76 + SEEDS, "b": 75 + SEEDS}, "B": dict.fromkeys("rab", 80 + SEEDS)},
-         "23 times the SD"),
-        # Compared with a constant, or with most methods as wide, it is nothing special.
-        ({"A": {"a": [76.0] * 5}}, None),
-        ({"A": {"a": 70 + 30 * SEEDS, "b": 75 + SEEDS}}, None),
-    ],
-)  # fmt: skip
-def test_a_wide_reference_is_named(table_of, tasks, times):
-    tasks = {**tasks, "A": {"r": [50.0, 75, 74, 52, 76], **tasks["A"]}}
-    said = [each for each in caveats_of(compare(table_of(tasks), reference="r"))
-            if "unstable" in each]  # fmt: skip
-    assert len(said) == bool(times)
-    assert all(times in each and "because of A" in each for each in said)
-
-
-def test_collapsed_runs_of_the_reference_are_named(suite_of, fabricate):
-    def score(config, *_):
-        lost = config.method == "attention" and config.task == "CoLA" and config.seed in (2, 4)
-        return 0.0 if lost else 0.5 + config.seed / 100
-
-    folder = fabricate(suite_of(reference="attention", margin=1.0), score)
-    (said,) = caveats_of(make_report(folder))
-    assert "2 of its 10" in said
-    assert caveats_of(compare(folder, reference="linear")) == []
-
-
 def test_runs_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fabricate):
     def score_diagnostic_set(config, files):
         files["result"]["metrics"]["AX"] = {"matthews": 0.0 if config.seed < 4 else 0.1}
@@ -135,51 +106,6 @@ def test_runs_that_collapsed_only_on_a_diagnostic_set_learned(suite_of, fabricat
     )
     assert set(report.tables["collapsed"]["task"]) == {"AX"}
     assert caveats_of(report) == []
-
-
-def test_a_collapsed_method_makes_no_reference_look_unstable(suite_of, fabricate):
-    """Collapsed runs hardly differ, so every other spread is wide in comparison."""
-
-    def score(config, *_):
-        lost = 0.001 * (config.seed == 5)
-        return lost if config.method == "relation" else 0.5 + config.seed / 50
-
-    suite = suite_of(tasks=["CoLA"], method=TWO, reference="attention", margin=1.0)
-    report = make_report(fabricate(suite, score))
-    assert set(report.tables["collapsed"]["method"]) == {"relation"}
-    assert not any("unstable" in each for each in caveats_of(report))
-
-
-def test_a_method_with_scores_on_diagnostic_sets_only_has_no_caveat(table_of):
-    names = {"CoLA": "AB", "AX": "ABC"}
-    samples = {task: dict.fromkeys(own, SEEDS + 50) for task, own in names.items()}
-    assert caveats_of(compare(table_of(samples), reference="A")) == []
-
-
-@pytest.mark.parametrize(
-    ("collapsed", "stopped", "advice"),
-    [
-        (2, "patience", None),
-        (3, "patience", "Train longer (`--set epochs=N --set patience=N`)"),
-        (3, "reached 20 epochs", "Train longer (`--set epochs=N`)"),
-    ],
-)
-def test_methods_whose_runs_mostly_collapsed_are_named(
-    suite_of, fabricate, collapsed, stopped, advice
-):
-    def score(config, *_):
-        lost = (config.method, config.task) == ("relation", "CoLA") and config.seed <= collapsed
-        return 0.0 if lost else 0.5
-
-    def stop(config, files):
-        files["result"] |= {"epochs": 20, "kept_epoch": 20, "stopped": stopped}
-        files["history"] = {name: [*own, *own][:20] for name, own in files["history"].items()}
-
-    values = {"tasks": ["CoLA"], "method": TWO, "reference": "attention", "seeds": 5}
-    report = make_report(fabricate(suite_of(**values), score, stop))
-    said = [each for each in caveats_of(report) if "learned nothing" in each]
-    assert len(said) == bool(advice)
-    assert all("of relation" in each and advice in each for each in said)
 
 
 @pytest.mark.parametrize(("best_epoch", "named"), [(20, True), (17, False)])

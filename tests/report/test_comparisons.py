@@ -155,25 +155,6 @@ def test_welch_is_ahead_by_means_not_by_ranks(table_of):
     assert ranked["ahead"].item() == "b"
 
 
-@pytest.mark.parametrize(
-    ("declared", "options", "fixed"),
-    [
-        ({"test": "welch"}, {}, True),
-        ({"test": "welch"}, {"alpha": 0.01}, False),
-        ({"test": "welch"}, {"test": "steel-dwass"}, False),
-        ({"test": "welch"}, {"control": "baseline"}, False),
-        ({}, {}, False),
-        ({}, {"test": "welch"}, False),
-    ],
-)
-def test_only_a_declared_test_was_fixed_before_the_runs(
-    suite_of, fabricate, declared, options, fixed
-):
-    folder = fabricate(suite_of(**declared), separated)
-    reports = [compare(folder, **options), *([] if options else [make_report(folder)])]
-    assert {"The test was fixed" in each.markdown() for each in reports} == {fixed}
-
-
 def test_a_test_at_another_level_is_refused(table_of, isolated):
     isolated(PROCEDURES)
 

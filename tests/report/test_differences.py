@@ -1,4 +1,4 @@
-"""Figures of tests: intervals are in the row of their pair, bars join ranks."""
+"""Figures of tests: intervals are in the row of their pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.report.drawing import styles
-from relation_tf.report.sections.tests import critical_difference, differences
+from relation_tf.report.sections.tests import differences
 
 TASKS = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE",
          "mean of these tasks"]  # fmt: skip
@@ -43,7 +43,6 @@ def marks(axes):
 def test_no_figure_without_tests():
     assert differences({"CoLA": pairs_of([])}, styles(["a"])) is None
     assert differences({"CoLA": pairs_of("ab").assign(difference=np.nan)}, styles("ab")) is None
-    assert critical_difference({"a": 1.0}, [], 1.0, "Tasks", styles(["a"])) is None
 
 
 def test_tasks_without_a_finite_limit_are_not_drawn():
@@ -62,26 +61,6 @@ def test_readable(names, readable, methods, tasks):
     names = names[:methods]
     look = styles(names)
     readable(differences({task: pairs_of(names) for task in TASKS[-tasks:]}, look))
-    even = {name: 1 + place for place, name in enumerate(names)}
-    equal = dict.fromkeys(names, (methods + 1) / 2)
-    for ranks in (even, equal):
-        for distance in (0.3, 5.0, 40.0):
-            picture = critical_difference(ranks, [names, names[:2]], distance, "All", look)
-            readable(picture)
-
-
-def test_many_pairs_draw_only_those_that_differ(readable):
-    names = [f"method-{number}" for number in range(16)]
-    table = pairs_of(names).assign(low=-0.5, high=0.5)
-    few = table.copy()
-    few.loc[3, ["difference", "low", "high"]] = 0.9, 0.4, 1.0
-    few.loc[4, ["difference", "low", "high"]] = -0.1, np.nan, np.nan
-    picture = differences({"few": few, "none": table}, styles(names))
-    readable(picture)
-    one, none = picture.inline
-    assert "118 other pairs" in one
-    assert "120 other pairs" in none
-    assert [one.count(f">{name}</text>") for name in names[:6]] == [1, 0, 0, 0, 1, 1]
 
 
 @settings(max_examples=20, deadline=None)
@@ -101,16 +80,6 @@ def test_differences_are_in_the_row_of_their_pair(random, number):
         first = max(row for row, (_, weight) in rows.items() if weight == "bold" and row < y)
         found.add((rows[first][0], rows[y][0], x))
     assert found == set(table[["a", "b", "difference"]].itertuples(index=False, name=None))
-
-
-def test_methods_without_significant_difference_are_joined():
-    ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5, "linear": 4.0}
-    picture = critical_difference(
-        ranks, [("relation", "attention"), ("linear",)], 1.05, "Nine tasks", styles(list(ranks))
-    )
-    assert "difference: relation and attention" in picture.panels[0].alt
-    (bar,) = [line for line in axes_of(picture).lines if line.get_linewidth() == 3]
-    assert bar.get_ydata() == pytest.approx([-0.25, 1.25])  # the first two rows
 
 
 def test_infinite_intervals_end_at_the_edge():

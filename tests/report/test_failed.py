@@ -40,21 +40,6 @@ def test_a_score_that_is_not_finite_is_ranked_worst(table_of, lost):
     assert "runs, 1 failed" in report.markdown()
 
 
-def test_lower_is_better(table_of):
-    """A failed run of the lower method makes it worse, not better."""
-    report = compare(table_of({"x loss": {"a": A, "b": [75.0, 76.0, 77.0, 78.0, np.nan]}}))
-    expected = steel_dwass({"a": A, "b": [75, 76, 77, 78, np.nan]}, higher_is_better=False)
-    assert pvalue(report) == pytest.approx(expected.pvalue.loc["a", "b"])
-
-
-def test_a_method_without_any_score(table_of):
-    report = compare(table_of({"x": {"a": A, "b": A, "c": [np.nan] * 5}}))
-    pairs = report.tables["pvalues"].set_index(["a", "b"])
-    assert pairs.loc[("a", "c"), "better"] == "a"
-    assert "runs, 5 failed" in report.markdown()
-    assert "nan" not in report.latex()
-
-
 def test_a_test_over_tasks_ranks_failed_runs_worst(table_of):
     samples = {task: {"a": A, "b": B} for task in ("x", "y", "z")}
     found = compare(table_of(samples)).tables["over_tasks"]["pvalue"]

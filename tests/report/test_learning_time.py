@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pandas as pd
 import pytest
 
 from relation_tf.files import write_json
@@ -36,18 +35,6 @@ def folder(suite_of, fabricate):
         return fabricate(suite, lambda run, *_: None if run.key == failed else 0.8, change)
 
     return make
-
-
-def test_one_row_per_run(folder):
-    report = make_report(folder())
-    times = report.tables["times"]
-    assert len(times) == 2 * 4 * 5
-    row = times[(times["method"] == "relation") & (times["seed"] == 3)].iloc[0]
-    assert row["seconds"] == pytest.approx(23.0)
-    assert row["seconds_epoch"] == pytest.approx(23.0 / row["epochs"])
-    assert row["seconds_input"] == pytest.approx(0.1)
-    written = report.write(report.data.results.folder / "report").parent / "times.csv"
-    pd.testing.assert_frame_equal(pd.read_csv(written), times, check_dtype=False)
 
 
 def test_a_method_that_never_reached_the_target_is_slowest(folder):

@@ -151,24 +151,6 @@ def test_rules_of_suites(suite_of, keys, message):
         suite_of(**keys)
 
 
-def test_nemenyis_test_needs_three_methods(noisy_table, suite_of, fabricate):
-    options = {"test_over_tasks": "friedman-nemenyi"}
-    pair = noisy_table[noisy_table["method"] != "c"]
-    with pytest.raises(SuiteError, match=r"needs at least 3 methods\. Received: 2"):
-        compare(pair, **options)
-    four = pd.concat([pair, pair.replace({"method": {"a": "c", "b": "d"}})])
-    with pytest.raises(SuiteError, match=r"needs at least 3 methods in each family\. Received: 2"):
-        compare(four, families=[["a", "b"], ["c", "d"]], **options)
-    # A suite of which only two methods have runs.
-    folder = fabricate(
-        suite_of(**options),
-        lambda run, *_: separated(run) if run.method in ("attention", "relation") else None,
-    )
-    report = make_report(folder)
-    assert "over_tasks" not in report.tables
-    assert "at least 3 methods" in report.markdown()
-
-
 def test_units_are_remarked_once(table_of):
     """Ranks of differences over tasks depend on the units."""
     near = {name: [x, x + 0.02, x + 0.01] for name, x in (("a", 0.5), ("b", 0.52), ("c", 0.4))}

@@ -70,15 +70,6 @@ def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     assert "auc" not in report.tables
 
 
-def test_methods_without_predictions_are_left_out_and_named(answered):
-    def change(table, run):
-        return table if run["method"] == "relation" else table.drop(columns="label")
-
-    report = make_report(answered(change))
-    assert {*report.tables["auc"]["method"]} == {"relation"}
-    assert "no predictions of baseline" in report.markdown()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

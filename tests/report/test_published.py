@@ -216,18 +216,3 @@ def test_a_difference_of_at_most_two_sds_is_within(
 def test_an_unfinished_suite_has_no_comparison(suite_of, fabricate):
     suite = suite_of(tasks=["RTE"], published="relation-table1")
     assert "published" not in make_report(fabricate(suite, lambda *_: None)).tables
-
-
-@pytest.mark.parametrize(
-    ("name", "verdicts"),
-    [
-        ("relation-table1", {"certain": 18, "undetermined": 6}),
-        ("relation-table2", {"certain": 38, "undetermined": 3}),
-        ("fcsr-table4", None),  # no deviations
-    ],
-)
-def test_claims_of_papers(suite_of, fabricate, name, verdicts):
-    suite = suite_of(tasks=["CoLA"], published=name, seeds=1)
-    claims = make_report(fabricate(suite, lambda *_: 0.5)).tables.get("published-claims")
-    found = None if claims is None else claims["significance"].value_counts().to_dict()
-    assert found == verdicts

@@ -18,7 +18,6 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report, render
 from relation_tf.report.formats import escape_latex
-from tests.report.conftest import content
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
@@ -77,14 +76,6 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     assert r"# \<script\>alert('x')\</script\>\|\*b\*&" in markdown
 
 
-@pytest.mark.parametrize("control", [None, "baseline"])
-def test_letters_join_methods_of_tests_of_all_pairs(suite_of, fabricate, control):
-    report = make_report(fabricate(suite_of(control=control), separated))
-    assert report.tables["table"]["letters"].astype(bool).any() == (control is None)
-    for text in (report.html(), report.markdown(), report.latex()):
-        assert ("share a letter" in text) == (control is None)
-
-
 def test_tables_have_full_precision(suite_of, fabricate):
     folder = render(fabricate(suite_of(), lambda config, *_: config.seed / 7)).parent
     scores = pd.read_csv(folder / "scores.csv")
@@ -123,51 +114,6 @@ def test_report_of_a_part_of_a_suite_shows_only_this_part(suite_of, fabricate):
         assert "2 of 4 methods" in page
         shown = re.split("## Methods and|Methods and settings</h2>", page.split("</style>")[-1])[0]
         assert not re.search("CoLA|MRPC|linear|attention", shown)
-
-
-def test_diverged_runs_of_earlier_versions_have_failed(suite_of, fabricate):
-    """These versions trained on, and restored the weights of an earlier epoch."""
-
-    def diverge(config, files):
-        if config.seed == 1 and config.method == "linear":
-            files["history"]["val_loss"][3:] = [float("nan")] * (files["result"]["epochs"] - 3)
-        if config.seed == 2 and config.method == "linear":
-            files["history"]["loss"][4] = float("inf")
-
-    report = make_report(fabricate(suite_of(tasks=["CoLA"], seeds=3), separated, diverge))
-    (first, nan), (second, inf) = content(report)["failures"]
-    assert (first, second) == ("CoLA/linear/seed-1", "CoLA/linear/seed-2")
-    assert "4: val_loss is nan" in nan
-    assert "5: loss is inf" in inf
-    assert report.tables["runs"].query("diverged")["seed"].tolist() == [1, 2]
-
-
-@pytest.mark.parametrize("older", [True, False])
-def test_speed_and_memory_are_shown(suite_of, fabricate, older):
-    def change(config, files):
-        files["result"]["seconds"]["epoch"] = 0.5
-        if not older:
-            files["result"] |= {"tokens": 61_725, "peak_memory_of": "run",
-                                "peak_device_memory_mib": None}  # fmt: skip
-
-    report = make_report(fabricate(suite_of(tasks=["CoLA"]), separated, change))
-    for written in (report.html(), report.markdown()):
-        assert ("123,450" in written) is not older
-        assert ("of process" in written) is older
-    runs = report.tables["runs"]
-    assert set(runs["peak_memory_of"]) == {"process" if older else "run"}
-    assert runs["tokens_second"].isna().all() == older
-    assert {"compute", "precision", "xla", "tokens", "peak_device_memory_mib"} <= set(runs)
-
-
-@pytest.mark.parametrize(("number", "listed"), [(14, True), (15, False)])
-def test_many_pairs_are_listed_only_in_csv(suite_of, fabricate, number, listed):
-    methods = [{"mechanism": "relation", "units": list(range(8, 8 + number))}]
-    suite = suite_of(tasks=["CoLA"], method=methods, seeds=2)
-    report = make_report(fabricate(suite, lambda config, *_: config.seed / 10))
-    assert len(report.tables["pvalues"]) == number * (number - 1) // 2
-    assert ('aria-label="Tests of CoLA"' in report.html()) == listed
-    assert ("| Verdict |" in report.markdown()) == listed
 
 
 @pytest.mark.parametrize(

@@ -93,16 +93,6 @@ def test_a_terminal_ends_with_the_verdicts(table_of, monkeypatch, columns):
     assert 0 < len(first[0].partition("Warning: ")[2].splitlines()) <= 4
 
 
-def test_json_has_all_tables(suite_of, fabricate):
-    report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
-    found = content(report)
-    assert {*found["tables"]} == {*report.tables}
-    assert found["tables"]["scores"][0] == {
-        "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7,
-        "split": "dev",
-    }  # fmt: skip
-
-
 def test_json_has_what_pages_say(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     sections = content(report)["sections"]
@@ -183,14 +173,6 @@ def test_files_of_an_earlier_report_are_removed(small, tmp_path):
         (tmp_path / name).write_text("")
     small().write(tmp_path)
     assert files() == fresh | {"mine.csv", "figures/mine.svg"}
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])
-def test_invalid_report_json_is_ignored(small, tmp_path, text):
-    (tmp_path / "report.json").write_text(text)
-    (tmp_path / "x.csv").write_text("")
-    small().write(tmp_path)
-    assert (tmp_path / "x.csv").is_file()
 
 
 def test_non_latin_names(small, tmp_path):

@@ -35,29 +35,6 @@ def test_costs_are_medians_over_seeds_and_the_most_memory(suite_of, fabricate):
 
 
 @pytest.mark.parametrize(
-    ("base", "ratio", "memory"),
-    [
-        (lambda config, peak: 900, "2.00", "60"),
-        # Memory is recorded in whole MiB: a run can need less than its process.
-        (lambda config, peak: peak + 1, "1.00", "0"),
-        # One run of an earlier version: ratios need one kind of memory.
-        (lambda config, peak: 900 if config.seed > 1 else None, "1.03", "960 (of process)"),
-    ],
-)
-def test_memory_is_that_above_the_base_of_the_process(suite_of, fabricate, base, ratio, memory):
-    def change(config, files):
-        peak = 960 if config.method == "relation" else 930
-        own = base(config, peak)
-        kind = "process" if own is None else "run"
-        files["result"] |= {"base_memory_mib": own, "peak_memory_mib": peak, "peak_memory_of": kind}
-
-    suite = suite_of(method=TWO, seeds=3, reference="baseline")
-    report = make_report(fabricate(suite, separated, change))
-    assert rows_of(report, "CoLA", "relation", "3")[0][-2] == memory
-    assert rows_of(report, "relation", "**better**")[0][1] == ratio
-
-
-@pytest.mark.parametrize(
     ("cpu", "device", "warned"),
     [
         (4.0, None, True),
@@ -94,23 +71,6 @@ def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabrica
     pictures = {picture.name: picture for picture in report.data.pictures}
     assert [panel.title for panel in pictures["parameters"].panels] == ["CoLA"]
     assert "4 (2 to 6)" in pictures["time"].panels[0].alt
-
-
-@pytest.mark.parametrize(
-    ("values", "tokens", "rest"),
-    [
-        ({}, "first token", "float32, without XLA"),
-        ({"compute": "all", "precision": "bfloat16", "xla": True}, "all tokens", "bfloat16"),
-        ({"tasks": ["majority", "count"]}, "all tokens", "float32, without XLA"),
-        ({"method": [{"mechanism": "fcsr"}]}, "", "Computation: float32, without XLA"),
-    ],
-)
-def test_what_runs_compute_is_stated(suite_of, fabricate, values, tokens, rest):
-    text = make_report(fabricate(suite_of(**values), noisy)).markdown()
-    assert rest in text
-    assert [each for each in ("first token", "all tokens") if each in text] == [tokens][
-        : len(tokens)
-    ]
 
 
 def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):

@@ -43,13 +43,6 @@ def test_a_group_in_one_source_counts_once_in_all(grouped, table_of):
     assert networks(grouped, alone) == networks(alone, grouped) == OPINIONS
 
 
-def test_registered_tasks_know_their_network(table_of):
-    tasks = ["reversal", "reversal-long", "MNLI-mm", "own"]
-    table = table_of({task: {"a": [1.0, 2], "b": [3.0, 4]} for task in tasks})
-    # Without the other half, MNLI-mm is a task of its own.
-    assert networks(table) == {"reversal": "reversal", "reversal-long": "reversal"}
-
-
 def test_a_diagnostic_set_is_tested_but_not_counted_over_tasks(suite_of, fabricate):
     """AX has the opposite order of methods and would change every result over tasks."""
     suite = suite_of(
@@ -87,18 +80,6 @@ def test_a_diagnostic_set_in_a_table_of_scores(table_of):
     # Alone, it is a task like others.
     alone = compare(table_of({"AX": samples, "CoLA": samples}), reference="a")
     assert content(alone)["headline"]
-
-
-def test_runs_without_the_score_of_a_diagnostic_set_are_named(suite_of, fabricate):
-    def diagnose(config, files):
-        if config.seed == 1:
-            files["result"]["metrics"]["AX"] = {"matthews": 0.5}
-
-    suite = suite_of(tasks=["MNLI"], method=TWO, seeds=3)
-    report = make_report(fabricate(suite, lambda *_: 0.5, diagnose))
-    (warning,) = [each for each in content(report)["warnings"] if each.startswith("AX")]
-    assert "2 of 6 runs" in warning
-    assert report.tables["table"].query("task == 'AX'")["n"].eq(1).all()
 
 
 @pytest.mark.parametrize("lacking", ["relation", "baseline"])

@@ -48,15 +48,6 @@ def rows(method, level, seeds=5, task="CoLA"):
     return "".join(f"{task},{method},{seed},{level + seed / 1000}\n" for seed in range(seeds))
 
 
-def test_csv_file(csv):
-    """Blank rows are skipped."""
-    report = compare(csv(HEAD + "\n" + rows("mine", 0.9) + "\n,,,\n" + rows("theirs", 0.8) + "\n"))
-    assert better(report.tables["pvalues"]) == [("mine", "theirs")]
-    table = report.tables["scores"]
-    assert list(table) == ["task", "method", "seed", "metric", "value"]
-    assert len(table) == 10
-
-
 def test_score_is_the_mean_of_metrics(csv):
     text = "method,task,metric,seed,value\n"
     text += "a,MRPC,f1,1,0.8\na,MRPC,accuracy,1,0.6\na,MRPC,accuracy,2,0.4\na,MRPC,f1,2,0.6\n"
@@ -100,20 +91,6 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
 
 def statuses(report):
     return report.tables["runs"]["status"].value_counts().to_dict()
-
-
-def test_unfinished_methods_of_two_sources_stay_apart(before, suite_of, fabricate):
-    score = scored({"baseline": 0.5, "relation": 0.9})
-    suite = suite_of(method=TWO)
-    after = fabricate(
-        suite, lambda config, *_: score(config) if config.method == "relation" else None,
-        name="after",
-    )  # fmt: skip
-    report = compare(before, after, labels=["before", "after"])
-    runs = report.tables["runs"]
-    assert not runs.duplicated(["task", "method", "seed"]).any()
-    assert set(runs[runs["status"] == "not done"]["method"]) == {"baseline (after)"}
-    assert statuses(report) == {"done": 30, "not done": 10}
 
 
 def test_a_label_must_not_make_the_name_of_another_method(table_of):
@@ -312,20 +289,6 @@ ROW = {"task": "T", "method": "a", "seed": 0, "score": 0.5}
 TWICE = pd.DataFrame([("T", "a", 0, 0.5, 0.5)], columns=[*ROW, "score"])
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        *[([ROW, ROW | {name: value}], f"row 1: the {name} is missing .*keep_default_na=False")
-          for name, value in (("task", float("nan")), ("method", None), ("seed", pd.NA))],
-        ([ROW | {"score": 10**400}], "the score must be a number"),
-        (TWICE, "has column 'score' 2 times"),
-    ],
-)  # fmt: skip
-def test_invalid_data_frame(table, message):
-    with pytest.raises(DataError, match=message):
-        compare(pd.DataFrame(table, dtype=object))
-
-
 @pytest.mark.parametrize(("one", "other"), [("7", "7.0"), ("+7.000", "007."), ("0", "0.0")])
 def test_spellings_of_the_same_seed(one, other):
     table = pd.DataFrame(
@@ -436,15 +399,6 @@ def _tasks(count):
     rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
             for task in range(count) for i in range(3) for seed in range(5)]  # fmt: skip
     return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-
-
-def test_several_metrics_are_named():
-    two = _of_metrics(acc=0.5, f1=0.9)
-    (averaged,) = warned(two)
-    assert "mean of acc and" in averaged
-    one = _of_metrics(acc=0.5).replace({"method": {"a": "x", "b": "y"}})
-    (different,) = content(compare(one, two))["warnings"]
-    assert "different metrics: acc; acc" in different
 
 
 @pytest.mark.parametrize(("task", "level"), [("WikiText perplexity", 23), ("IMDb", 83)])

@@ -9,7 +9,7 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import OptionError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
-from tests.report.conftest import content, facts
+from tests.report.conftest import content
 
 TASKS = ["RTE", "MRPC"]
 ROWS = [
@@ -150,25 +150,12 @@ def test_a_split_can_be_unknown(tmp_path):
         compare(TABLE.assign(split=TABLE["split"].where(TABLE["split"] == "dev")))
 
 
-def test_spaces_make_no_other_task_or_split():
-    own = TABLE[(TABLE["split"] == "test") == (TABLE["seed"] > 0)]
-    spaced = own.assign(task=own["task"].where(own["split"] == "dev", " RTE"))
-    with pytest.raises(OptionError, match="scores of RTE on several splits"):
-        compare(spaced)
-    dev = TABLE[TABLE["split"] == "dev"]
-    assert means(compare(dev.assign(split=" dev"), dev, labels=["x", "y"])) == {"RTE": 0.51}
-
-
 @pytest.mark.parametrize("is_wide", [False, True])
 def test_folds_in_the_column_split_can_be_seeds(is_wide):
     folds = TABLE[TABLE["split"] == "dev"].assign(split=TABLE["seed"]).drop(columns="seed")
     if is_wide:
         folds = folds.pivot_table("score", ["task", "split"], "method").reset_index()
     assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
-
-
-def test_a_page_on_a_table_names_its_splits():
-    assert facts(compare(TABLE, split="test"))["sources"].endswith("memory, test sets")
 
 
 def test_a_score_on_a_split_is_that_of_the_report(suite_of, fabricate):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from relation_tf.report import compare, make_report
@@ -53,15 +52,6 @@ def test_each_family_has_its_sentence(suite_of, fabricate):
     assert all(f"Units {units}: relation-{units} has" in headline for units in (8, 16))
 
 
-def test_methods_without_scores_are_not_counted(suite_of, fabricate):
-    level = {"attention": 0.5, "linear": 0.6, "relation": 0.7}
-    folder = fabricate(
-        suite_of(tasks=["RTE"]),
-        lambda run, *_: level[run.method] + run.seed / 100 if run.method in level else None,
-    )
-    assert "better than both other" in content(make_report(folder))["headline"]
-
-
 def test_what_p_covers_is_stated_once_next_to_it(table_of):
     for options in ({}, {"reference": "a"}):
         page = compare(table_of({"x": {"a": LOW, "b": HIGH}}), **options).markdown()
@@ -92,15 +82,3 @@ def test_means_and_ranks(table_of, means, lower, expected):
     }
     report = compare(table_of(samples), lower_is_better=lower)
     assert [[float(x) for x in rows_of(report, name)[0]] for name in "ab"] == expected
-
-
-def test_failed_runs_of_a_better_method_are_named():
-    rows = [("x", "a", seed, 80 + seed) for seed in range(10)]
-    rows += [("x", "b", seed, 90 + seed if seed < 5 else None) for seed in range(10)]
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    left_out, failed = content(compare(table, drop_failed=True))["caveats"]
-    assert "b (5 failed runs)" in left_out
-    assert "5 of 10 runs" in failed
-    done = table[table["method"] == "a"]
-    other = pd.concat([table.iloc[:15], done.assign(method="c")])
-    assert content(compare(other))["caveats"] == []

@@ -70,26 +70,6 @@ def test_options_of_layers_have_a_figure_and_columns(tuned):
     assert rows_of(report, "CoLA", "mine", "8") == [["30.0", "**40.0**", "–"]]
 
 
-def test_two_values_have_no_figure(tuned):
-    report = make_report(tuned({**SWEEP, "learning_rate": [0.001, 0.01]}))
-    assert "## Tuning" in report.markdown()
-    assert not figure(report)
-
-
-@pytest.mark.parametrize(
-    ("scores", "chosen", "noted"),
-    [
-        ((0.5, 0.1, 0.1, 0.1, 0.1), 0, True),
-        ((0.5, 0.1, 0.5, 0.1, 0.1), 0, True),
-        ((0.5, 0.5, 0.1, 0.1, 0.1), 0, False),
-        ((0.5, 0.5, 0.1, 0.1, 0.1), 1, False),
-    ],
-)
-def test_the_note_on_ends_needs_a_better_score_than_inside(tuned, scores, chosen, noted):
-    text = make_report(tuned(scores=scores, chosen=chosen)).markdown()
-    assert ("values outside the range" in text) == noted
-
-
 def test_renamed_methods_keep_their_sweep(tuned, table_of):
     table = table_of({"CoLA": {"mine": [0.5, 0.6]}})
     report = compare(tuned(), table, labels=["before", "after"])

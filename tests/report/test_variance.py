@@ -111,21 +111,6 @@ def test_regressions_have_standard_errors_and_no_mcnemar_test(predicted):
     assert "rows-pvalues" not in report.tables
 
 
-def test_one_seed_has_no_standard_error_of_seeds(predicted):
-    report = make_report(predicted(seeds=1))
-    assert report.tables["variance"]["se_seeds"].isna().all()
-    assert report.tables["variance"]["se_rows"].gt(0).all()
-
-
-def test_equal_right_predictions_have_no_standard_error(predicted):
-    def change(table, run):
-        right = table["label"] == "1"
-        return table.assign(probability_0=1.0 - right, probability_1=1.0 * right)
-
-    table = make_report(predicted(change)).tables["variance"]
-    assert table[["se_rows", "se_seeds", "se_both"]].eq(0).all(axis=None)
-
-
 def test_methods_with_other_rows_are_left_out(predicted):
     def change(table, run):
         if run["method"] == "baseline" and run["seed"] == 2:
@@ -134,16 +119,6 @@ def test_methods_with_other_rows_are_left_out(predicted):
 
     report = make_report(predicted(change))
     assert report.tables["variance"]["method"].tolist() == ["relation", "attention"]
-
-
-def test_no_table_without_labels(predicted):
-    report = make_report(predicted(lambda table, run: table.drop(columns="label")))
-    assert "variance" not in report.tables
-
-
-def test_all_scored_sets_have_standard_errors(predicted):
-    table = make_report(predicted(tasks=["MNLI", "STS-B"])).tables["variance"]
-    assert [*table["task"].unique()] == ["MNLI-m", "MNLI-mm", "STS-B"]
 
 
 def test_a_run_of_an_earlier_version_with_other_outputs_has_failed(predicted):

@@ -111,11 +111,6 @@ def test_the_headline_names_tasks_against_the_mean(judged):
     assert "(4 of them worse" in headline
 
 
-def test_a_control_is_the_reference(judged):
-    report = judged({"x": {"r": 80, "a": 90}}, reference=None, control="r")
-    assert row(report, "x", "a", "reference", "verdict") == ["r", "better"]
-
-
 def test_tasks_of_one_network_count_once(judged):
     means = {"MNLI-m": {"r": 40, "a": 43}, "MNLI-mm": {"r": 40, "a": 43}, "RTE": {"r": 50, "a": 50}}
     report = judged(means)
@@ -141,14 +136,6 @@ def test_methods_without_two_seeds_of_a_common_task_have_no_verdict(table_of):
     one = compare(table[table["seed"] == 0], reference="r", margin=0.5)
     assert "verdicts" not in one.tables
     assert "No verdict yet" in content(one)["headline"]
-
-
-def test_a_method_with_scores_on_diagnostic_sets_only(table_of):
-    names = {"CoLA": "AB", "AX": "ABC"}
-    samples = {task: {name: [50, 51, 53] for name in own} for task, own in names.items()}
-    report = compare(table_of(samples), reference="A")
-    assert verdicts(report, "CoLA") == {"B": "inconclusive"}
-    assert rows_of(report, "C")[0] == ["–"]
 
 
 @pytest.mark.parametrize(
@@ -287,16 +274,6 @@ def test_tasks_with_another_unit_have_no_mean_and_need_their_margin(
     assert len(warnings) == len(named)
     alike = FAR not in tasks.values()
     assert any(task.startswith("mean of") for task in tasks_of(report)) == alike
-
-
-def test_a_family_without_a_task_in_another_unit_has_verdicts(table_of):
-    near = {name: [0.80, 0.81, 0.82] for name in "abcd"}
-    far = {name: [90.0, 91.0, 92.0] for name in "cd"}
-    families = [["a", "b"], ["c", "d"]]
-    table = table_of({"MR": near, "points": far})
-    report = compare(table, families=families, reference=["a", "c"], margin=0.01)
-    named = [each for each in content(report)["warnings"] if "margin 0.01" in each]
-    assert [each.partition(":")[0] for each in named] == ["Family 2"]
 
 
 def test_costs_are_ratios_over_common_tasks(tmp_path, table_of):
