@@ -74,16 +74,6 @@ def test_figures_and_sections_of_families_have_own_names(report, tmp_path):
     assert written["family"].unique().tolist() == ["units 64", "units 128"]
 
 
-def test_collapsed_runs_are_counted_by_family(suite_of, fabricate):
-    """Matthews 0 is that of equal predictions."""
-    suite = suite_of(**{**VALUES, "tasks": ["CoLA"]}, reference="attention", margin=1.0)
-    report = make_report(
-        fabricate(suite, lambda run, *_: score(run) * (run.method != "relation-64"))
-    )
-    (said,) = (each for each in json.loads(report.json())["caveats"] if "learned nothing" in each)
-    assert said.startswith("Units 64: 5 of")
-
-
 def test_an_unfinished_family(suite_of, fabricate):
     """One family has no runs, one only some of two methods: only the other is reported."""
     suite = suite_of(**VALUES)

@@ -54,9 +54,10 @@ def found(report, average=GLUE_AVERAGE):
     }
 
 
-@pytest.mark.parametrize("factor", [1.0, 100.0])
-@pytest.mark.parametrize("with_metrics", [True, False])
-@pytest.mark.parametrize("names", [[*GLUE], [*TASKS], TWO_NETWORKS, [*TASKS, "IMDb"]])
+@pytest.mark.parametrize(
+    ("names", "with_metrics", "factor"),
+    [([*GLUE], True, 1.0), (TWO_NETWORKS, False, 100.0), ([*TASKS, "IMDb"], True, 1.0)],
+)
 def test_a_table_with_the_nine_tasks_has_the_glue_average(names, with_metrics, factor):
     table, expected = rows([name for name in names if name != "IMDb"], factor=factor)
     if "IMDb" in names:
@@ -74,7 +75,7 @@ def test_a_table_with_the_nine_tasks_has_the_glue_average(names, with_metrics, f
     assert written[GLUE_AVERAGE, "relation"] == pytest.approx(mean)
 
 
-@pytest.mark.parametrize("name", [name for name in TWO_NETWORKS if name != "MNLI-m"])
+@pytest.mark.parametrize("name", ["CoLA", "MNLI-mm"])
 def test_no_glue_average_without_a_task(name):
     table, _ = rows()
     assert not found(compare(table[table["task"] != name]))
@@ -106,12 +107,6 @@ def test_the_glue_average_is_of_one_split():
     assert set(report.tables["scores"]["split"]) == {"test"}
     mixed = table["task"].map(lambda task: "dev" if task == "QQP" else "test")
     assert not found(compare(table.assign(split=mixed)))
-
-
-def test_tables_with_parts_of_the_nine_tasks_have_it_together():
-    table, expected = rows()
-    first = table["task"].isin(["CoLA", "QQP"])
-    assert found(compare(table[first], table[~first], merge=True)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("tasks", [[*GLUE], TWO_NETWORKS, [*TWO_NETWORKS, "MR"]])

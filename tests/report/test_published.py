@@ -98,12 +98,6 @@ def test_the_glue_average_is_compared_and_missing_seeds_are_shown(suite_of, fabr
     assert "1 of 2 seeds" in table.loc[("RTE", "linear"), "reason"]
 
 
-def test_longer_test_sets_do_not_change_the_split_of_a_task(suite_of, fabricate):
-    suite = suite_of(source="auto", tasks=["recall", "compress"], seeds=1, published="mad")
-    table = make_report(fabricate(suite, lambda *_: 0.5)).tables["published"]
-    assert not table["reason"].str.contains("dev sets").any()
-
-
 def test_a_figure_needs_a_unique_method_of_its_width(suite_of, fabricate):
     methods = [
         {"name": "mine", "mechanism": "attention"},

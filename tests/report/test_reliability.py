@@ -106,11 +106,3 @@ def test_a_mean_with_a_collapsed_run_has_no_interval(report):
     assert [sum(own) for own in flat] == [3, 4, 3]  # CoLA, RTE, their mean
     marks = [x for x in drawn[0].lines if x.get_markerfacecolor() == "none"]
     assert [x.get_xdata().tolist() for x in marks] == [[0, 0]]
-
-
-@pytest.mark.parametrize("value", [0.0, 0.4])
-def test_reports_without_collapsed_runs_say_nothing(suite_of, fabricate, value):
-    score = lambda config, *_: value + config.seed / 99  # noqa: E731
-    report = make_report(fabricate(suite_of(tasks=["RTE"]), score))
-    assert "ollapsed" not in report.markdown()
-    assert "collapsed" not in report.tables

@@ -101,21 +101,6 @@ def test_differences_in_tables_have_ten_digits(table_of, tmp_path):
     assert json.loads(report.json())["tables"]["verdicts"][0]["difference"] == -0.6
 
 
-def test_report_of_a_part_of_a_suite_shows_only_this_part(suite_of, fabricate):
-    suite = suite_of(tasks=["CoLA", "MRPC", "RTE"], seeds=2)
-
-    def score(config, task, metric):
-        there = config.task == "RTE" and config.method in ("relation", "baseline")
-        return separated(config, task, metric) if there else None
-
-    report = make_report(fabricate(suite, score))
-    assert {*report.tables["table"]["task"]} == {"RTE"}
-    for page in (report.html(), report.markdown()):
-        assert "2 of 4 methods" in page
-        shown = re.split("## Methods and|Methods and settings</h2>", page.split("</style>")[-1])[0]
-        assert not re.search("CoLA|MRPC|linear|attention", shown)
-
-
 @pytest.mark.parametrize(
     ("tasks", "biased", "unbiased"),
     [(["CoLA"], True, False), (["MR"], False, True), (["CoLA", "MR"], True, True)],
@@ -158,15 +143,6 @@ def test_best_means_are_bold(suite_of, fabricate, score, bold):
     page = make_report(fabricate(suite_of(), score)).html()
     assert re.findall(r'<span class="mean"><b>([^<]+)</b>', page) == bold
     assert '"mean">\N{MINUS SIGN}' not in page
-
-
-def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
-    folder = fabricate(suite_of(seeds=1), separated)
-    page = render(folder).read_text(encoding="utf-8")
-    assert "±" not in re.sub(r"<svg.*?</svg>", "", page)
-    assert 'id="tests"' not in page
-    assert pd.read_csv(folder / "report" / "pvalues.csv").empty
-    assert files_of(folder / "report") == FILES - {"figures/differences.svg", "figures/answer.svg"}
 
 
 NAMES = [

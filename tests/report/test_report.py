@@ -149,14 +149,6 @@ def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, m
     assert file.read_text() == "mine"
 
 
-def test_the_home_folder_is_expanded(suite_of, fabricate, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = fabricate(suite_of(tasks=["CoLA"]), lambda *_: 0.5)
-    page = render(f"~/{folder.name}", "~/page")
-    assert page == tmp_path / "page" / "report.html"
-    assert make_report(folder).write("~/page") == page
-
-
 def test_files_of_an_earlier_report_are_removed(small, tmp_path):
     def files():
         return {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}

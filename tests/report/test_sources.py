@@ -12,7 +12,7 @@ import relation_tf
 from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
-from tests.report.conftest import better, content, facts, rows_of, verdicts
+from tests.report.conftest import content, facts, rows_of, verdicts
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 HEAD = "task,method,seed,score\n"
@@ -72,23 +72,6 @@ def test_suite_and_csv_file(before, csv, tmp_path):
     pd.testing.assert_frame_equal(again.tables["pvalues"], report.tables["pvalues"])
 
 
-def test_before_and_after_a_change(before, suite_of, fabricate):
-    def change(config, files):
-        files["manifest"]["commit"] = "after"
-        files["config"]["dropout"] = 0.1
-
-    suite = suite_of(method=TWO, dropout=0.1)
-    after = fabricate(suite, scored({"baseline": 0.5, "relation": 0.9}), change, "after")
-    report = compare(before, after, labels=["before", "after"])
-    pair = ("relation (after)", "relation (before)")
-    assert better(report.tables["pvalues"]).count(pair) == 3  # both tasks and their mean
-    assert len(report.tables["runs"]) == 2 * 2 * 2 * 5
-    for name in ("commit", "dropout"):
-        assert any(f"differ in {name}:" in each for each in content(report)["warnings"])
-    # Both have the same tasks, so their averages are comparable.
-    assert "mean of these tasks" in {*report.tables["table"]["task"]}
-
-
 def statuses(report):
     return report.tables["runs"]["status"].value_counts().to_dict()
 
@@ -123,21 +106,6 @@ def test_merge_pools_seeds_of_two_folders(suite_of, fabricate, tmp_path):
         match=r"merge: needs each combination .* only. CoLA / baseline / 1 is in a and in b$",
     ):
         compare(first, first, labels=["a", "b"], merge=True)
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "acc"])
-@pytest.mark.parametrize("task", ["RTE", "MRPC"])
-def test_other_metrics_of_tables_are_scores(suite_of, fabricate, csv, tmp_path, task, metric):
-    folder = fabricate(
-        suite_of(tasks=[task], method=TWO), scored({"baseline": 0.5, "relation": 0.9})
-    )
-    rows = "".join(f"{task},x,{seed},{metric},0.8{seed}\n" for seed in range(5))
-    table = csv("task,method,seed,metric,value\n" + rows)
-    report = compare(folder, table, labels=["a", "b"])
-    names = report.tables["scores"].set_index("method").loc["x", "metric"]
-    assert {*names} == {"accuracy" if (task, metric) == ("RTE", "accuracy") else "score"}
-    again = compare(write_report(report, tmp_path / "report"))
-    pd.testing.assert_frame_equal(again.tables["pvalues"], report.tables["pvalues"])
 
 
 def test_report_as_source(before):
@@ -325,15 +293,6 @@ def test_invalid_report_json_is_named(csv, tmp_path):
             compare(folder)
 
 
-def test_labels_are_names_of_folders(csv, tmp_path):
-    report = compare(csv(HEAD + rows("a", 0.8)))
-    for name in ("v1.2", "v1.3"):
-        write_report(report, tmp_path / name)
-    write_report(report, tmp_path / "suite" / "report")
-    sources = [tmp_path / "v1.2", tmp_path / "v1.3", tmp_path / "suite" / "report"]
-    assert content(compare(*sources))["title"] == "v1.2, v1.3 and suite"
-
-
 def declared(suite_of, fabricate, name, level=0.5, **values):
     score = scored({"baseline": level, "relation": level + 0.1})
     return fabricate(suite_of(method=TWO, **values), score, name=name)
@@ -454,13 +413,6 @@ def test_a_failed_run_of_a_suite_with_a_score_in_a_table(suite_of, fabricate, cs
     alone.write(folder / "report")
     again = compare(folder / "report", table, merge=True)
     assert "failed" not in {*again.tables["runs"]["status"]}
-
-
-def test_a_repeated_run_of_a_table_is_not_a_failed_one(csv):
-    first = csv(HEAD + rows("a", 0.8) + rows("b", 0.7).replace("0.702", "nan"), "first.csv")
-    again = csv(HEAD + "CoLA,b,2,0.702\n", "again.csv")
-    assert compare(first).tables["runs"]["status"].tolist() == ["failed"]
-    assert "runs" not in compare(first, again, merge=True).tables
 
 
 def test_a_test_of_all_pairs_is_refused_for_a_suite_with_a_control(suite_of, fabricate):

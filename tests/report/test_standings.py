@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relation_tf.report import compare, make_report
+from relation_tf.report import compare
 from tests.report.conftest import content, rows_of
 
 LOW = [2.0, 3, 4, 5, 6]
@@ -41,22 +41,6 @@ def test_who_leads_and_what_differs(table_of, samples, lower, leader, outcome):
     assert headline.startswith(leader)
     assert outcome in headline
     assert bool(headline) == bool(leader)
-
-
-def test_each_family_has_its_sentence(suite_of, fabricate):
-    methods = [{"mechanism": name, "units": [8, 16]} for name in ("attention", "relation")]
-    suite = suite_of(method=methods, families="units", tasks=["RTE"])
-    level = {"attention": 0.5, "relation": 0.7}
-    folder = fabricate(suite, lambda run, *_: level[run.mechanism] + run.seed / 100)
-    headline = content(make_report(folder))["headline"]
-    assert all(f"Units {units}: relation-{units} has" in headline for units in (8, 16))
-
-
-def test_what_p_covers_is_stated_once_next_to_it(table_of):
-    for options in ({}, {"reference": "a"}):
-        page = compare(table_of({"x": {"a": LOW, "b": HIGH}}), **options).markdown()
-        assert page.partition("\n## Scores")[0].count("Scope: ") == page.count("Scope: ") == 1
-    assert "Scope: " not in compare(table_of({"x": {"a": LOW[:1], "b": HIGH[:1]}})).markdown()
 
 
 @pytest.mark.parametrize(

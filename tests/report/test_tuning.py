@@ -63,13 +63,6 @@ def test_the_key_with_the_most_values_has_columns_and_other_settings_have_rows(t
     ]
 
 
-def test_options_of_layers_have_a_figure_and_columns(tuned):
-    sweep = {"units": [4, 8], "options": {"num_heads": [1, 2, 4]}, "seeds": [11]}
-    report = make_report(tuned(sweep))
-    assert "mine 30 at 1" in figure(report)
-    assert rows_of(report, "CoLA", "mine", "8") == [["30.0", "**40.0**", "–"]]
-
-
 def test_renamed_methods_keep_their_sweep(tuned, table_of):
     table = table_of({"CoLA": {"mine": [0.5, 0.6]}})
     report = compare(tuned(), table, labels=["before", "after"])

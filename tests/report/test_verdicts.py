@@ -81,23 +81,6 @@ def test_one_method_on_one_task(judged, mean, options, verdict, phrase):
     assert ("within the margin" in headline) == (options.get("sd") == 0.1)
 
 
-@pytest.mark.parametrize(
-    ("means", "verdict", "counts"),
-    [
-        ({"A": (70, 76), "B": (80, 78)}, "better", ("better on 1", "worse on 1")),
-        ({"A": (70, 76), "B": (80, 82)}, "better", ("better on 2",)),
-        ({"A": (70, 73), "B": (80, 77)}, "no worse", ("better on 1", "worse on 1")),
-        ({"MNLI-m": (70, 76), "MNLI-mm": (70, 76), "B": (80, 78)}, "better",
-         ("better on 2", "worse on 1")),
-    ],
-)  # fmt: skip
-def test_the_headline_counts_verdicts_by_task(judged, means, verdict, counts):
-    own = {task: {"r": one, "a": other} for task, (one, other) in means.items()}
-    report = judged(own, 0.5)
-    assert verdicts(report, "mean of 2 tasks") == {"a": verdict}
-    assert all(count in content(report)["headline"] for count in counts)
-
-
 def test_the_headline_names_tasks_against_the_mean(judged):
     means = {"r": 80, "a": 86, "b": 83, "c": 74, "d": 80}
     against = {"r": 80, "a": 78, "b": 77, "c": 82, "d": 80}
