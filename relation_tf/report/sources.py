@@ -129,7 +129,7 @@ def read_source(
             `metric`, has their mean as score.
         label: Name of the source, by default of its folder or file.
         number: Position of the source, used in the name of a data frame.
-        options: Names of columns of tables, and treatment of failed runs.
+        options: Names of columns of tables, and the split.
 
     Raises:
         SuiteError: If a folder has no scores, or a file of a suite is invalid.

@@ -113,8 +113,6 @@ def test_with_a_control_other_pairs_are_not_mentioned(table_of):
         ({}, lambda run: run.seed == 1, ["No test of single"]),
         ({"tasks": ["CoLA"]}, lambda run: run.seed == 1, ["No test yet:"]),
         ({}, lambda run: False, ["0 of 40 runs", "No results yet"]),
-        ({"seeds": 1}, lambda run: True, ["One seed per method", "no test of single"]),
-        ({"seeds": 1, "tasks": ["CoLA"]}, lambda run: True, ["no test."]),
         ({"method": [{"name": "relation", "mechanism": "relation"}]}, lambda run: True,
          ["Only one method"]),
         ({"control": "baseline"}, lambda run: run.method != "baseline", ["the control baseline"]),

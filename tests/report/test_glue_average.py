@@ -130,17 +130,6 @@ def test_runs_and_their_report_have_the_same_glue_average(suite_of, fabricate, t
     assert len(found(both)) == 4 + 6
 
 
-def test_generated_text_has_no_glue_average(suite_of, fabricate, tmp_path):
-    suite = suite_of(tasks=TWO_NETWORKS, method=TWO, seeds=2, source="miniglue")
-    folder = fabricate(suite, score)
-    report = make_report(folder)
-    report.write(tmp_path / "report")
-    assert found(report, MEAN_OF_TASKS)
-    table, _ = rows()
-    for sources in ([folder], [tmp_path / "report"], [tmp_path / "report", table]):
-        assert not found(compare(*sources))
-
-
 def test_two_networks_of_mnli_count_once(suite_of, fabricate, tmp_path):
     suite = suite_of(tasks=["CoLA", "MNLI-m", "MNLI-mm"], method=TWO, seeds=2)
     report = make_report(fabricate(suite, score))

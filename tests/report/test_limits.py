@@ -8,7 +8,6 @@ import pytest
 
 from relation_tf.report import blocks, compare
 from relation_tf.report.sections import tests
-from relation_tf.stats import permutation
 
 
 def test_a_report_says_what_it_does_not_show(table_of, tmp_path):
@@ -49,13 +48,3 @@ def test_pairs_with_the_smallest_p(table_of, monkeypatch):
     assert "2 of 3 rows" in page
     shown = [line.split(" | ")[:2] for line in page.splitlines() if line[:4] in ("| A ", "| B ")]
     assert shown[:2] == [["| A", "B"], ["| B", "C"]]
-
-
-def test_a_report_states_its_number_of_permutations(table_of, monkeypatch):
-    monkeypatch.setattr(permutation, "_BUDGET", 30_000_000)
-    rng = np.random.default_rng(0)
-    samples = {f"m{i}": [*rng.normal(size=6)] for i in range(8)}
-    report = compare(table_of({"x": samples, "y": samples}))
-    (number,) = {test.null.permutations for test in report.data.comparisons[""].tests.values()}
-    assert 2_000 < number < permutation.PERMUTATIONS
-    assert f"{number:,} random ones" in report.markdown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +21,6 @@ from relation_tf.registry import (
 )
 from relation_tf.report import compare, make_report
 from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
-from relation_tf.stats import pairwise_result
-from relation_tf.stats.samples import rank_samples
 from tests.report.conftest import better, content
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -130,20 +127,6 @@ def test_a_procedure_of_another_library(table):
     assert "Tukey's HSD, all pairs" in details
     for absent in ("Steel-Dwass", "permutation", "smallest possible"):
         assert absent not in details
-
-
-def test_a_test_of_means_decides_the_direction(table_of):
-    """Cliff's delta is 0, so ranks do not say which method is ahead."""
-
-    @register_procedure("mine", compares="all-pairs", title="A test of means", symbol="t")
-    def mine(samples, alpha, higher_is_better):
-        ranked = rank_samples(samples, higher_is_better=higher_is_better)
-        statistic = [b.mean() - a.mean() for a, b in combinations(ranked.scores.values(), 2)]
-        return pairwise_result(PROCEDURES["mine"], ranked, statistic, [0.001], alpha=alpha)
-
-    report = compare(table_of({"x": {"a": [1, 9], "b": [2, 3]}}), test="mine")
-    (row,) = report.tables["pvalues"].to_dict("records")
-    assert (row["effect_size"], row["better"], row["ahead"]) == (0, "a", "a")
 
 
 @pytest.mark.parametrize("statistic", [[3.0], [-3.0], None])

@@ -165,8 +165,3 @@ def test_files_of_an_earlier_report_are_removed(small, tmp_path):
         (tmp_path / name).write_text("")
     small().write(tmp_path)
     assert files() == fresh | {"mine.csv", "figures/mine.svg"}
-
-
-def test_non_latin_names(small, tmp_path):
-    report = small("日本語", ("模型🚀", "тест"))
-    assert "日本語" in (report.write(tmp_path).parent / "figures" / "scores.svg").read_text("utf-8")

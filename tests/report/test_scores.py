@@ -38,11 +38,6 @@ def test_tasks_of_a_group_count_once(grouped, tmp_path):
     assert networks(report.write(tmp_path / "report").parent) == OPINIONS
 
 
-def test_a_group_in_one_source_counts_once_in_all(grouped, table_of):
-    alone = table_of({task: {"dan": [0.1, 0.2]} for task in LEVEL})
-    assert networks(grouped, alone) == networks(alone, grouped) == OPINIONS
-
-
 def test_a_diagnostic_set_is_tested_but_not_counted_over_tasks(suite_of, fabricate):
     """AX has the opposite order of methods and would change every result over tasks."""
     suite = suite_of(

@@ -59,12 +59,6 @@ def test_a_wide_table_and_other_names_of_the_column():
     assert means(compare(other, columns={"split": "subset"}, split="dev")) == {"RTE": 0.51}
 
 
-def test_each_task_can_have_its_split():
-    other = TABLE[TABLE["split"] == "test"].assign(task="MR")
-    joined = pd.concat([TABLE[TABLE["split"] == "dev"], other])
-    assert means(compare(joined)) == {"RTE": 0.51, "MR": 0.61}
-
-
 def test_sources_of_different_splits_are_refused(runs):
     on_test = TABLE[TABLE["split"] == "test"]
     with pytest.raises(OptionError, match=r"RTE has scores of dev in suite, test in table 2"):
@@ -148,14 +142,6 @@ def test_a_split_can_be_unknown(tmp_path):
     assert means(again) == {"RTE": 0.51, "MR": 0.51}
     with pytest.raises(OptionError, match=r"must be dev: .* scores of RTE on several splits"):
         compare(TABLE.assign(split=TABLE["split"].where(TABLE["split"] == "dev")))
-
-
-@pytest.mark.parametrize("is_wide", [False, True])
-def test_folds_in_the_column_split_can_be_seeds(is_wide):
-    folds = TABLE[TABLE["split"] == "dev"].assign(split=TABLE["seed"]).drop(columns="seed")
-    if is_wide:
-        folds = folds.pivot_table("score", ["task", "split"], "method").reset_index()
-    assert means(compare(folds, columns={"seed": "split"})) == {"RTE": 0.51}
 
 
 def test_a_score_on_a_split_is_that_of_the_report(suite_of, fabricate):
