@@ -184,7 +184,7 @@ def test_the_sd_of_a_time_can_be_below_the_rounding_of_its_mean(fabricate):
     ]:
         assert rows_of(report, task, metric, method)[0][:2] == figures_shown
     assert "paper 15.3 ± 0.0108" in report.markdown()  # in the paper's layout
-    assert r"(17.2 $\pm$ 0.008)" in report.latex()
+    assert r"paper 17.2 $\pm$ 0.008" in report.latex()
 
 
 @pytest.mark.parametrize(("score", "within", "outside"), [
