@@ -83,11 +83,6 @@ def test_the_test_of_the_headline_decides_on_failed_runs(table_of, options, is_l
     report = compare(table_of(tasks), reference=reference, **options)
     _, said = said_of(report)
     assert ("b (6 failed runs)" in said) == is_left_out
-    assert ("otherwise the test" in said) == (reference is not None and not is_left_out)
-    page = report.markdown()
-    assert "rank them worst" not in page
-    if reference is not None:  # where the page explains verdicts, it says the same
-        assert ("Otherwise, quote the test" in page) == (not is_left_out)
 
 
 def test_a_method_whose_runs_mostly_failed_is_not_the_best(table_of):

@@ -193,7 +193,7 @@ def test_invalid_arguments(before, csv, tmp_path):
             compare(tmp_path / name)
     (tmp_path / "empty" / "mine").mkdir()
     (tmp_path / "empty" / "mine" / "suite.toml").touch()
-    with pytest.raises(SuiteError, match=r"it has neither\. Did you mean '.*/empty/mine'\?$"):
+    with pytest.raises(SuiteError, match=r"it has neither\. It contains .*/empty/mine\.$"):
         compare(tmp_path / "empty")
     csv(HEAD + rows("a", 0.5), "scores.csv")
     meant = re.escape(str(tmp_path / "scores.csv"))
@@ -286,7 +286,6 @@ def test_invalid_report_json_is_named(csv, tmp_path):
     for text, message in [
         ("{", "report.json"),
         ('{"in_points": 1}', "report.json: key 'in_points': must be a boolean. Received: 1"),
-        ('{"lower_is_better": "T"}', r"must be a list, such as \['T'\]. Received: 'T'"),
     ]:
         (folder / "report.json").write_text(text, encoding="utf-8")
         with pytest.raises(SuiteError, match=message):
