@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -741,11 +741,15 @@ def _values(several: OverTasks, part: Comparison) -> dict[str, Any]:
         random = null is not None and null.method == "monte-carlo"
         own["drawn"] = null.permutations if null is not None and random else None
     if isinstance(result, FriedmanNemenyiResult):
-        ranks = result.average_ranks.sort_values(kind="stable")
-        columns = [Column("Method", "method"), Column("Average rank", "number")]
-        rows = [Row([str(name), f"{rank:.2f}"]) for name, rank in ranks.items()]
+        title = f"{len(several.tasks)} tasks"
         return own | {
-            "table": Table("Average ranks", columns, rows),
+            "picture": critical_difference(
+                {str(name): float(rank) for name, rank in result.average_ranks.items()},
+                [[*map(str, clique)] for clique in result.cliques()],
+                result.critical_difference,
+                title,
+                part.report.styles,
+            ),
             "few_tasks": len(result.ranks) < FEW_TASKS,
             "better": winners(result.pairs()),
         }
@@ -767,6 +771,108 @@ def _table_over_tasks(several: OverTasks, part: Comparison) -> Table:
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     paper = Paper("over-tasks", render("over-tasks-caption.jinja", several=several, part=part))
     return Table("Pairs of methods over all tasks", columns, rows, paper=paper)
+
+
+_AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
+
+
+def critical_difference(
+    ranks: Mapping[str, float],
+    cliques: Sequence[Sequence[str]],
+    critical_difference: float,
+    title: str,
+    look: Mapping[str, Style],
+) -> Picture | None:
+    """Return a rank diagram: bars on the right join methods that do not differ significantly.
+
+    Args:
+        ranks: Method -> its average rank; 1 is the best.
+        cliques: Groups of methods that do not differ significantly.
+        critical_difference: Smallest significant difference between average ranks.
+        title: Title.
+        look: Style of each method.
+
+    Returns:
+        The picture, or None for fewer than two methods.
+
+    Example:
+        >>> from relation_tf.report.drawing import styles
+        >>> ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5}
+        >>> cliques = [["relation", "attention"]]
+        >>> picture = critical_difference(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
+        difference 1.05; no significant difference: relation and attention.
+
+    References:
+        J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
+        Machine Learning Research 7, 1-30.
+    """
+    if len(ranks) < 2:
+        return None
+    ordered = sorted(ranks, key=lambda name: ranks[name])
+    joined = [[name for name in ordered if name in own] for own in cliques if len(own) > 1]
+    values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
+    alt = (
+        f"{title}, average ranks, the best first: {values}; "
+        f"critical difference {critical_difference:.2f}; "
+        f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
+    )
+    bars = _bars((ordered.index(own[0]), ordered.index(own[-1])) for own in joined)
+    names, room = label_width(look), _BAR * (len(bars) + 1)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, look)
+    return Picture(
+        "ranks",
+        "Average ranks; bars join methods that do not differ significantly.",
+        [Panel(title, alt, draw)],
+        size=(0.1 + _AXIS + names + room, 0.75 + _ROW * (len(ranks) + 1)),
+        left=names,
+        bottom=0.45,
+        right=0.1 + room,
+    )
+
+
+def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Return bars from first to last row, on the fewest lines without overlap."""
+    lines: list[list[tuple[int, int]]] = []
+    for low, high in sorted(spans):
+        free = next((line for line in lines if line[-1][1] < low), None)
+        if free is None:
+            lines.append(free := [])
+        free.append((low, high))
+    return lines
+
+
+def _draw_ranks(
+    ranks: Mapping[str, float],
+    ordered: Sequence[str],
+    bars: Sequence[Sequence[tuple[int, int]]],
+    critical_difference: float,
+    look: Mapping[str, Style],
+    ax: Axes,
+) -> None:
+    last = len(ranks)
+    # With few tasks, the critical difference can be longer than the axis.
+    right = max(last, 1 + critical_difference)
+    # Space on the right for the rank of the last method.
+    ax.set(xlim=(0.7, right + 0.16 * right), ylim=(last - 0.5, -1.7))
+    ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
+            linewidth=1.5)  # fmt: skip
+    ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
+    for y, name in enumerate(ordered):
+        ax.plot(ranks[name], y, **look[name].mark, markersize=6)
+        ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
+                    fontsize=7.5, ha="left", va="center")  # fmt: skip
+    draw_names(ax, dict(enumerate(ordered)))
+    for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
+        ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
+                linewidth=3, solid_capstyle="butt", transform=ax.get_yaxis_transform(),
+                clip_on=False)  # fmt: skip
+    ax.set_xticks(range(1, int(right) + 1, math.ceil(right / 10)))
+    ax.grid(axis="x")
+    for line in ax.get_xgridlines():  # not behind the critical difference
+        line.set_ydata([0, last / (last + 1.2)])
+    ax.set_xlabel("average rank, 1 is the best")
 
 
 # ---- Details of the test of each task ----

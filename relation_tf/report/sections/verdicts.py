@@ -151,7 +151,7 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
         # Also on tasks that are not in the mean because all runs of a method failed there.
         own_tasks = [task for task in scores.main_tasks if task not in unlearned]
         mean = _withheld(found.table, reference, own_tasks, failed)
-    doubts = [*_doubts(scores, reference, judged)] if judged else []
+    doubts = [*_doubts(scores, reference, judged, networks, common)] if judged else []
     return Verdicts(reference, tasks, mean, [*common], doubts, scores.diagnostics, unlearned)
 
 
@@ -190,8 +190,14 @@ def is_lower_within_margin(row: Any) -> bool:
     return bool(row.verdict == "no worse" and row.high < 0)
 
 
-def _doubts(scores: Scores, reference: str, judged: set[Any]) -> Iterator[Statement]:
-    """Yield warnings about margins, and about methods without verdicts."""
+def _doubts(
+    scores: Scores,
+    reference: str,
+    judged: set[Any],
+    networks: Mapping[str, Samples],
+    common: Mapping[str, Samples],
+) -> Iterator[Statement]:
+    """Yield warnings about margins, and about methods and tasks without verdicts."""
     there = {*scores.table["task"]}  # a family may lack a task
     tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
@@ -201,6 +207,14 @@ def _doubts(scores: Scores, reference: str, judged: set[Any]) -> Iterator[Statem
     if others:
         learns = bool(not_learned(scores, reference))
         yield state("no_verdict_on", methods=others, reference=reference, reference_learns=learns)
+    left = [task for task in networks if task not in common]
+    if left:
+        lacking = [
+            name
+            for name in scores.methods
+            if name in {reference, *judged} and any(name not in networks[task] for task in left)
+        ]
+        yield state("verdicts_leave_out", tasks=left, methods=lacking)
 
 
 # ---- The headline ----
