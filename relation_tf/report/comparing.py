@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote as quote_words
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from relation_tf.errors import (
     UnknownNameError,
     did_you_mean,
     join_names,
+    quote,
 )
 from relation_tf.option_fields import accepts
 from relation_tf.registry import PROCEDURES
@@ -39,9 +40,6 @@ from relation_tf.report.sources import (
     tasks_named,
 )
 from relation_tf.words import count, listed
-
-if TYPE_CHECKING:
-    pass
 
 _CONTROL = "compares with a control, so it needs --control NAME"
 
@@ -271,6 +269,8 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
     scores, read = join(
         read, merge=given.merge, lower_is_better=lower, higher_is_better=higher, alpha=given.alpha
     )
+    if given.failed_as is not None:
+        _check_failed_as(given.failed_as, scores)
     scores = with_families(scores, given)
     if any(source.scores.families for source in read):
         scores = drop_lost_control(scores)
@@ -314,10 +314,33 @@ def _with_splits(source: LoadedScores) -> str:
 
 def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
     """Check that an option for tables or for several sources has an effect."""
-    if given.columns and all(source.scores.reference_declared for source in read):
-        raise OptionError("columns", "applies to tables of scores, but all sources are suites")
+    for_tables = {
+        "columns": given.columns,
+        "drop_failed": given.drop_failed,
+        "failed_as": given.failed_as is not None,
+    }
+    for name, is_given in for_tables.items():
+        if is_given and all(source.scores.reference_declared for source in read):
+            raise OptionError(name, "applies to tables of scores, but all sources are suites")
+    if given.drop_failed and given.failed_as is not None:
+        raise OptionError("failed_as", "must not be set with --drop-failed")
     if given.merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
+
+
+def _check_failed_as(value: float, scores: Scores) -> None:
+    """Check that failed runs do not get a score that is better than that of another run."""
+    for task, own in scores.table.groupby("task")["score"]:
+        lower = task in scores.lower_is_better
+        others = own[own != value]
+        worst = others.max() if lower else others.min()
+        if len(others) < len(own) and (value < worst if lower else value > worst):
+            side = "at least" if lower else "at most"
+            raise OptionError(
+                "failed_as",
+                f"must be no better than the worst score of {quote(str(task))}: {side} {worst:g}. "
+                f"Received: {value:g}",
+            )
 
 
 def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[LoadedScores]:

@@ -56,6 +56,15 @@ class ComparisonOptions:
     higher_is_better: Sequence[str] = option(
         (), "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
+    drop_failed: bool = option(
+        False,
+        "Leave failed runs of tables (empty scores) out of rank tests, which rank them worst.",
+    )
+    failed_as: float | None = option(
+        None,
+        "Score of failed runs of tables, no better than the worst score of their task.",
+        "SCORE",
+    )
     split: str | None = option(
         None,
         "Split of the scores, such as test: of tables with a column split, and of suites on GLUE "
@@ -129,6 +138,9 @@ class ComparisonOptions:
         if self.alpha is not None and not 0 < self.alpha < 0.5:
             fault = f"must be a number between 0 and 0.5. Received: {self.alpha!r}"
             raise OptionError("alpha", fault)
+        if self.failed_as is not None and not abs(self.failed_as) <= LARGEST_SCORE:
+            fault = f"must be a number of at most {LARGEST_SCORE:g} in size. Received: "
+            raise OptionError("failed_as", f"{fault}{self.failed_as:g}")
         for name in self.columns or ():
             if name not in COLUMNS:
                 raise OptionError(

@@ -46,7 +46,7 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
     Args:
         table: The table; its index has the place of each row, for messages. Numbers can be text.
         where: Name of the table, for messages.
-        options: Names of columns, and the split.
+        options: Names of columns, the split, and the treatment of failed runs.
 
     Raises:
         DataError: If a column is missing or a value is invalid; the message names the row.
@@ -68,9 +68,13 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
     )
     _check_unique(own[key])
     own["score"] = own["score"].mask(own["diverged"].eq(True))
+    if options.failed_as is not None:
+        own["score"] = own["score"].fillna(options.failed_as)
     failed = own[own["score"].isna()]
     notes += failure_notes(failed)
     lost = failed.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
+    if options.drop_failed:
+        lost["diverged"] = False  # tests leave out runs that did not diverge
     methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
     own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]

@@ -174,6 +174,33 @@ def test_failed_runs(failed):
     assert "1 failed run" in found.notes[0]
 
 
+def test_failed_runs_are_left_out_or_scored():
+    table = long_table(["A"], ["a", "b"], seeds=5)
+    table.loc[0, "score"] = float("nan")
+    assert read(table, failed_as=0.0).scores.samples("A")["a"][0] == 0
+    ranked, dropped, scored = (
+        compare(table, **options).data.comparisons[""].tests["A"].samples["a"]
+        for options in ({}, {"drop_failed": True}, {"failed_as": 0.0})
+    )
+    assert (len(ranked), len(dropped), len(scored)) == (5, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"failed_as": 0.9}, r"failed_as: must be no better than the worst score of 'A': at most"),
+        ({"failed_as": 0.1, "lower_is_better": ["A"]}, "worst score of 'A': at least"),
+        ({"failed_as": 1e200}, r"failed_as: must be a number of at most 1e\+100"),
+        ({"failed_as": 0.0, "drop_failed": True}, "failed_as: must not be set with --drop-failed"),
+    ],
+)
+def test_no_score_for_failed_runs_that_makes_them_good(options, message):
+    table = long_table(["A"], ["a", "b"], seeds=5)
+    table.loc[0, "score"] = float("nan")
+    with pytest.raises(OptionError, match=message):
+        compare(table, **options)
+
+
 @pytest.mark.parametrize("score", ["high", "80.8%", "O.5", "8_0"])
 def test_a_misspelt_score_is_no_failed_run(score):
     table = long_table().astype({"score": object})
