@@ -16,7 +16,7 @@ from relation_tf.tasks.custom import CustomTask, TaskGroup
 from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
-from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
+from relation_tf.tasks.task import Dataset, MeasuredTask, Task, joined
 
 
 class NotFoundError(DataError):
@@ -122,11 +122,6 @@ def folder_of(data: str | Path | None) -> Path | None:
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
         raise DataError(f"{folder}: no such folder, or no permission to read it.")
     return folder
-
-
-def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) -> TaskText:
-    """Read a task from its files, see `find_source` and `TaskSource.read`."""
-    return find_source(name, "files", data).read(skip_bad_lines)
 
 
 @register_source("auto")

@@ -187,16 +187,16 @@ class CustomTask(Settings):
     def _by_rows(self) -> bool:
         return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())
 
-    def _read(self, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-        text = split_reader(self._rows)(task, files, skip_bad_lines)
+    def _read(self, task: Task, files: Mapping[str, Path]) -> TaskText:
+        text = split_reader(self._rows)(task, files)
         splits = text.splits
         if self._by_rows():
             splits = {name: numbered(rows, 1) for name, rows in splits.items()}
         return replace(text, splits=splits)
 
-    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    def _rows(self, task: Task, path: Path) -> TextSplit:
         columns = (task.label, *task.inputs)
-        return labelled_rows(task, read_table(path, columns, task.labels or (), skipped), skipped)
+        return labelled_rows(task, read_table(path, columns, task.labels or ()))
 
 
 class TaskGroup(Settings):
@@ -241,7 +241,7 @@ class _TaskWithReader(CustomTask):
         """Return True: the digest of a file does not change with the reader."""
         return True
 
-    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    def _rows(self, task: Task, path: Path) -> TextSplit:
         def fields(line: int, row: Iterable[str]) -> list[str]:
             place = f"{path}: row {line - 1}"
             found = [*row] if isinstance(row, Iterable) and not isinstance(row, str) else []
@@ -256,11 +256,11 @@ class _TaskWithReader(CustomTask):
         names = (*task.inputs, task.label)
         try:
             records = enumerate(self.read(path), 2)
-            table = collect_table(path, names, records, fields, skipped, has_lines=False)
+            table = collect_table(path, names, records, fields, has_lines=False)
         except OSError as error:
             place = error.filename or path
             raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
-        return labelled_rows(task, table, skipped)
+        return labelled_rows(task, table)
 
 
 def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:

@@ -163,34 +163,31 @@ def columns_of(hub: HubDataset) -> list[str]:
     return [hub.label, *hub.inputs, *([] if hub.index is None else [hub.index])]
 
 
-def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+def _labelled_rows(hub: HubDataset, task: Task, path: Path) -> TextSplit:
     words = tuple(hub.labels) or task.labels or ()
-    table = read_table(path, columns_of(hub), words, skipped)
+    table = read_table(path, columns_of(hub), words)
     if hub.labels:
         # CSV, JSON Lines and Parquet without metadata have the numbers of the classes.
         names = {str(number): name for number, name in enumerate(hub.labels)}
         values = [names.get(word, word) for word in named_column(table, hub.label)]
         table = replace(table, columns={**table.columns, hub.label: values})
-    return stored_rows(hub, task, table, skipped)
+    return stored_rows(hub, task, table)
 
 
-def stored_rows(
-    hub: HubDataset, task: Task, table: Table, skipped: list[str] | None = None, first: int = 1
-) -> TextSplit:
+def stored_rows(hub: HubDataset, task: Task, table: Table, first: int = 1) -> TextSplit:
     """Convert a table to labelled rows of a task, in the order of their number.
 
     Args:
         hub: Names of the columns and classes.
         task: The task.
         table: The table, with class names as labels.
-        skipped: As for `labelled_rows`.
         first: Number of the first row, if the table has no numbers.
     """
     words = tuple(hub.labels) or task.labels
     named = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
     if hub.index is not None:
         table, first = _ordered(table, hub.index), 0
-    rows = numbered(labelled_rows(named, table, skipped), first)
+    rows = numbered(labelled_rows(named, table), first)
     if not hub.labels or task.labels is None or rows.labels is None:
         return rows
     order = [task.labels.index(word) for word in hub.labels.values()]

@@ -257,8 +257,6 @@ def _described(task: EncodedTask) -> str:
             counts = np.bincount(split.labels, minlength=len(words)).tolist()
             table[f"classes of {name}"] = _counts(dict(zip(words, counts, strict=True)))
     notes = [f"note: {note}" for note in facts["notes"]]
-    if task.skipped:
-        notes.append(f"{len(task.skipped)} malformed rows skipped, the first: {task.skipped[0]}")
     lines = [f"{key + ': ':24}{value}" for key, value in table.items()]
     return "\n".join(
         [task.task.name, *lines, *notes, "", *(f"{each}\n" for each in examples(task))]

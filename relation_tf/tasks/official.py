@@ -152,7 +152,7 @@ def _count_rows(source: TaskSource, split: str, official: int) -> int | None:
     if path is None:
         return None
     if source.layout.by_rows:
-        return len(source.layout.read(source.task, {split: path}, False).splits[split])
+        return len(source.layout.read(source.task, {split: path}).splits[split])
     with readable(path):
         if not path.is_file():
             return official

@@ -88,21 +88,6 @@ def as_data_error(failed: str) -> Iterator[None]:
         raise DataError(f"{failed}: {reason}") from error
 
 
-class RowError(DataError):
-    """A malformed row, which can be skipped in a training file."""
-
-
-def leave_out(error: DataError, skipped: list[str] | None) -> None:
-    """Add the message of a malformed line to `skipped`.
-
-    Raises:
-        RowError: If `skipped` is None.
-    """
-    if skipped is None:
-        raise RowError(str(error)) from error
-    skipped.append(str(error))
-
-
 def read_records(path: Path) -> list[bytes]:
     """Return the records of a text file, without line ends and byte order mark.
 
@@ -232,7 +217,6 @@ def collect_table(
     columns: Sequence[str],
     records: Iterable[tuple[int, Record]],
     fields: Callable[[int, Record], Sequence[str]],
-    skipped: list[str] | None = None,
     *,
     has_lines: bool = True,
 ) -> Table:
@@ -243,21 +227,16 @@ def collect_table(
         columns: Column names.
         records: Line and record of each row.
         fields: Function from line and record to fields; raises `DataError`.
-        skipped: If given, malformed lines are skipped and a message for each is added.
         has_lines: As in `Table`.
     """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
     for line, record in records:
-        try:
-            row = fields(line, record)
-            if len(row) != len(columns):
-                expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                found = len(row) if any(row) or len(row) > 1 else "a blank line"
-                raise DataError(f"{path}:{line}: expected {expected}, found {found}")
-        except DataError as error:
-            leave_out(error, skipped)
-            continue
+        row = fields(line, record)
+        if len(row) != len(columns):
+            expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
+            found = len(row) if any(row) or len(row) > 1 else "a blank line"
+            raise DataError(f"{path}:{line}: expected {expected}, found {found}")
         # Append to columns: a list per record is slow because of garbage collection.
         for column, field in zip(values, row, strict=True):
             column.append(field)
@@ -265,19 +244,13 @@ def collect_table(
     return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
 
 
-def read_table(
-    path: Path,
-    columns: Sequence[str],
-    labels: Sequence[str] = (),
-    skipped: list[str] | None = None,
-) -> Table:
+def read_table(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
     r"""Read a table: text files with `read_csv`, `read_tsv` or `read_jsonl`, others as Arrow.
 
     Args:
         path: File or folder, see `read_arrow`.
         columns: Columns; a file with a header is read whole, and is not checked for them.
         labels: Label words, see `read_arrow`.
-        skipped: If given, malformed rows are skipped and a message for each is added.
 
     Raises:
         DataError: If the file cannot be read.
@@ -290,21 +263,18 @@ def read_table(
         {'text': ['yes'], 'label': ['1']}
     """
     if path.suffix in (".csv", ".tsv"):
-        return (read_csv if path.suffix == ".csv" else read_tsv)(path, None, skipped)
+        return (read_csv if path.suffix == ".csv" else read_tsv)(path)
     if path.suffix == ".jsonl":
-        return read_jsonl(path, columns, skipped)
-    return read_arrow(path, columns, labels, skipped)
+        return read_jsonl(path, columns)
+    return read_arrow(path, columns, labels)
 
 
-def read_tsv(
-    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
-) -> Table:
+def read_tsv(path: Path, columns: Sequence[str] | None = None) -> Table:
     r"""Read a tab-separated file without quoting.
 
     Args:
         path: UTF-8 text file, see `read_records`.
         columns: Column names of a file without a header; by default the first record.
-        skipped: If given, malformed lines are skipped and a message for each is added.
 
     Raises:
         DataError: If the file is missing or empty, or a line is malformed: not UTF-8, a NUL byte,
@@ -324,11 +294,11 @@ def read_tsv(
         return decode_record(path, line, record).split("\t")
 
     columns = columns or _header(path, fields(*next(records)))
-    return collect_table(path, columns, records, fields, skipped)
+    return collect_table(path, columns, records, fields)
 
 
 def read_csv(
-    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
+    path: Path, columns: Sequence[str] | None = None, *, blank_rows: bool = False
 ) -> Table:
     r"""Read a comma-separated file; quoted fields can contain commas, quotes and line ends.
 
@@ -336,8 +306,7 @@ def read_csv(
         path: UTF-8 text file. Rows end with LF outside quotes; if the first line ends with CRLF, a
             CR before LF is removed. Write a quote within a quoted field twice.
         columns: Column names of a file without a header; by default the first row.
-        skipped: If given, rows with a wrong number of fields are skipped and a message for each is
-            added.
+        blank_rows: If True, blank rows are left out.
 
     Returns:
         The rows; `lines` are the lines where they start.
@@ -361,7 +330,8 @@ def read_csv(
         start = 1
         try:
             for row in reader:
-                yield start, row
+                if any(row) or not blank_rows:
+                    yield start, row
                 start = reader.line_num + 1
         except csv.Error as error:
             raise DataError(
@@ -373,18 +343,17 @@ def read_csv(
     try:
         records = rows()
         columns = columns or _header(path, next(records)[1])
-        return collect_table(path, columns, records, lambda _, row: row, skipped)
+        return collect_table(path, columns, records, lambda _, row: row)
     finally:
         csv.field_size_limit(limit)
 
 
-def read_jsonl(path: Path, columns: Sequence[str], skipped: list[str] | None = None) -> Table:
+def read_jsonl(path: Path, columns: Sequence[str]) -> Table:
     r"""Read some keys of a file with a JSON object in each line.
 
     Args:
         path: UTF-8 text file, see `read_records`.
         columns: Keys. Numbers and booleans become their JSON text.
-        skipped: If given, malformed lines are skipped and a message for each is added.
 
     Raises:
         DataError: If the file is missing or empty, or a line is malformed: not a JSON object, or a
@@ -406,7 +375,7 @@ def read_jsonl(path: Path, columns: Sequence[str], skipped: list[str] | None = N
         return [text_of(place, name, entry.get(name)) for name in columns]
 
     records = enumerate(_without_blank_end(read_records(path)), 1)
-    return collect_table(path, columns, records, fields, skipped)
+    return collect_table(path, columns, records, fields)
 
 
 def text_of(place: str, name: str, value: object) -> str:
@@ -439,12 +408,7 @@ def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
     return columns
 
 
-def read_arrow(
-    path: Path,
-    columns: Sequence[str],
-    labels: Sequence[str] = (),
-    skipped: list[str] | None = None,
-) -> Table:
+def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
     """Read some columns of a Parquet file, an Arrow stream or a folder of `save_to_disk`.
 
     Args:
@@ -453,7 +417,6 @@ def read_arrow(
         columns: Columns of strings or numbers; numbers and booleans become their JSON text.
         labels: Label words. A column of classes with one of these names has the names of its
             classes; any other has their numbers.
-        skipped: If given, malformed rows are skipped and a message for each is added.
 
     Raises:
         DataError: If a file cannot be read, a shard or a column is missing, or a value is no string
@@ -487,7 +450,7 @@ def read_arrow(
         ]
 
     records = enumerate(zip(*values, strict=True), 2)
-    return collect_table(path, columns, records, fields, skipped, has_lines=False)
+    return collect_table(path, columns, records, fields, has_lines=False)
 
 
 def _files(path: Path) -> list[Path]:

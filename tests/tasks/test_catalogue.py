@@ -3,34 +3,19 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
-import re
 
 import platformdirs
 import pytest
 
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import DataError, SuiteError, UnknownNameError
-from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import find_source, find_task, read_task
+from relation_tf.registry import SOURCES, register_source
+from relation_tf.tasks import find_source
 from relation_tf.tasks.cache import cache_folder
 from relation_tf.tasks.catalogue import NotFoundError
 from relation_tf.tasks.listing import lines
 from relation_tf.tasks.sources import digest_of_path
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_every_task_is_complete(name):
-    task = find_task(name)
-    assert task.name == name
-    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name)  # names become folders
-    assert task.scored
-    assert task.metrics
-    assert set(task.answered) <= {"MNLI-m", "MNLI-mm", "AX", name}
-
-
-def test_unknown_name_gets_a_suggestion():
-    with pytest.raises(UnknownNameError, match=r"task 'ag_news'\. Did you mean 'AG-News'\?"):
-        find_task("ag_news")
+from tests.tasks.equality import read_task
 
 
 @pytest.mark.parametrize("name", ["MNLI", "fdu-baby", "WikiText-2"])
@@ -85,21 +70,6 @@ def test_error_names_a_missing_file(small_glue, tmp_path):
         DataError, match=r"baby\.task\.test: this file of task fdu-baby does not exist"
     ):
         read_task("fdu-baby", tmp_path)
-
-
-def test_collection_folder_is_searched_first(tmp_path):
-    (tmp_path / "custrev.all").write_text("1 good\n")
-    assert set(find_source("CR", "files", tmp_path).files.values()) == {tmp_path / "custrev.all"}
-    (tmp_path / "sentence_classification").mkdir()
-    inner = tmp_path / "sentence_classification" / "custrev.all"
-    inner.write_text("1 good\n")
-    assert find_source("CR", "files", tmp_path).files == {"train": inner, "test": inner}
-
-
-@pytest.mark.parametrize("source", ["auto", "files"])
-def test_missing_data_folder_is_an_error(tmp_path, source):
-    with pytest.raises(DataError, match="none: no such folder, or no"):
-        find_source("CoLA", source, tmp_path / "none")
 
 
 def refuse(path, *arguments, **options):

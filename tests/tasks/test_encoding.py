@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import CustomTask, TaskSource, load_task, vocabulary
+from relation_tf.tasks import TaskSource, load_task, vocabulary
 from relation_tf.tasks.cache import cache_folder
 from tests.tasks.equality import same_encoded
 
@@ -204,19 +204,3 @@ def test_errors_of_a_given_vocabulary(small_glue, tmp_path, settings, message):
     values = {"tokens": "wordpiece", "vocabulary": path, **settings}
     with pytest.raises(DataError, match=message):
         load_task("CoLA", data=small_glue, **values)
-
-
-def test_rows_that_are_skipped_later_are_not_read_from_the_cache(tmp_path):
-    """The digest of Parquet files is that of the other rows."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    task = CustomTask(name="tones", inputs=["text"], label="label", labels=["calm", "loud"],
-                      files={"train": "train.parquet", "test": "test.parquet"})  # fmt: skip
-    rows = {"text": ["so loud", "so calm"] * 20, "label": ["loud", "calm"] * 20}
-    parquet.write_table(pyarrow.table(rows), tmp_path / "test.parquet")
-    skipped = []
-    for more in ({"text": [], "label": []}, {"text": ["no"], "label": ["odd"]}):
-        own = {name: [*values, *more[name]] for name, values in rows.items()}
-        parquet.write_table(pyarrow.table(own), tmp_path / "train.parquet")
-        skipped.append(len(load_task(task, data=tmp_path, skip_bad_lines=True).skipped))
-    assert skipped == [0, 1]

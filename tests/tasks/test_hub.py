@@ -6,10 +6,10 @@ import socket
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, CustomTask, find_source, load_task, read_task
+from relation_tf.tasks import GLUE, CustomTask, find_source, load_task
 from relation_tf.tasks.hub import HUB
 from relation_tf.tasks.official import OFFICIAL_ROWS, shortfalls, unscored
-from tests.tasks.equality import same_encoded, same_rows
+from tests.tasks.equality import read_task, same_encoded, same_rows
 
 datasets = pytest.importorskip("datasets", reason="pip install 'relation-tf[datasets]'")
 
@@ -296,7 +296,7 @@ def test_errors_of_wrong_data(form, change, message, rte, tmp_path):
     with pytest.raises(DataError) as error:
         find_source("RTE", "datasets", tmp_path).read()
     assert str(error.value).startswith(f"{tmp_path}/rte")
-    assert str(error.value).partition(". Correct the file, or skip")[0].endswith(message)
+    assert str(error.value).endswith(message)
 
 
 def test_a_split_is_stored_once(rte, tmp_path):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.tasks import GLUE, miniglue, read_task
+from relation_tf.tasks import GLUE, miniglue
+from tests.tasks.equality import read_task
 
 TRAIN, DEV, TEST = 2000, 300, 100
 

@@ -23,10 +23,10 @@ COMMA_FIELD = st.text(
 )
 
 
-def read(folder, content, columns=("class", "text"), skipped=None, reader=read_csv):
+def read(folder, content, columns=("class", "text"), reader=read_csv):
     path = folder / "train.csv"
     path.write_bytes(content)
-    return reader(path, columns, skipped)
+    return reader(path, columns)
 
 
 def rows(table):
@@ -140,37 +140,13 @@ def test_missing_file_is_named(tmp_path):
         read_tsv(tmp_path / "nothing.tsv")
 
 
-@pytest.mark.parametrize(
-    ("reader", "content", "expected", "lines", "bad"),
-    [
-        (read_tsv, b"1\t2\nbad\n\xff\t1\n3\t4\n", [("1", "2"), ("3", "4")], [1, 4], [2, 3]),
-        (read_csv, b'1,a\n\n4,"d\ne"\n5\n6,f\n', [("1", "a"), ("4", "d\ne"), ("6", "f")],
-         [1, 3, 6], [2, 5]),
-    ],
-)  # fmt: skip
-def test_skipped_rows_do_not_change_line_numbers(tmp_path, reader, content, expected, lines, bad):
-    skipped = []
-    table = read(tmp_path, content, skipped=skipped, reader=reader)
-    assert rows(table) == expected
-    assert table.lines == lines
-    assert [int(each.partition("train.csv:")[2].split(":")[0]) for each in skipped] == bad
-
-
-def test_malformed_header_is_always_an_error(tmp_path):
+def test_a_malformed_header_is_named(tmp_path):
     with pytest.raises(DataError, match=r"train\.csv:1: expected comma-separated fields"):
-        read(tmp_path, b'a,"b"c\n1,2\n', None, [])
+        read(tmp_path, b'a,"b"c\n1,2\n', None)
     with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):
-        read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)
+        read(tmp_path, b"text\tlabel\ttext\n", None, read_tsv)
     with pytest.raises(DataError, match=r"train\.csv:1: expected column names, found none"):
         read(tmp_path, b"\n\nlabel,text\n1,x\n", None)
-
-
-@pytest.mark.parametrize(
-    "malformed", [b'"He said "no", then\nleft",pos', b'"caf\xe9",pos', b'"a\0",pos', b'"a,pos']
-)
-def test_wrong_quotes_and_bytes_of_csv_are_never_skipped(tmp_path, malformed):
-    with pytest.raises(DataError, match=r"train\.csv:3: expected "):
-        read(tmp_path, b"text,label\nfine,pos\n" + malformed + b"\n", None, [])
 
 
 # Arrow.
@@ -259,9 +235,6 @@ def test_errors_of_values_name_the_row(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         read_arrow(path, ("text",))
     assert str(error.value) == f"{path}: {message}"
-    skipped = []
-    assert len(read_arrow(path, ("text",), skipped=skipped)) + len(skipped) == 2
-    assert skipped[0] == str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_datasets
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, find_source, find_task, load_task, read_task
+from relation_tf.tasks import GLUE, find_source, find_task, load_task
 from relation_tf.tasks.tfds import PREPARED
-from tests.tasks.equality import same_encoded, same_rows
+from tests.tasks.equality import read_task, same_encoded, same_rows
 
 OUR_NAMES = {"train": "train", "validation": "dev", "test": "test"}
 
@@ -135,23 +134,6 @@ def test_the_digest_is_that_of_the_prepared_files(prepared_glue, tmp_path):
     (shard,) = copy.files["dev"].glob("*validation*")
     shard.write_bytes(shard.read_bytes() + b" ")
     assert copy.digest() != first
-
-
-def test_reading_is_silent_and_keeps_the_threads(prepared_glue, capfd, caplog):
-    def threads():
-        threading = tf.config.threading
-        return (
-            threading.get_intra_op_parallelism_threads(),
-            threading.get_inter_op_parallelism_threads(),
-        )
-
-    tf.constant(0).numpy()
-    capfd.readouterr()  # what TensorFlow says as it starts
-    before = threads()
-    read("RTE", prepared_glue)
-    assert threads() == before
-    assert capfd.readouterr() == ("", "")
-    assert not [record for record in caplog.records if record.levelname != "INFO"]
 
 
 # Sets whose rows have no number.

@@ -325,7 +325,7 @@ def made_with(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def tasks_data(results: Results) -> pd.DataFrame:
-    """Return one row per task: source, digests and sizes of its data, and skipped lines."""
+    """Return one row per task: source, digests and sizes of its data."""
     rows = []
     for task in results.suite.tasks:
         own = [run for run in results.runs if run["task"] == task]
@@ -333,7 +333,6 @@ def tasks_data(results: Results) -> pd.DataFrame:
         if not manifests:
             continue
         sets = [manifest["data"] for manifest in manifests]
-        skipped = dict.fromkeys(line for each in sets for line in each["skipped_lines"])
         rows.append(
             {
                 "task": _with_members(results, task),
@@ -342,7 +341,6 @@ def tasks_data(results: Results) -> pd.DataFrame:
                 "rows": _rows(sets[0]["rows"]),
                 "vocabulary": _vocabularies(own),
                 "start": _distinct(map(_start, manifests)),
-                "skipped": list(skipped),
             }
         )
     return pd.DataFrame(rows)
@@ -501,7 +499,6 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-_MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
 
 
@@ -584,8 +581,6 @@ class Made(Section):
             data=data,
             facts=Facts(data.made, long=True) if data.made else None,
             table=_data(rows) if rows else None,
-            skipped={row.task: row.skipped for row in rows if row.skipped},
-            most=_MOST_LINES,
             files=[*data.tables],
         )
 
@@ -597,7 +592,6 @@ def _data(own: Sequence[Any]) -> Table:
         Column("Rows"),
         Column("Vocabulary", "number"),
         Column("Initial word vectors"),
-        Column("Skipped lines", "number"),
         Column("Digest"),
     ]
     rows = []
@@ -605,6 +599,6 @@ def _data(own: Sequence[Any]) -> Table:
         vocabulary = "; ".join(map(number, row.vocabulary)) or number(None)
         digests = " ".join(digest[:_DIGEST] for digest in row.digests)
         start = "; ".join(row.start)
-        texts = [row.task, row.source, row.rows, vocabulary, start, str(len(row.skipped)), digests]
+        texts = [row.task, row.source, row.rows, vocabulary, start, digests]
         rows.append(Row(texts, task=row.task))
     return Table("Table: data", columns, rows)

@@ -321,7 +321,7 @@ def _made(diagnostic: Diagnostic) -> LabelledTokens:
     return diagnostic.make()
 
 
-def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+def _text(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Return the rows as text: the symbols, and the label of each token."""
     made = make(task.name)
     splits = {}
