@@ -197,17 +197,10 @@ def check_text(text: TaskText) -> None:
         assert np.isfinite(split.labels).all()
         largest = 1 if task.labels is None else len(task.labels) - 1
         assert 0 <= split.labels.min() <= split.labels.max() <= largest
-    for message in text.skipped:
-        assert message.isprintable(), ascii(message)
-        assert len(message) < 500
 
 
-def read(case: Case, folder: Path, *, skip_bad_lines: bool = False) -> None:
-    check_text(find_source(case.task, "auto", folder).read(skip_bad_lines))
-
-
-def below(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*"))
+def read(case: Case, folder: Path) -> None:
+    check_text(find_source(case.task, "auto", folder).read())
 
 
 @COUNTS
@@ -216,48 +209,28 @@ def test_a_broken_file_is_read_or_named(tmp_path, name, count):
     case = CASES[name]
     write(tmp_path, case.files)
     read(case, tmp_path)
-    there = below(tmp_path)
     messages = []
     for broken in case.broken:
         path = tmp_path / broken
-        for number, data in enumerate(mutations(case.files[broken], count // len(case.broken))):
+        for data in mutations(case.files[broken], count // len(case.broken)):
             path.write_bytes(data)
-            reading = functools.partial(read, case, tmp_path, skip_bad_lines=number % 2 == 1)
-            messages.append(refusal(reading, DataError, place_of(path)))
+            reading = functools.partial(read, case, tmp_path)
+            messages.append(refusal(reading, DataError, str(path.parent)))
         path.write_bytes(case.files[broken])
-    assert below(tmp_path) == there
     assert 0 < sum(message is not None for message in messages) < len(messages)
-
-
-def place_of(path: Path) -> str:
-    """Return the path that a message must have: the file, or the folder of the dataset."""
-    return str(path.parent)
 
 
 MEGABYTE = 2**20
 LONG = {
     "nothing": b"",
     "a line": b"x" * MEGABYTE,
-    "blanks": b" " * MEGABYTE,
-    "line ends": b"\n" * (MEGABYTE // 32),
-    "carriage returns": b"\r" * MEGABYTE,
-    "NULs": b"\0" * MEGABYTE,
-    "tabs": b"\t" * MEGABYTE,
-    "commas": b"," * MEGABYTE,
     "quotes": b'"' * (MEGABYTE - 1),
     "a quote that is never closed": b'1,a\n2,"' + b"b\n" * (MEGABYTE // 16),
     "columns": b"\t".join(b"%d" % number for number in range(150_000)),
-    "columns of CSV": b",".join(b"%d" % number for number in range(150_000)) + b"\n",
-    "Latin-1": b"\xe9" * MEGABYTE,
     "marks of headers": b" " + b"= " * (MEGABYTE // 2) + b"x " + b"= " * 1000,
-    "headers": b" = x = \n" * (MEGABYTE // 64),
     "marks and blanks": (b" = x" + b" =" + b" " * 1000) * 1000,
     "tags that open": b"<REUTERS " + b"<BODY>" * 80_000 + b"</REUTERS>" + b"</BODY>" * 80_000,
-    "tags that close first": b"<REUTERS " + b"</BODY>" * 80_000 + b"<BODY>" * 80_000
-    + b"</REUTERS>",
-    "topics": b"<REUTERS </REUTERS>" + b"<TOPICS><D>" * 60_000 + b"</TOPICS>" * 60_000,
     "a deep list": b"[" * MEGABYTE,
-    "a deep object": b'{"a":' * 200_000,
     "a long number": b'{"text": ' + b"9" * MEGABYTE + b"}",
 }  # fmt: skip
 
@@ -269,25 +242,7 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
         write(folder, case.files)
         path = folder / case.broken[0]
         path.write_bytes(data)
-        for skip_bad_lines in (False, True):
-            reading = functools.partial(read_only, case, folder, skip_bad_lines)
-            refusal(reading, DataError, place_of(path))
-
-
-def read_only(case: Case, folder: Path, skip_bad_lines: bool) -> None:
-    find_source(case.task, "auto", folder).read(skip_bad_lines)
-
-
-@pytest.mark.parametrize("depth", range(50, 1000, 50))
-@pytest.mark.parametrize("name", ["own JSON lines", "Yelp sample"])
-def test_json_of_any_depth_is_named(tmp_path, name, depth):
-    case = CASES[name]
-    write(tmp_path, case.files)
-    path = tmp_path / case.broken[0]
-    nested = b"[" * depth + b"]" * depth
-    for data in (nested, b'{"text": %s}' % nested, b'{"tone": "calm", "text": %s}' % nested):
-        path.write_bytes(data)
-        assert refusal(functools.partial(read, case, tmp_path), DataError, str(path))
+        refusal(find_source(case.task, "auto", folder).read, DataError, str(path.parent))
 
 
 @pytest.mark.parametrize(
@@ -358,27 +313,3 @@ def test_broken_word_vectors_are_read_or_named(tmp_path, name, count):
         messages.append(refusal(functools.partial(vectors, path), DataError, str(path)))
     assert list(tmp_path.iterdir()) == [path]
     assert 0 < sum(message is not None for message in messages) < len(messages)
-
-
-TAKEN = {"marks of headers", "headers", "marks and blanks", "a deep tree"}
-
-
-@pytest.mark.parametrize("name", ["glove.txt", "glove.txt.gz", "glove.zip"])
-@pytest.mark.parametrize("content", [*LONG, "header"])
-def test_long_or_odd_word_vectors(tmp_path, name, content):
-    data = b"9" * 5000 + b" 3\n" + GLOVE if content == "header" else LONG[content]
-    pack = {"glove.txt": bytes, "glove.txt.gz": gzip.compress, "glove.zip": lambda d: zipped(a=d)}
-    path = tmp_path / name
-    path.write_bytes(pack[name](data))
-    message = refusal(functools.partial(vectors, path), DataError, str(path))
-    assert message or content in TAKEN  # numbers of other words are not parsed
-
-
-def test_long_names_in_an_archive_of_word_vectors(tmp_path):
-    path = tmp_path / "glove.zip"
-    for members in (
-        {"x" * 60_000: b"the 1\n"},
-        {f"{i}" + "y" * 200: b"the 1\n" for i in range(99)},
-    ):
-        path.write_bytes(zipped(**members))
-        assert refusal(functools.partial(vectors, path), DataError, str(path))
