@@ -416,10 +416,9 @@ def train_run(
         import numpy as np
 
         write_predictions(folder / "predictions", trainer, trained.predictions)
-        rows = {name: len(split) for name, split in trainer.task.splits.items()}
         if group.save_models:
             write_model(folder, trainer)
-        elif shortfalls(trainer.task.source, rows):
+        elif shortfalls(trainer.task.source):
             with replacing(folder / WEIGHTS) as file:
                 np.savez(file, *trainer.weights(), allow_pickle=False)
         return made_with(trainer, config), _result(trainer, config, trained, folder)

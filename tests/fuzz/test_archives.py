@@ -127,7 +127,7 @@ def test_a_directory_that_lies(tmp_path, data):
 
 
 def test_a_directory_of_a_million_files_is_not_read(tmp_path):
-    header = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", *(0,) * 17)
+    header = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", *(0,) * 18)
     path = tmp_path / "s.zip"
     path.write_bytes(header * 1_000_000 + end_of_directory(size=46_000_000, all=0xFFFE))
     peak, faults = peak_of(path)

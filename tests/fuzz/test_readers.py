@@ -104,15 +104,6 @@ CASES = {
         ),
         ("yelp_full_sample/dev.json",),
     ),
-    "own JSON lines": Case(
-        own("jsonl"),
-        pair(
-            "train.jsonl",
-            "test.jsonl",
-            b'{"text": "a \\u00e9", "tone": "calm"}\n{"tone": "loud", "text": 3, "n": [1]}\n',
-        ),
-        ("train.jsonl",),
-    ),
     "own Parquet": Case(
         own("parquet"),
         pair(
@@ -248,8 +239,6 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("own JSON lines", rb'{"text": "\ud83d", "tone": "calm"}', ":1: expected text, found a l"),
-        ("own JSON lines", rb'{"text": "\u0000", "tone": "calm"}', ":1: expected text, found NUL"),
         ("GLUE with a header", b"\t".join(b"c%d" % i for i in range(99)), " and 91 more"),
         ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
         ("sentences", b"1 good\n0 bad\n", "rt-polarity.all: must have enough rows to cut off"),

@@ -83,7 +83,7 @@ def test_description_of_a_task(small_glue, tmp_path):
 
 def test_a_diagnostic_set_without_labels_is_named(small_glue, tmp_path, label_diagnostic):
     data = shutil.copytree(small_glue, tmp_path / "glue_data")
-    note = f"{data}/diagnostic/diagnostic-full.tsv"
+    note = "diagnostic/diagnostic-full.tsv"
     group = TaskGroup(name="pairs", tasks=["MNLI", "RTE"])
     for entry in ("MNLI", group):
         assert note in "\n".join(listing.lines([entry], data))
