@@ -121,11 +121,6 @@ def test_scores_that_do_not_vary_are_inconclusive(reference, method):
     assert len(result.notes) == 2
 
 
-def test_a_single_sample_without_variance_is_noted():
-    result = non_inferiority({"r": [50.0] * 3, "a": [60.0, 61.0, 62.0]}, "r", 1)
-    assert (result.verdict["a"], len(result.notes)) == ("better", 2)
-
-
 def test_over_tasks_equal_scores_without_variance_count():
     result = non_inferiority({"x": VARYING, "y": CONSTANT}, "r", 0.1)
     assert result.tasks["y"].loc["a", "verdict"] == "inconclusive"
@@ -166,15 +161,6 @@ def test_over_tasks_different_scores_without_variance_have_no_verdict():
 def test_wrong_input_is_refused(samples, arguments, message):
     with pytest.raises(ValueError, match=message):
         non_inferiority(samples, **{"reference": "r", "margin": 1, **arguments})
-
-
-def test_wrong_verdicts_in_both_directions_have_the_level_together():
-    """Two one-sided limits of 5 % each would be wrong in about 10 % of these comparisons."""
-    rng = np.random.default_rng(1)
-    samples = ({name: rng.normal(size=10) for name in "ra"} for _ in range(600))
-    verdicts = [non_inferiority(scores, "r", 0.0).verdict["a"] for scores in samples]
-    wrong = np.isin(verdicts, ["better", "worse"]).mean()
-    assert wrong == pytest.approx(0.05, abs=0.03)  # 3.4 standard errors
 
 
 @pytest.mark.parametrize(

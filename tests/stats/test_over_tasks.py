@@ -18,7 +18,6 @@ from relation_tf.stats import (
     friedman_nemenyi,
     steel,
     steel_dwass,
-    stratified_steel_dwass,
     wilcoxon_holm,
     win_tie_loss,
 )
@@ -80,7 +79,7 @@ def test_results_match_the_formulas(table):
     np.testing.assert_array_equal(result.ranks, ranks)
     np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
     if (ranks == ranks[:, :1]).all():
-        assert (result.statistic, result.f_statistic) == (0, 0)
+        assert result.statistic == 0
         assert result.friedman_pvalue == pytest.approx(1)
     else:
         statistic, _ = friedmanchisquare(*table.to_numpy().T)
@@ -94,21 +93,6 @@ def test_results_match_the_formulas(table):
         assert result.pvalue.loc[a, b] == pytest.approx(pvalue, abs=1e-9)
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
-
-
-@settings(deadline=None, max_examples=20)
-@given(TABLES, st.randoms(use_true_random=False))
-def test_invariances(table, random):
-    result = friedman_nemenyi(table)
-    warped = friedman_nemenyi(np.exp(table) + np.arange(len(table))[:, None])
-    np.testing.assert_allclose(warped.pvalue, result.pvalue)
-    turned = friedman_nemenyi(-table, higher_is_better=False)
-    np.testing.assert_allclose(turned.average_ranks, result.average_ranks)
-    order = list(table)
-    random.shuffle(order)
-    shuffled = friedman_nemenyi(table[order].iloc[::-1])
-    np.testing.assert_allclose(shuffled.pvalue.loc[list(table), list(table)], result.pvalue)
-    assert shuffled.statistic == pytest.approx(result.statistic)
 
 
 @settings(deadline=None, max_examples=20)
@@ -128,15 +112,6 @@ def test_cliques_are_the_largest_groups_without_a_significant_difference(table, 
         assert result.average_ranks[list(clique)].is_monotonic_increasing
 
 
-@pytest.mark.parametrize(("num_methods", "num_tasks"), [(3, 2), (3, 4), (5, 3), (8, 12)])
-def test_attainable_p_occurs_if_all_tasks_have_the_same_ranks(num_methods, num_tasks):
-    table = pd.DataFrame([np.arange(num_methods)] * num_tasks)
-    result = friedman_nemenyi(table)
-    assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue)
-    assert math.isinf(result.f_statistic)
-    assert result.f_pvalue == pytest.approx(math.factorial(num_methods) ** -(num_tasks - 1))
-
-
 @settings(deadline=None, max_examples=20)
 @given(
     st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=4).map(
@@ -150,9 +125,6 @@ def test_no_p_is_below_the_share_of_equal_arrangements(table):
     observed = np.var(rankdata(-table, axis=1).sum(axis=0))
     exact = np.mean(spread >= observed - 1e-9)
     result = friedman_nemenyi(table)
-    floor = 6.0 ** -(len(table) - 1)
-    assert exact >= floor - 1e-12
-    assert result.f_pvalue >= floor * (1 - 1e-9)
     assert result.exact
     assert result.friedman_pvalue == pytest.approx(exact)
 
@@ -185,12 +157,10 @@ def test_ties_by_tolerance_and_nan():
     ("table", "error", "message"),
     [
         ([[1, 2, 3]] * 3, TypeError, "Received: list"),
-        ({"t": [1, 2, 3]}, TypeError, "task 't': .* Received: list"),
         (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
         (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon. Received: shape \(14, 2\)"),
         (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
         (DEMSAR.iloc[[0, 0]], ValueError, r"names of tasks must be unique. Received: \[0, 0\]"),
-        (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "names of methods must be unique"),
     ],
 )
 def test_bad_tables(table, error, message):
@@ -225,14 +195,6 @@ def test_wins_ties_and_losses():
     }
 
 
-@pytest.mark.parametrize("column", ["task", "method"])
-def test_rows_without_names_are_refused(column):
-    table = pd.DataFrame({"task": ["t"] * 4, "method": [*"aabb"], "score": [1.0, 2.0, 3.0, 4.0]})
-    table.loc[3, column] = None
-    with pytest.raises(ValueError, match="must have a name in each row"):
-        stratified_steel_dwass(table)
-
-
 # Paired measurements of Hollander and Wolfe (1973, page 29) on the Hamilton depression scale.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
 AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
@@ -258,13 +220,6 @@ def test_known_value():
     assert result.effect_size["before"] == pytest.approx(35 / 45)
     assert result.pvalue["before"] == pytest.approx(2 * 0.01953125)
     assert result.pairs()["verdict"].tolist() == ["before better"]
-
-
-def test_lower_scores_can_be_better():
-    high = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a")
-    low = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a", higher_is_better=False)
-    assert (low.statistic == -high.statistic).all()
-    assert low.pairs()["better"].tolist() == ["a"]
 
 
 def test_rounding_does_not_break_ties():
@@ -336,8 +291,3 @@ def test_p_without_ties_equals_scipy(tasks, method):
 def test_holm_equals_statsmodels(pvalues):
     expected = multipletests(pvalues, method="holm")[1]
     np.testing.assert_allclose(holm(np.array(pvalues)), expected, rtol=0, atol=1e-12)
-
-
-def test_zero_and_a_rounding_error_are_tied():
-    tasks = {f"t{number}": {"c": [0.1, 0.2, -0.3], "m": [0.0, 0, 0]} for number in range(6)}
-    assert wilcoxon_holm(tasks, "c").pvalue["m"] == 1.0
