@@ -19,7 +19,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
-from relation_tf.tasks.diagnostics.presets import find_diagnostic
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -84,7 +84,7 @@ def diagnose(
     others = [
         str(name)
         for name in dict.fromkeys([*before, *(tasks or [])])
-        if name not in suite.tasks and find_diagnostic(str(name))
+        if name not in suite.tasks and name in DIAGNOSTICS
     ]
     if others:
         suite = load_suite(suite, {"tasks": [*suite.tasks, *others]})

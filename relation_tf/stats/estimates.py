@@ -38,7 +38,7 @@ def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
 
     Coverage of the 95 % interval with five scores: .95 normal, .82 log-normal, .70 or less where
     one run in five collapses, by 10 SD or more: do not use it there. A 95 % bootstrap interval of
-    normal scores covers .85. (20,000 simulations, `tests/stats/test_summary.py`.)
+    normal scores covers .85. (20,000 simulations, `tests/stats/test_estimates.py`.)
 
     Args:
         scores: Finite scores of one method, shape `(n,)`, n at least 2.
@@ -106,7 +106,7 @@ def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) 
     is conservative. The interval of P(a > b) follows from `(delta + 1) / 2`.
 
     Coverage of the 95 % interval in percent, by true delta, with five scores each (40,000
-    simulations, `tests/stats/test_effect_size.py`):
+    simulations, `tests/stats/test_estimates.py`):
 
     | scores | delta 0 | 0.5 | 0.8 | 0.9 | 0.95 |
     | --- | --- | --- | --- | --- | --- |

@@ -34,7 +34,6 @@ def find_task(name: Entry) -> Task:
     """Return a registered task, a diagnostic task, a custom task, or a group of tasks as one task.
 
     Raises:
-        DataError: If the name is that of a diagnostic task with impossible sizes.
         UnknownNameError: If no task has this name.
 
     Example:
@@ -52,8 +51,6 @@ def _find_dataset(name: str | MeasuredTask | CustomTask) -> Dataset:
     if isinstance(name, MeasuredTask):
         dataset = _find_dataset(name.name)
         return replace(dataset, task=replace(dataset.task, metrics=name.metrics))
-    if name not in TASKS and (sized := presets.find_diagnostic(name)) is not None:
-        return presets.dataset_of(sized)
     found: Dataset = TASKS.find(name)
     return found
 

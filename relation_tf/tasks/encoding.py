@@ -296,7 +296,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
     made: GeneratedTask | LabelledTokens = (
-        presets.make(name) if presets.find_diagnostic(name) else GENERATED[name]()
+        presets.make(name) if name in presets.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_task, load_task
+from relation_tf.tasks import load_task
 from relation_tf.tasks.diagnostics.draws import memorize
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS, find_diagnostic
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 from relation_tf.tasks.diagnostics.rows import (
     LabelledRows,
     LabelledTokens,
@@ -122,9 +122,7 @@ ANSWERS: dict[str, Answer] = {
 
 @cache
 def made(name: str) -> LabelledTokens:
-    task = find_diagnostic(name)
-    assert task is not None
-    return replace(task, train=400, held_out=60).make()
+    return replace(DIAGNOSTICS[name], train=400, held_out=60).make()
 
 
 def rows(name: str, split: str) -> list[tuple[list[str], list[str]]]:
@@ -163,37 +161,6 @@ def test_no_training_row_is_in_another_split(name: str, length: int) -> None:
     train = {row.tobytes() for row in splits["train"].ids}
     for split in splits.keys() - {"train"}:
         assert not train & {row.tobytes() for row in splits[split].ids}, split
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "length"),
-    [("recall-n24", recalled, 24), ("sort-n5", ANSWERS["sort"], 10),
-     ("count-n40", ANSWERS["count"], 41), ("compress-n12", ANSWERS["compress-small"], 12),
-     ("selective-copy-n20-c6", ANSWERS["selective-copy-small"], 20),
-     ("needle-37", ANSWERS["needle-16"], 37), ("dyck-n20", innermost, 20)],
-)  # fmt: skip
-def test_a_name_has_the_sizes_of_the_task(name: str, answer: Answer, length: int) -> None:
-    task = find_task(name)
-    assert task.name == name
-    small = {split: rows(name, split)[:40] for split in made(name).splits}
-    for text, labels in (row for each in small.values() for row in each):
-        assert [*labels] == [each or "-" for each in answer(text)], text
-    assert {len(text) for text, _ in small["test"]} == {length}
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("mqar-15-4", "4 pairs need at least 16 tokens"),
-     ("mqar-64-1", "at least two pairs"), ("selective-copy-n9-c1", "at least two copied tokens"),
-     ("mqar-64-4-v6", "4 pairs need at least 8 symbols"),
-     ("recall-n9", "must be a multiple of 2, at least 8"),
-     ("selective-copy-n9-c5", "at least 10 tokens"), ("memorize-n9-k4", "must be even"),
-     ("needle-5", "at least 6 tokens"), ("count-n8", "more than 8 tokens")],
-)  # fmt: skip
-def test_impossible_sizes_are_one_line(name: str, said: str) -> None:
-    with pytest.raises(DataError, match=f"^task {name}: .*{said}") as error:
-        find_task(name)
-    assert "\n" not in str(error.value)
 
 
 def test_a_needle_has_the_depth_of_its_test_set() -> None:
