@@ -104,16 +104,16 @@ def test_binding_nothing_is_no_success(table_of: Any) -> None:
 @pytest.mark.parametrize(
     ("levels", "said"),
     [
-        ({"32-2": 0.99, "32-4": 0.9}, "succeeds with 4 pairs,"),
-        ({"32-2": 0.1, "32-4": 0.2}, "fails with 2 pairs,"),
-        ({"32-2": 0.99, "32-4": 0.2}, "2 pairs, fails with 4."),
-        ({"32-2": 0.1, "32-4": 0.99}, "4 pairs, fails with 2."),
-        # Eight pairs are found in 32 tokens, and not in 64.
-        ({"32-2": 0.99, "32-8": 0.99, "64-8": 0.4}, "2 pairs, fails with 8."),
+        ({"32-2-v32": 0.99, "32-4-v32": 0.9}, "succeeds with 4 pairs,"),
+        ({"32-2-v32": 0.1, "32-4-v32": 0.2}, "fails with 2 pairs,"),
+        ({"32-2-v32": 0.99, "32-4-v32": 0.2}, "2 pairs, fails with 4."),
+        ({"32-2-v32": 0.1, "32-4-v32": 0.99}, "4 pairs, fails with 2."),
+        # Four pairs are found in 32 tokens, and not in 64.
+        ({"32-2-v32": 0.99, "32-4-v32": 0.99, "64-4-v64": 0.4}, "2 pairs, fails with 4."),
     ],
 )
 def test_limit_of_an_ability(table_of: Any, levels: dict[str, float], said: str) -> None:
-    scores = {f"mqar-{name}-v32": {"mine": [own, own]} for name, own in levels.items()}
+    scores = {f"mqar-{name}": {"mine": [own, own]} for name, own in levels.items()}
     assert said in compare(table_of(scores)).markdown()
 
 

@@ -98,22 +98,6 @@ def test_bound_over_tasks_is_at_most_the_smallest_p(k, seeds, tasks, test):
     assert smallest == pytest.approx(bound, rel=1e-9 if k == 2 else close)
 
 
-def test_bound_of_many_seeds_is_tiny():
-    assert 0 <= stratified_attainable_pvalue(3, 6, 100) < 1e-300
-    assert stratified_attainable_pvalue(50, 10, 3) == pytest.approx(2450 / 20**10, rel=1e-3)
-
-
-def test_bound_of_unequal_groups_against_all_orders():
-    """Two scores of a, two of b and one of c; a does not overlap with b, or not with c."""
-    apart = []
-    for order in itertools.permutations("aabbc"):
-        place = {name: [i for i, label in enumerate(order) if label == name] for name in "abc"}
-        a, b, c = ((min(places), max(places)) for places in place.values())
-        apart.append(any(a[1] < other[0] or other[1] < a[0] for other in (b, c)))
-    bound = design._any_disjoint(np.array([[2, 2, 1]]), np.array([[0, 1], [0, 2]]))
-    assert 0.8 * np.mean(apart) < bound <= np.mean(apart) + 1e-9
-
-
 # Dunnett (1964), two-sided 5 %, infinite degrees of freedom, 1 to 9 methods plus a control.
 DUNNETT = [1.96, 2.21, 2.35, 2.44, 2.51, 2.57, 2.61, 2.65, 2.69]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.registry import METRICS, register_metric
-from relation_tf.stats import items, mcnemar, score_errors
+from relation_tf.stats import mcnemar, score_errors
 
 
 def noisy(rng, labels, share, seeds):
@@ -93,16 +93,6 @@ def test_bootstrap_equals_plain_loops():
     assert errors.both == pytest.approx(math.sqrt(corrected), rel=0.1)
 
 
-def test_a_score_is_the_mean_of_its_metrics():
-    rng = np.random.default_rng(2)
-    truth = rng.integers(0, 2, 300)
-    given, labels = noisy(rng, truth, 0.75, 4).astype(str), truth.astype(str)
-    both = score_errors(given, labels, ["f1", "accuracy"])
-    f1, accuracy = (score_errors(given, labels, [name]) for name in ("f1", "accuracy"))
-    assert both.score == pytest.approx((f1.score + accuracy.score) / 2)
-    assert min(f1.rows, accuracy.rows) < both.rows < max(f1.rows, accuracy.rows)
-
-
 def test_other_metrics_are_computed_for_each_draw():
     @register_metric("test-error", higher_is_better=False)
     def error_rate(predictions, labels):
@@ -118,17 +108,6 @@ def test_other_metrics_are_computed_for_each_draw():
         assert (slow.rows, slow.both) == pytest.approx((fast.rows, fast.both))
     finally:
         METRICS.remove("test-error")
-
-
-def test_the_draws_are_the_same_in_each_call(monkeypatch):
-    rng = np.random.default_rng(6)
-    labels = rng.integers(0, 2, 60)
-    given = noisy(rng, labels, 0.7, 3)
-    first = score_errors(given, labels)
-    assert score_errors(given, labels) == first
-    assert score_errors(given, labels, rng=1) != first
-    monkeypatch.setattr(items, "_CHUNK_WEIGHTS", 60 * 7)  # other chunks, same draws
-    assert score_errors(given, labels) == first
 
 
 @pytest.mark.parametrize(

@@ -121,16 +121,6 @@ def test_scores_that_do_not_vary_are_inconclusive(reference, method):
     assert len(result.notes) == 2
 
 
-def test_over_tasks_equal_scores_without_variance_count():
-    result = non_inferiority({"x": VARYING, "y": CONSTANT}, "r", 0.1)
-    assert result.tasks["y"].loc["a", "verdict"] == "inconclusive"
-    half = np.diff(result.tasks["x"].loc["a", ["low", "high"]].to_numpy(float)) / 2
-    row = result.table.loc["a"]
-    assert row["high"] - row["difference"] == pytest.approx(half.item() / 2)
-    both = non_inferiority({"x": CONSTANT, "y": CONSTANT}, "r", 0.1)
-    assert both.verdict["a"] == "inconclusive"
-
-
 def test_over_tasks_different_scores_without_variance_have_no_verdict():
     """Else the mean would be better only because of the task on which nothing is known."""
     same = [80, 80.4, 79.6, 80.2, 79.8]

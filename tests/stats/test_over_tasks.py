@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scikit_posthocs import posthoc_nemenyi_friedman
-from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_range, wilcoxon
+from scipy.stats import binomtest, friedmanchisquare, rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from relation_tf.stats import (
@@ -74,7 +74,6 @@ def test_demsars_example():
 @given(TABLES)
 def test_results_match_the_formulas(table):
     result = friedman_nemenyi(table)
-    n, k = table.shape
     ranks = rankdata(-table.to_numpy(), axis=1)
     np.testing.assert_array_equal(result.ranks, ranks)
     np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
@@ -88,9 +87,6 @@ def test_results_match_the_formulas(table):
     np.testing.assert_allclose(result.pvalue, expected, rtol=0, atol=1e-12)
     for a, b in itertools.combinations(table, 2):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
-        quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
-        pvalue = studentized_range.sf(quantile, k, np.inf)
-        assert result.pvalue.loc[a, b] == pytest.approx(pvalue, abs=1e-9)
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
 
@@ -169,13 +165,6 @@ def test_bad_tables(table, error, message):
     assert "\n" not in str(caught.value)
 
 
-def test_tables_with_a_row_per_score_are_averaged():
-    means = pd.DataFrame({"a": [1, 5, 2], "b": [2, 2, 9], "c": [7, 6, 5]})
-    rows = [(t, m, means[m][t] + d) for t in means.index for m in means for d in (-1, 1)]
-    table = pd.DataFrame(rows, columns=["task", "method", "score"])
-    assert friedman_nemenyi(table).ranks.equals(friedman_nemenyi(means).ranks)
-
-
 LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
 
 
@@ -220,21 +209,6 @@ def test_known_value():
     assert result.effect_size["before"] == pytest.approx(35 / 45)
     assert result.pvalue["before"] == pytest.approx(2 * 0.01953125)
     assert result.pairs()["verdict"].tolist() == ["before better"]
-
-
-def test_rounding_does_not_break_ties():
-    """0.1 + 0.2 equals 0.3; equal differences share their rank; zeros are left out."""
-    samples = {
-        "x": {"a": [0.3], "b": [0.1 + 0.2]},
-        "y": {"a": [0.0], "b": [0.1]},
-        "z": {"a": [0.2], "b": [0.1 + 0.2]},
-    }
-    result = wilcoxon_holm(samples, "a")
-    assert result.statistic["b"] == 3
-    assert (
-        wilcoxon_holm({"x": {"a": [1], "b": [1]}} | {"y": {"a": [2], "b": [2]}}, "a").pvalue["b"]
-        == 1
-    )
 
 
 @pytest.mark.parametrize(("k", "tasks"), [(2, 5), (3, 6), (4, 9)])

@@ -184,15 +184,6 @@ def test_two_networks_of_mnli_have_the_rows_of_one(small_glue):
     assert find_task("MNLI-mm").diagnostics == {}
 
 
-def test_absent_test_file_is_no_error(small_glue, tmp_path):
-    folder = tmp_path / "MNLI"
-    shutil.copytree(small_glue / "MNLI", folder)
-    (folder / "test_matched.tsv").unlink()
-    assert set(read_task("MNLI", tmp_path).splits) == {
-        "train", "dev_matched", "dev_mismatched", "test_mismatched",
-    }  # fmt: skip
-
-
 def test_labels_of_the_diagnostic_set_are_read_where_they_are(
     small_glue, tmp_path, label_diagnostic
 ):
@@ -214,14 +205,6 @@ def test_labels_of_the_diagnostic_set_are_read_where_they_are(
     assert {*after.training_digests("all")} == {*after.digests()}
     (data / "diagnostic" / "diagnostic.tsv").unlink()
     assert find_source("MNLI", data=data).read().splits["diagnostic"].texts == unlabelled.texts
-
-
-def test_a_wrong_label_of_the_diagnostic_set_is_named(small_glue, tmp_path, label_diagnostic):
-    data = shutil.copytree(small_glue, tmp_path / "glue_data")
-    path = label_diagnostic(data)
-    path.write_text(path.read_text("utf-8").replace("neutral\n", "perhaps\n", 1), "utf-8")
-    with pytest.raises(DataError, match=r"diagnostic-full.tsv:3: column 'Label': expected "):
-        read_task("MNLI", data)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +268,6 @@ def test_other_files_of_the_published_folder_are_ignored(tmp_path):
     ("name", "text", "message"),
     [
         ("neg/1.txt", "Bad", "expected a review named <id>_<rating>.txt, found '1.txt'"),
-        ("pos/٣_8.txt", "", "expected a review named <id>_<rating>.txt"),
         ("neg/1_2.txt", b"so caf\xe9", "expected UTF-8, byte 7 of the line is 0xE9"),
         ("neg/1_2.txt/a", "so", "cannot be read: Is a directory"),
     ],
@@ -304,11 +286,6 @@ def test_an_empty_folder_is_named(tmp_path):
     review = data / "aclImdb" / "train" / "pos" / "0_8.txt"
     review.unlink()
     with pytest.raises(DataError, match=r"aclImdb/train/pos: expected reviews .*, found none"):
-        read_task("IMDb", data)
-    review.parent.rmdir()
-    with pytest.raises(
-        DataError, match=r"aclImdb/train/pos: this file of task IMDb does not exist"
-    ):
         read_task("IMDb", data)
 
 
@@ -358,7 +335,6 @@ def test_stars_are_classes_in_both_layouts(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"0": {\n"ori": "a"\n"label": "1"}}', "found: Expecting ',' delimiter: line 3 column 1"),
         ('[{"ori": "a", "label": "1"}]', "expected a JSON object, found [{'ori': 'a'"),
         ("{}", "expected labelled rows, found none"),
     ],

@@ -50,13 +50,6 @@ def test_each_byte_is_a_token():
     assert made.encode(["Aé"], max_length=2).ids.tolist() == [66, 196]  # cut inside a letter
 
 
-def test_start_token_is_before_the_bytes():
-    made = Vocabulary.train(TEXTS, tokens="byte", start_token=True)
-    assert made.words["[START]"] == 257
-    rows = Vocabulary.from_json(made.to_json()).encode(["ab", "", "c"], max_length=2)
-    assert rows.ids.tolist() == [257, 98, 257, 257, 100]
-
-
 # Blanks of all kinds, what is one character or several in lower case or without its accent, what
 # joins with its neighbour, and what BERT drops or sets apart.
 ODD = st.text(
@@ -215,27 +208,3 @@ def test_a_file_adds_no_tokens_and_loses_no_words(tokens):
     assert read.encode(texts).ids.tolist() == made.encode(texts).ids.tolist()
     assert read.encode(texts).lengths.tolist() == made.encode(texts).lengths.tolist()
     assert read.kind == tokens
-
-
-def merge(tokenizer):
-    ids = {"[PAD]": 0, "a": 1, "b": 2, "ab": 3}
-    tokenizer.model = models.BPE(ids, [("a", "b")])
-
-
-def unigrams(tokenizer):
-    tokenizer.model = models.Unigram([("[PAD]", 0.0), ("a", -1.0)], 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (merge, "a BPE vocabulary must be the 256 bytes that tokens='byte' writes"),
-        (unigrams, "its model must be WordLevel, WordPiece or BPE. Received: Unigram"),
-    ],
-)
-def test_other_vocabularies_are_refused(tmp_path, change, said):
-    path = tmp_path / "vocabulary.json"
-    path.write_text(changed(Vocabulary.train([], tokens="byte"), change))
-    with pytest.raises(DataError) as error:
-        Vocabulary.read(path)
-    assert str(error.value) == f"{path}: expected a vocabulary: {said}"

@@ -157,24 +157,3 @@ def test_a_malformed_passage_is_named(tmp_path, bad, message):
 def test_a_file_without_instances_is_named(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path, content)
-
-
-@pytest.mark.parametrize(
-    ("folder", "suffix"),
-    [("wikitext-103", "tokens"), ("wikitext-2", "tokens"), ("wikitext-2-raw", "raw")],
-)
-def test_the_real_texts(shared, tmp_path, folder, suffix):
-    source = shared(f"data/{folder}")
-    name = "WikiText-103" if folder == "wikitext-103" else "WikiText-2"
-    (tmp_path / folder).mkdir()
-    # The training text is not among the shared data.
-    for split, file in {"train": "test", "valid": "valid", "test": "test"}.items():
-        (tmp_path / folder / f"wiki.{split}.{suffix}").symlink_to(source / f"wiki.{file}.{suffix}")
-    splits = read_task(name, tmp_path).splits
-    assert np.bincount(splits["dev"].labels).tolist() == [319, 301]
-    assert np.bincount(splits["test"].labels).tolist() == [402, 302]
-    formulas = [text for text in splits["test"].texts[0] if "\n= 1 " in text]
-    assert len(formulas) == 1
-    for split in splits.values():
-        assert not any(text.startswith(("=", " ")) for text in split.texts[0])
-    assert [list(splits[split].texts[0]).count("") for split in ("dev", "test")] == [80, 88]
