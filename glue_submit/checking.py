@@ -156,9 +156,10 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
                 if ends := content.count(b"\r\n"):
                     message = f"expected LF line ends, found {ends:,} CRLF"
                     warnings.append(Fault(task.file, None, message))
-                findings = [*_file_faults(content, task, counts[task.name])]
-                faults += _first_of_each_kind(findings, task.file, _LINES_SHOWN)
-                if not findings and (constant := constant_column(_predictions(content))):
+                findings = _file_faults(content, task, counts[task.name])
+                found = [*_first_of_each_kind(findings, task.file, _LINES_SHOWN)]
+                faults += found
+                if not found and (constant := constant_column(_predictions(content))):
                     warnings.append(Fault(task.file, None, constant))
     except zipfile.BadZipFile as error:
         faults = [Fault(None, None, str(error))]

@@ -86,8 +86,8 @@ from relation_tf.tasks.readers import (
     table_rows,
 )
 from relation_tf.tasks.tables import (
+    as_data_error,
     decode_record,
-    parse_object,
     read_csv,
     read_tsv,
     readable,
@@ -215,9 +215,9 @@ def sample_rows(task: Task, path: Path) -> TextSplit:
         )
 
     labels = {str(i): label for i, label in enumerate(task.labels or ())}
-    with readable(path):
-        entries = parse_object(path, path.read_bytes())
-    return collect_rows(task, path, enumerate(entries.items(), 1), fields)
+    with readable(path), as_data_error(f"{path}: expected a JSON object"):
+        entries = json.loads(path.read_bytes()).items()
+    return collect_rows(task, path, enumerate(entries, 1), fields)
 
 
 def unescape(text: str) -> str:

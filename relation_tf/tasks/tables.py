@@ -148,21 +148,6 @@ def decode_record(
     return text
 
 
-def parse_object(place: object, data: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        DataError: If the data is not a JSON object; the message starts with the place.
-    """
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: expected a JSON object, found: {error}") from error
-    if not isinstance(found, dict):
-        raise DataError(f"{place}: expected a JSON object, found {found!r:.60}")
-    return found
-
-
 def check_spelled(place: str, text: str) -> None:
     r"""Raise an error for NUL and lone surrogates, which JSON allows but text does not.
 

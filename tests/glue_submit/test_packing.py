@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glue_submit import TASKS, SubmissionError, check, pack
+from glue_submit import TASKS, SubmissionError, pack
 from glue_submit.files import read_bytes, replacing
 
 
@@ -149,14 +149,6 @@ def test_a_place_that_cannot_be_written(predictions, rows, tmp_path, monkeypatch
         pack(predictions, tmp_path / "file" / "s.zip", rows=rows)
     with pytest.raises(SubmissionError, match="cannot be written"):
         pack(predictions, tmp_path, rows=rows)
-
-
-def test_blank_lines_at_the_end_are_not_packed(predictions, rows, tmp_path):
-    file = tmp_path / "CoLA.tsv"
-    file.write_bytes(b"index\tprediction\r\n0\t0\r\n1\t1\r\n2\t0\r\n3\t1\r\n\r\n\r\n")
-    packed = pack({**predictions, "CoLA": file}, tmp_path / "s.zip", rows=rows)
-    assert check(packed.path, rows=rows).ok
-    assert read(packed.path)["CoLA.tsv"] == b"index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
 
 
 def test_files_of_a_killed_process_are_removed(tmp_path):

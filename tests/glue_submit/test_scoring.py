@@ -101,26 +101,6 @@ def test_no_predictions(tmp_path, glue_data):
         score({}, glue_data)
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "first", "counted"),
-    [
-        ("CoLA", 1043, "1", 721),
-        ("SST-2", 872, "1", 444),
-        ("MRPC", 408, "1", 279),
-        ("QQP", 1000, "0", 623),
-        ("MNLI-m", 9815, "entailment", 3479),
-        ("MNLI-mm", 9832, "entailment", 3463),
-        ("QNLI", 5463, "entailment", 2702),
-        ("RTE", 277, "entailment", 146),
-        ("WNLI", 71, "0", 40),
-    ],
-)
-def test_real_dev_labels(shared, name, rows, first, counted):
-    labels = read_labels(shared("data/glue_data"), name)
-    assert len(labels) == rows
-    assert labels.count(first) == counted
-
-
 def _write_run(folder, name, predictions, labels):
     """Write predictions as a suite's run does."""
     file = folder / "predictions" / f"{name}.dev.tsv"

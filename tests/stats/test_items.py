@@ -125,18 +125,3 @@ def test_other_metrics_are_computed_for_each_draw():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("effect", [0.0, 0.03])
-def test_both_sources_are_covered(effect):
-    """Draw rows and seeds 800 times and compare the estimate with the variance of the score."""
-    rng = np.random.default_rng(8)
-    scores, estimates = [], []
-    for _ in range(800):
-        rows = rng.beta(4, 1, 300)
-        share = np.clip(rows + rng.normal(0, effect, (5, 1)), 0, 1)
-        errors = score_errors(noisy(rng, np.zeros(300, int), share, 5), np.zeros(300), draws=200)
-        scores.append(errors.score)
-        estimates.append(errors.both**2)
-    assert 0.85 < np.mean(estimates) / np.var(scores) < 1.3

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -97,22 +95,6 @@ def test_power_of_a_margin_equals_a_plain_simulation(margin, num_seeds, sds, num
     naive = naive_power(margin, num_seeds, sds, num_methods, simulations=150)
     assert naive == pytest.approx(found.probability, abs=4 * np.sqrt(0.25 / 150))
     assert found.low < found.probability < found.high
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    st.integers(2, 9),
-    st.lists(st.floats(0.1, 5), min_size=1, max_size=4),
-    st.floats(0.1, 10),
-    st.floats(0.55, 0.95),
-)
-def test_margins_powers_and_units_agree(num_seeds, sds, scale, power):
-    options = {"simulations": 2_000}
-    margin = attainable_margin(num_seeds, sds, power, **options)
-    reached = non_inferiority_power(margin, num_seeds, sds, **options).low
-    assert reached == pytest.approx(power, abs=2e-3)
-    scaled = attainable_margin(num_seeds, [scale * sd for sd in sds], power, **options)
-    assert scaled == pytest.approx(scale * margin)
 
 
 def test_seeds_are_the_fewest_that_reach_the_power():

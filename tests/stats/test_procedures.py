@@ -86,9 +86,6 @@ def test_wrong_designs_are_refused(options, error, message):
         (0.05, 0.05, "p = .050"),
         (0.05 - 1e-17, 0.05, "p = .050"),
         (0.0004, 0.05, "p < .001"),
-        (0.0004, 0.0005, "p < .0005"),
-        (0.0004, 0.0001, "p = .0004"),
-        (1.0, 0.05, "p = 1.000"),
     ],
 )
 def test_formatted_p_stays_on_its_side_of_alpha(pvalue, alpha, text):

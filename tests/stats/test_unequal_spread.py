@@ -117,22 +117,6 @@ def test_welch_equals_scipy(sizes):
     assert result.pvalue.loc["1", "2"] == pytest.approx(expected.pvalue, rel=1e-10)
 
 
-def test_welch_adjusts_over_the_tested_pairs():
-    rng = np.random.default_rng(5)
-    samples = {
-        name: rng.normal(shift, size=5) for name, shift in zip("abc", (0, 1, 3), strict=True)
-    }
-    separate = {
-        (x, y): ttest_ind(samples[x], samples[y], equal_var=False).pvalue
-        for x, y in itertools.combinations("abc", 2)
-    }
-    adjusted = holm(np.array([*separate.values()]))
-    np.testing.assert_allclose(welch(samples).pairs()["pvalue"], adjusted)
-    against = welch(samples, control="b")
-    expected = holm(np.array([separate["a", "b"], separate["b", "c"]]))
-    np.testing.assert_allclose(against.pvalue[["a", "c"]], expected)
-
-
 @pytest.mark.parametrize("second", [[2.0, 2.0, 2.0], [3.0]], ids=["constant", "one score"])
 def test_welch_does_not_test_without_a_variance(second):
     result = welch({"a": [1.0, 1.0, 1.0], "b": second, "c": [5.0, 6.0, 7.0]})

@@ -8,7 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import Vocabulary, vocabulary
@@ -183,28 +183,3 @@ def test_a_vocabulary_with_impossible_ids_is_one_line(tmp_path, change, said):
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match=f"^{path}: expected a vocabulary: {said}$"):
         Vocabulary.read(path)
-
-
-def changed(vocabulary, change):
-    """Return the JSON of a vocabulary, changed with the `tokenizers` package."""
-    tokenizer = Tokenizer.from_str(vocabulary.to_json())
-    change(tokenizer)
-    return tokenizer.to_str()
-
-
-def as_bert(tokenizer):
-    """Add what BERT's own file has: special tokens around a text, truncation and padding."""
-    ids = [(token, tokenizer.token_to_id(token)) for token in ("the", "cat")]
-    tokenizer.post_processor = processors.BertProcessing(*ids)
-    tokenizer.enable_truncation(3)
-    tokenizer.enable_padding(length=9)
-
-
-@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
-def test_a_file_adds_no_tokens_and_loses_no_words(tokens):
-    made = Vocabulary.train([*TEXTS, *TEXTS], tokens=tokens)
-    read = Vocabulary.from_json(changed(made, as_bert))
-    texts = ["the cat is it the cat", "", "stop the cat"]
-    assert read.encode(texts).ids.tolist() == made.encode(texts).ids.tolist()
-    assert read.encode(texts).lengths.tolist() == made.encode(texts).lengths.tolist()
-    assert read.kind == tokens
