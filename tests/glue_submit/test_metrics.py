@@ -125,11 +125,6 @@ def test_invalid_input_of_averages():
         task_score({})
 
 
-def test_correlations_of_very_large_numbers_are_finite():
-    found = evaluate("STS-B", [1.7e308, 1.7e308, 1.6e308], [1, 2, 0])
-    assert found["pearson"] == pytest.approx(np.corrcoef([1.7, 1.7, 1.6], [1, 2, 0])[0, 1])
-
-
 def test_nearly_equal_numbers_keep_their_ranks():
     close = [1.2697867137638703, 1.2697867137638705, 2.4125]
     assert evaluate("STS-B", close, [1, 2, 3])["spearman"] == pytest.approx(1.0)

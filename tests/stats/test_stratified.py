@@ -158,16 +158,6 @@ def test_an_exact_p_equal_to_alpha_is_not_significant():
     assert not found.significant.loc["a", "b"]
 
 
-def test_a_table_is_read_by_task_and_method():
-    rows = [(t, m, x) for t, scores in SAMPLES.items() for m in scores for x in scores[m]]
-    table = pd.DataFrame(rows, columns=["task", "method", "score"])
-    found = stratified_steel_dwass(table)
-    assert found.pvalue.equals(stratified_steel_dwass(SAMPLES).pvalue)
-    # Methods in another order on the second task.
-    turned = SAMPLES | {"RTE": dict(reversed(SAMPLES["RTE"].items()))}
-    assert stratified_steel_dwass(turned).pvalue.equals(found.pvalue)
-
-
 @pytest.mark.parametrize("control", [None, "b"])
 def test_intervals_hold_the_shifts_that_the_test_does_not_reject(control):
     """With unequal numbers of seeds, so that the weights of the tasks differ."""

@@ -215,57 +215,6 @@ def test_missing_datasets(tmp_path):
         find_source(tones(), "files", tmp_path)
 
 
-def rename_split(splits):
-    dev = splits.pop("validation")
-    return datasets.DatasetDict({**splits, "dev": dev})
-
-
-def change_train(change):
-    def changed(splits):
-        return datasets.DatasetDict({**splits, "train": change(splits["train"])})
-
-    return changed
-
-
-def with_row(**values):
-    def changed(row, number):
-        return {**row, **values} if number == 3 else row
-
-    return change_train(lambda rows: rows.map(changed, with_indices=True))
-
-
-def without_numbers(splits):
-    return datasets.DatasetDict({**splits, "test": splits["test"].select([0, 1, 2, 4])})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (rename_split, "rte: expected a split 'validation', found 'dev', 'test', 'train'"),
-        (
-            change_train(lambda rows: rows.rename_column("sentence1", "premise")),
-            "expected a column 'sentence1', found 'premise', 'sentence2', 'label', 'idx'",
-        ),
-        (
-            with_row(label=-1),
-            "row 4: column 'label': expected 'entailment' or 'not_entailment', found '-1'",
-        ),
-        (
-            with_row(sentence2=None),
-            "row 4: expected 'sentence2' with a string or a number, found None",
-        ),
-        (without_numbers, "row 4: expected idx 3, found '4'"),
-    ],
-)
-@pytest.mark.parametrize("form", ["saved", "parquet"])
-def test_errors_of_wrong_data(form, change, message, rte, tmp_path):
-    WRITE[form](change(rte), tmp_path / "rte")
-    with pytest.raises(DataError) as error:
-        find_source("RTE", "datasets", tmp_path).read()
-    assert str(error.value).startswith(f"{tmp_path}/rte")
-    assert str(error.value).endswith(message)
-
-
 def test_a_split_is_stored_once(rte, tmp_path):
     WRITE["parquet"](rte, tmp_path / "rte")
     save(datasets.DatasetDict({"train": rte["train"]}), tmp_path / "rte")
