@@ -10,11 +10,10 @@ from pathlib import Path
 from relation_tf.errors import DataError
 from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated, hub, miniglue, tfds
+from relation_tf.tasks import datasets, generated, hub, tfds
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask, TaskGroup
 from relation_tf.tasks.diagnostics import presets
-from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, joined
 
@@ -162,7 +161,12 @@ def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 register_source("tfds", reads=["tfds"])(tfds.find)
 
 
-@register_source("miniglue", reads=(), tasks=[*OFFICIAL_ROWS], artificial=True)
+_GLUE = [dataset.task.name for dataset in datasets.DATASETS if dataset.task.answered]
+
+
+@register_source("miniglue", reads=(), tasks=_GLUE, artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    from relation_tf.tasks import miniglue  # reports do not need its tables
+
     folder = made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)
     return search(dataset, "miniglue", [folder])
