@@ -56,7 +56,7 @@ def diagnose(
         layer_options: Further arguments of the layer. Mechanisms with variants use
             `variant="equations"` unless it is given here.
         tasks: Diagnostic tasks to run, by default the 20 of the suite and all that the folder
-            already has. Names may have other sizes, such as `"needle-200"`.
+            already has.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
         quick: If True, the defaults are the 10 tasks of `QUICK_TASKS`, two seeds, and attention as
