@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.tables import as_list, convert_all
@@ -87,7 +86,9 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
         >>> compute(["accuracy", "matthews"], ["a", "b", "b"], ["a", "b", "a"])
         {'accuracy': 0.6666666666666666, 'matthews': 0.5}
     """
-    given, true = map(_array, (predictions, labels))
+    import numpy as np
+
+    given, true = np.asarray(predictions), np.asarray(labels)
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
             "predictions and labels must have one column each. "
@@ -170,27 +171,15 @@ def _column(task: Task, values: Any, what: str) -> Column:
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
-def _array(values: Any) -> Column:
-    """Return an array; values of a list keep their types, because NumPy would make text of None."""
-    import numpy as np
-
-    if hasattr(values, "dtype"):
-        return np.asarray(values)
-    return np.asarray([each.item() if hasattr(each, "item") else each for each in values], object)
-
-
 def _words(name: str, values: Column) -> Column:
     import numpy as np
 
-    if values.dtype == object:
-        wrong = [x for x in values.tolist() if not isinstance(x, str | bool | Integral)]
-    else:
-        wrong = [] if values.dtype.kind in "UTiub" else values.tolist()  # "1.0" differs from "1"
-    if wrong:
-        received = short(wrong[0])
-        raise SubmissionError(f"{name}: labels must be words or integers. Received: {received}")
-    values = np.asarray(values.tolist()) if values.dtype == object else values
-    return (values.astype(int) if values.dtype == bool else values).astype(str)
+    words = np.asarray(values.tolist())
+    if words.dtype.kind not in "Uiub":  # "1.0" differs from "1"
+        raise SubmissionError(
+            f"{name}: labels must be words or integers. Received: {short(values.tolist())}"
+        )
+    return (words.astype(int) if words.dtype == bool else words).astype(str)
 
 
 def _numbers(_: str, values: Column) -> Column:

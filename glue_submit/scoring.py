@@ -203,22 +203,14 @@ def _two_classes(path: Path) -> list[str | float]:
 
 
 def _without_predictions(predictions: Predictions) -> str:
-    """Return the message for predictions without a task; a suite's folder has a hint."""
+    """Return the message for predictions without a task."""
     folders, names = folders_of(predictions), ", ".join(TASKS)
     if not folders:
         return f"predictions must have one or more of {names}. Received: {short(str(predictions))}"
-    message = (
+    return (
         f"{', '.join(map(str, folders))}: no predictions. Must have TASK.tsv or TASK.dev.tsv, "
         f"directly or in predictions/, for one or more of {names}"
     )
-    for run in (run for folder in folders for run in folder.glob("runs/*/*/seed-*/predictions")):
-        chosen = run.parents[3] / "*" / run.parts[-3] / run.parts[-2]
-        return f"{message}. A suite has several runs: name those of a method and seed, as {chosen}"
-    return message
-
-
-def _is_path(source: Source) -> bool:
-    return isinstance(source, str | os.PathLike)
 
 
 def _own_labels(source: Source, task: Task) -> list[Any] | None:
@@ -226,7 +218,7 @@ def _own_labels(source: Source, task: Task) -> list[Any] | None:
 
     Files of AX have them only if the run found its labelled file; otherwise None is returned.
     """
-    if not _is_path(source):
+    if not isinstance(source, str | os.PathLike):
         raise SubmissionError(f"{task.name}: labels are missing; give labels (--labels DIR)")
     path = Path(source)
     if "label" not in read_lines(path)[0].split("\t"):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +12,7 @@ from glue_submit.files import read_bytes
 from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 
 Source: TypeAlias = Any
-"""A path, a sequence or array, or a data frame with the columns `index` and `prediction`."""
+"""A path, or a sequence or array."""
 
 Predictions: TypeAlias = (
     str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Source]
@@ -21,8 +20,6 @@ Predictions: TypeAlias = (
 """A folder of `<Task>.tsv` files, several folders, or the source of each task by task name."""
 
 T = TypeVar("T")
-
-IN_UTF16 = "must be UTF-8. Received: UTF-16; save the file as UTF-8"
 
 # At most nine digits, because int() is slow for very long numbers.
 INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -41,24 +38,17 @@ def read_lines(path: Path) -> list[str]:
         The lines, without their ends.
 
     Raises:
-        SubmissionError: If the file cannot be read, is empty or in UTF-16.
+        SubmissionError: If the file cannot be read or is empty.
     """
     try:
         content = read_bytes(path)
     except OSError as error:
         raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
-    if is_utf16(content):
-        raise SubmissionError(f"{path}: {IN_UTF16}")
     text = content.decode("utf-8-sig", "backslashreplace")
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     if lines == [""]:
         raise SubmissionError(f"{path}: expected rows, found an empty file")
     return lines
-
-
-def is_utf16(content: bytes) -> bool:
-    """Return True for text in UTF-16 or UTF-32, as spreadsheets write it."""
-    return content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content[:4]
 
 
 def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[str]]]:
@@ -117,8 +107,7 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
         The sources that were found, in the order of `TASKS`.
 
     Raises:
-        SubmissionError: If a folder does not exist, a task has two files or only a file whose name
-            is spelled differently, or a task is unknown.
+        SubmissionError: If a folder does not exist, a task has two files, or a task is unknown.
     """
     if isinstance(predictions, Mapping):
         for name in predictions:
@@ -130,13 +119,6 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
             fault = "not a folder" if folder.exists() else "no such folder"
             raise SubmissionError(f"{folder}: {fault}. DIR must contain TASK.tsv files.")
     places = [place for folder in folders for place in (folder, folder / "predictions")]
-    spelled = {
-        meant: file
-        for place in places
-        for file in sorted(place.glob("*"))
-        if file.suffix.lower() in (".tsv", ".txt", ".csv")
-        for meant in meant_files(file.stem)
-    }
     found = {}
     for task in TASKS.values():
         names = task.file, f"{task.name}.{'test' if task.name == 'AX' else split}.tsv"
@@ -147,35 +129,7 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
             )
         if files:
             found[task.name] = files[0]
-        elif other := spelled.get(task.file):
-            raise SubmissionError(
-                f"{other}: not the name of a file of predictions. Rename it to {task.file} if it "
-                f"has the predictions of {task.name}; otherwise move it to another folder."
-            )
     return found
-
-
-_OTHER_NAMES = {
-    "mnli": ["MNLI-m.tsv", "MNLI-mm.tsv"],
-    "mnlimatched": ["MNLI-m.tsv"],
-    "mnlimismatched": ["MNLI-mm.tsv"],
-    "diagnostic": ["AX.tsv"],
-}
-
-
-def meant_files(stem: str) -> list[str]:
-    """Return the files that a name without its suffix can mean.
-
-    Example:
-        >>> meant_files("sst_2"), meant_files("MNLI"), meant_files("train")
-        (['SST-2.tsv'], ['MNLI-m.tsv', 'MNLI-mm.tsv'], [])
-    """
-    names = {_letters(task.name): [task.file] for task in TASKS.values()} | _OTHER_NAMES
-    return names.get(next(iter(difflib.get_close_matches(_letters(stem), names, 1, 0.8)), ""), [])
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def in_index_order(
@@ -188,8 +142,8 @@ def in_index_order(
     """Read the predictions of a task, or another column, in the order of their index.
 
     Args:
-        source: A path or a data frame with an `index`, whose rows can be in any order, or a
-            sequence or array of shape `(rows,)` in the order of the index.
+        source: A path of a file with an `index`, whose rows can be in any order, or a sequence or
+            array of shape `(rows,)` in the order of the index.
         task: The task, for messages.
         rows: Required number of rows, by default any; the index goes from 0 to `rows - 1`.
         convert: Function of a prediction: `task.spell` or `task.parse`.
@@ -204,10 +158,7 @@ def in_index_order(
     """
     if isinstance(source, str | os.PathLike):
         read = read_columns(Path(source), "index", column)
-        entries = ((f"line {number}", index, prediction) for number, (index, prediction) in read)
-        return _placed(entries, str(source), rows, convert)
-    if hasattr(source, "columns"):
-        return _placed(_frame_rows(source, task), f"{task.name} predictions", rows, convert)
+        return _placed([*read], str(source), rows, convert)
     what = f"{task.name} predictions"
     values = as_list(source, what)
     if rows not in (None, len(values)):
@@ -254,37 +205,24 @@ def as_list(values: Any, what: str) -> list[Any]:
     return list(plain)
 
 
-def _frame_rows(frame: Any, task: Task) -> Iterator[tuple[str, str, object]]:
-    if not {"index", "prediction"} <= set(frame.columns):
-        raise SubmissionError(
-            f"{task.name} predictions: must have the columns 'index' and 'prediction'. "
-            f"Received: {short(list(frame.columns))}"
-        )
-    pairs = zip(frame["index"].tolist(), frame["prediction"].tolist(), strict=True)
-    for number, (index, prediction) in enumerate(pairs):
-        yield f"row {number}", str(index), prediction
-
-
 def _placed(
-    entries: Iterable[tuple[str, str, object]],
+    entries: Sequence[tuple[int, list[str]]],
     source: str,
     rows: int | None,
     convert: Callable[[object], T],
 ) -> list[T]:
     placed: dict[int, T] = {}
-    entries = list(entries)
     rows = len(entries) if rows is None else rows
-    for where, index, prediction in entries:
+    for line, (index, prediction) in entries:
+        where = f"{source}, line {line}"
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
             raise SubmissionError(
-                f"{source}, {where}: expected an index from 0 to {rows - 1}, found {short(index)}"
+                f"{where}: expected an index from 0 to {rows - 1}, found {short(index)}"
             )
         if position in placed:
-            raise SubmissionError(
-                f"{source}, {where}: expected each index once, found {index} again"
-            )
-        placed[position] = converted(prediction, convert, f"{source}, {where}")
+            raise SubmissionError(f"{where}: expected each index once, found {index} again")
+        placed[position] = converted(prediction, convert, where)
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(

@@ -401,8 +401,7 @@ def register_task(task: Any, **declaration: Any) -> None:
     Args:
         task: Name of the task, with the keys of a suite's `[[task]]` table as keyword arguments; or
             a `relation_tf.tasks.Dataset` with custom file layouts and a custom reader.
-        **declaration: The keys, see `relation_tf.tasks.CustomTask`. For files that are not tables,
-            `read`: a function of a path that returns rows (input texts and label word).
+        **declaration: The keys, see `relation_tf.tasks.CustomTask`.
 
     Raises:
         SuiteError: If a key or value is not allowed, or the name is taken.

@@ -19,7 +19,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.faults import first_fault
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
-from relation_tf.tasks.diagnostics.presets import find_diagnostic
+from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")
@@ -56,7 +56,7 @@ def diagnose(
         layer_options: Further arguments of the layer. Mechanisms with variants use
             `variant="equations"` unless it is given here.
         tasks: Diagnostic tasks to run, by default the 20 of the suite and all that the folder
-            already has. Names may have other sizes, such as `"needle-200"`.
+            already has.
         seeds: Seeds to run, by default all five.
         settings: Keys of the suite to override, such as `{"epochs": 10}`.
         quick: If True, the defaults are the 10 tasks of `QUICK_TASKS`, two seeds, and attention as
@@ -84,7 +84,7 @@ def diagnose(
     others = [
         str(name)
         for name in dict.fromkeys([*before, *(tasks or [])])
-        if name not in suite.tasks and find_diagnostic(str(name))
+        if name not in suite.tasks and name in DIAGNOSTICS
     ]
     if others:
         suite = load_suite(suite, {"tasks": [*suite.tasks, *others]})

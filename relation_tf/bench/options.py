@@ -44,7 +44,6 @@ class RunOptions:
         shown="TFDS's default folder, ~/tensorflow_datasets",
     )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
-    skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
@@ -139,7 +138,7 @@ class RunOptions:
 ALL = tuple(each.name for each in fields(RunOptions))
 """Names of all options."""
 
-OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
+OF_PLANS = ("data", "tfds_folder", "glove", "jobs", "plugins", "quiet")
 """Options that `plan_suite` accepts."""
 
 

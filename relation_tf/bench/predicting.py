@@ -259,13 +259,7 @@ def _make_trainer(
     from relation_tf.training.task_trainer import TaskTrainer
 
     keras.backend.clear_session()
-    task = load_task(
-        config.entry,
-        data=data,
-        tfds_folder=tfds_folder,
-        skip_bad_lines=bool(run.manifest["data"]["skipped_lines"]),
-        **config.reading(),
-    )
+    task = load_task(config.entry, data=data, tfds_folder=tfds_folder, **config.reading())
     return TaskTrainer(config, task)
 
 

@@ -58,7 +58,6 @@ def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
             "rows": {name: len(split) for name, split in task.splits.items()},
             "vocabulary": task.vocabulary.size if task.vocabulary else None,
             "validation": task.validation,
-            "skipped_lines": list(task.skipped),
             "notes": list(task.notes),
         },
         "glove": None if vectors is None else glove,

@@ -86,7 +86,6 @@ class _Data(_Written):
     digest: str
     rows: dict[str, Count]
     vocabulary: Count | None
-    skipped_lines: list[str]
     notes: list[str] = []
 
 

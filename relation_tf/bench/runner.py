@@ -237,7 +237,7 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
         digests[layers] = custom_digest(layers, f"method {method}")
     callbacks = callbacks_digest(suite.callbacks)
     plugins = plugins_digest(shaping_plugins(suite.plugins))
-    check_folders(suite, options.data, options.tfds_folder, options.skip_bad_lines)
+    check_folders(suite, options.data, options.tfds_folder)
     keys = {config.key for config in chosen}
     vectors = vectors_digest(suite, chosen, options.glove)
     sources = {
@@ -319,13 +319,8 @@ def check_requirements(suite: Suite, chosen: Sequence[RunConfig], options: RunOp
         )
 
 
-def check_folders(
-    suite: Suite,
-    data: str | Path | None,
-    tfds_folder: str | Path | None,
-    skip_bad_lines: bool = False,
-) -> None:
-    """Check that the data source of a suite reads the given folders, and files to skip lines of.
+def check_folders(suite: Suite, data: str | Path | None, tfds_folder: str | Path | None) -> None:
+    """Check that the data source of a suite reads the given folders.
 
     Raises:
         SuiteError: If it does not read one of them, or all tasks are generated.
@@ -339,8 +334,6 @@ def check_folders(
     ):
         if folder is not None and name not in reads:
             raise SuiteError(f"suite {suite.name} has {has} no {what}. Received: --{name} {folder}")
-    if skip_bad_lines and "data" not in reads:
-        raise SuiteError(f"suite {suite.name} has {has} no files. Received: --skip-bad-lines")
 
 
 def vectors_digest(suite: Suite, chosen: Iterable[RunConfig], glove: Path | None) -> str | None:

@@ -361,11 +361,7 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
         return _last_inputs[0][1]
     _last_inputs.clear()  # free memory first
     task = load_task(
-        config.entry,
-        data=options.data,
-        tfds_folder=options.tfds_folder,
-        skip_bad_lines=options.skip_bad_lines,
-        **config.reading(),
+        config.entry, data=options.data, tfds_folder=options.tfds_folder, **config.reading()
     )
     check_task(config, task)
     vectors = None
@@ -382,9 +378,7 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
 
 def _notes(trainer: SuiteTrainer) -> Iterator[str]:
     """Yield messages about the data, once per task."""
-    name, skipped = trainer.task.task.name, trainer.task.skipped
-    if skipped:
-        yield f"{name}: {len(skipped)} malformed rows skipped, the first: {skipped[0]}"
+    name = trainer.task.task.name
     yield from (f"{name}: {note}" for note in trainer.task.notes)
     if trainer.vectors is not None:
         yield f"{name}: GloVe: {trainer.vectors}"
@@ -422,10 +416,9 @@ def train_run(
         import numpy as np
 
         write_predictions(folder / "predictions", trainer, trained.predictions)
-        rows = {name: len(split) for name, split in trainer.task.splits.items()}
         if group.save_models:
             write_model(folder, trainer)
-        elif shortfalls(trainer.task.source, rows):
+        elif shortfalls(trainer.task.source):
             with replacing(folder / WEIGHTS) as file:
                 np.savez(file, *trainer.weights(), allow_pickle=False)
         return made_with(trainer, config), _result(trainer, config, trained, folder)

@@ -58,7 +58,7 @@ def suites(
     "relation-tf tasks CoLA RTE --data glue_data",
     "relation-tf tasks --suite my_suite.toml",
 )
-@with_options(RunOptions, "data", "tfds_folder", "plugins", "skip_bad_lines")
+@with_options(RunOptions, "data", "tfds_folder", "plugins")
 def tasks(
     names: Annotated[
         list[str] | None,
@@ -95,16 +95,13 @@ def tasks(
             from relation_tf.bench.runner import check_folders
 
             loaded = load_suite(suite, {}, given.plugins, import_plugins=False)
-            check_folders(loaded, given.data, given.tfds_folder, given.skip_bad_lines)
+            check_folders(loaded, given.data, given.tfds_folder)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())
             for name in names or ():
                 if name not in entries:
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
-    if given.skip_bad_lines:
-        for name in entries:
-            reading[name] = {**reading.get(name, {}), "skip_bad_lines": True}
     folders = given.data, given.tfds_folder
     if as_json:
         chosen = {name: entries.get(name, name) for name in names or entries}

@@ -22,7 +22,6 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.custom import NAME_PATTERN
-from relation_tf.tasks.diagnostics.presets import find_diagnostic
 from relation_tf.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -136,18 +135,10 @@ def _declared_tasks(suite: Suite) -> Iterator[str]:
     taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
     for key, entries in (("task", suite.task), ("group", suite.group)):
         for name in (entry.name for entry in entries):
-            if name in taken or _has_sizes(name):
+            if name in taken:
                 must = f"be a new name. Received: {name!r}, the name of another task"
                 yield f"key {key!r}: must {must}"
             taken.add(name)
-
-
-def _has_sizes(name: str) -> bool:
-    """Return True for names like those of diagnostic tasks with sizes."""
-    try:
-        return find_diagnostic(name) is not None
-    except DataError:
-        return True
 
 
 def _listed_tasks(suite: Suite) -> Iterator[str]:

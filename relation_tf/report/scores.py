@@ -18,7 +18,6 @@ from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.stats.directions import Direction, state_directions, unlike_units
 from relation_tf.tasks.datasets import GLUE, counted_as
-from relation_tf.tasks.diagnostics.presets import task_of
 from relation_tf.words import GLUE_AVERAGE
 
 if TYPE_CHECKING:
@@ -117,11 +116,6 @@ class Scores:
         Empty if there are no other tasks.
         """
         known = {name for each in TASKS.values() for name in each.task.diagnostics}
-        known.update(
-            name
-            for name in self.own_tasks
-            if (owner := task_of(name)) is not None and owner.name != name  # of any size
-        )
         found = [task for task in self.own_tasks if task in known]
         return found if len(found) < len(self.own_tasks) else []
 

@@ -41,7 +41,7 @@ from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.text import Statement, state
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tables import read_csv
+from relation_tf.tasks.tables import decode_record, read_csv, read_records
 from relation_tf.training.pretraining_settings import SETTINGS, SPEEDS
 
 if TYPE_CHECKING:
@@ -292,17 +292,13 @@ def _read_file(path: Path, options: ComparisonOptions) -> ScoreTable:
         )
     if path.is_file() and path.stat().st_size > LARGEST:
         raise DataError(f"{path}: a table of scores must have at most {LARGEST / 2**20:,.0f} MiB")
-    faults: list[str] = []
-    file = read_csv(path, skipped=faults)
-    header = [*file.columns]
-    if len(header) == 1 and re.search("[;\t]", header[0]):
+    header = decode_record(path, 1, read_records(path)[0])
+    if re.search("[;\t]", header) and "," not in header:
         raise DataError(
             f"{path}:1: fields must be comma-separated, with decimal points: save the table in "
-            f"this format. Received: {quote(header[0])}"
+            f"this format. Received: {quote(header)}"
         )
-    for fault in faults:
-        if not fault.endswith("found a blank line"):
-            raise DataError(fault)
+    file = read_csv(path, blank_rows=True)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
     table = table[(table != "").any(axis=1)]
     return read_table(table, str(path), options)

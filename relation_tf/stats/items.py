@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.registry import METRICS
-from relation_tf.stats.samples import FloatArray, RandomSource, check_count, random_seed
+from relation_tf.stats.samples import FloatArray, check_count
 
 _CHUNK_WEIGHTS = 2_000_000  # weights of rows at once: 16 MB
 _NEGLIGIBLE = 1e-40  # probabilities below it are left out of a convolution
@@ -50,7 +50,7 @@ def score_errors(
     metrics: Sequence[str] = ("accuracy",),
     *,
     draws: int = 1000,
-    rng: RandomSource = None,
+    rng: int = 0,
 ) -> ScoreErrors:
     """Estimate the standard error of a score from test rows, from seeds, and from both.
 
@@ -67,14 +67,14 @@ def score_errors(
         metrics: Names of registered metrics; the score is their mean.
         draws: Number of bootstrap samples. The relative Monte Carlo error of a standard error is
             about `1 / sqrt(2 draws)`.
-        rng: Seed or `numpy.random.Generator` of the draws; None is a fixed seed.
+        rng: Seed of the draws.
 
     Returns:
         The standard errors, in the unit of the metrics.
 
     Raises:
-        ValueError: If shapes do not match, only predictions or only labels are text, there are
-            fewer than two rows, or an option is out of range.
+        ValueError: If shapes do not match, there are fewer than two rows, or an option is out of
+            range.
         UnknownNameError: If a metric is unknown.
 
     Example:
@@ -92,7 +92,7 @@ def score_errors(
     given, true = _checked(predictions, labels)
     check_count("draws", draws, 2)
     seeds, rows = given.shape
-    generator = np.random.default_rng(random_seed(rng))
+    generator = np.random.default_rng(rng)
     of_each_seed = _scores(given, true, metrics, np.ones((1, rows)))[:, 0]
     drawn = np.hstack(
         [_scores(given, true, metrics, weights) for weights in _weights(generator, draws, rows)]
@@ -133,32 +133,28 @@ class RowTest:
     num_rows: int
 
 
-def mcnemar(
-    first: ArrayLike, second: ArrayLike, labels: ArrayLike, *, mid_p: bool = True
-) -> RowTest:
+def mcnemar(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> RowTest:
     """Compare two methods on the same test rows: McNemar's exact test, also for several seeds.
 
     For each row let d be the share of seeds of the second method that are right, minus that of the
     first. Under the null hypothesis the methods can be exchanged on each row, so each d is as
-    likely as -d. p is the probability that random signs give a sum at least as far from 0. It is
-    exact, from the binomial distributions of the rows with equal |d|. With one seed each this is
-    McNemar's exact test. p generalizes to other rows for these trained networks, not to other
-    seeds.
+    likely as -d. p is the probability that random signs give a sum at least as far from 0, from the
+    binomial distributions of the rows with equal |d|. Sums equal to the observed one count one half
+    (mid-p): McNemar's exact p is too large; with the mid-p the error rate is closer to alpha, and
+    rarely above it (Fagerland et al. 2013). p generalizes to other rows for these trained networks,
+    not to other seeds.
 
     Args:
         first: Predictions of the first method, shape `(seeds, rows)`, or `(rows,)` for one seed.
         second: Predictions of the second method for the same rows, likewise; the number of seeds
             may differ.
         labels: True labels, shape `(rows,)`.
-        mid_p: If True, sums equal to the observed one count one half. McNemar's exact p is too
-            large; with the mid-p the error rate is closer to alpha, and rarely above it (Fagerland
-            et al. 2013).
 
     Returns:
         Difference, p, and numbers of rows.
 
     Raises:
-        ValueError: If shapes do not match, or only predictions or only labels are text.
+        ValueError: If shapes do not match.
 
     Example:
         >>> labels = np.zeros(20, dtype=int)
@@ -180,7 +176,7 @@ def mcnemar(
     # Whole numbers: the shares' difference times both numbers of seeds.
     shift = right[1] * len(one) - right[0] * len(other)
     sizes, counts = np.unique(np.abs(shift[shift != 0]), return_counts=True)
-    pvalue = sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p)
+    pvalue = sign_flips(int(shift.sum()), sizes.tolist(), counts.tolist(), mid_p=True)
     return RowTest(
         difference=float(shift.mean() / (len(one) * len(other))),
         pvalue=pvalue,
@@ -264,13 +260,4 @@ def _checked(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], N
             "predictions must have shape (seeds, rows) and labels (rows,), with two rows or more. "
             f"Received: shapes {given.shape} and {true.shape}"
         )
-    if _is_text(given) != _is_text(true):
-        raise ValueError(
-            "predictions and labels must both be text or both be numbers. "
-            f"Received: predictions of type {given.dtype} and labels of type {true.dtype}"
-        )
     return given, true
-
-
-def _is_text(values: NDArray[Any]) -> bool:
-    return values.dtype.kind in "UST" or isinstance(values.flat[0], str)

@@ -74,7 +74,6 @@ from relation_tf.stats.samples import (
     check_probability,
     in_task,
     index_pairs,
-    random_seed,
     rank_samples,
     read_tasks,
 )
@@ -162,10 +161,8 @@ def steel_dwass(
     compare one method with each other method, declare `steel` before the runs; it has more power.
 
     Args:
-        samples: A dict of name -> scores, a `pandas.DataFrame` with one column per method, or a
-            tuple of scores per method (named "1", "2", ...). An array raises an error, because the
-            axis of the methods is unknown. Scores must be numbers; infinities are ranked. An empty
-            cell of a `DataFrame` is NaN.
+        samples: A dict of name -> scores, or a `pandas.DataFrame` with one column per method.
+            Scores must be numbers; infinities are ranked. An empty cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:
@@ -613,7 +610,7 @@ def brunner_munzel(
     codes, sizes = list(ranked.codes.values()), ranked.sizes.tolist()
     pairs = index_pairs(len(codes), control is not None)
     drawn = any(math.comb(sizes[i] + sizes[j], sizes[i]) > permutations for i, j in pairs)
-    seed = random_seed(settings.rng, drawn=drawn)
+    seed = int(settings.rng)
     statistics, pvalues = [], []
     for i, j in pairs:
         pooled = np.concatenate([codes[i], codes[j]])

@@ -31,10 +31,8 @@ from relation_tf.stats.samples import (
     FloatArray,
     Pairs,
     PvalueMethod,
-    RandomSource,
     RankedSamples,
     index_pairs,
-    random_seed,
 )
 from relation_tf.steps import advance
 
@@ -222,28 +220,16 @@ def tie_sums_of(groups: Groups) -> TieSums:
         return lambda pairs: 0.0
     *_, second, first = sorted(map(len, groups))
     dtype = np.min_scalar_type((first + second) ** 3)  # small types are faster
-    if tied.size > 4 * first * second:  # small groups with many distinct scores
-        times = [(group[:, None] == group).sum(axis=0, dtype=dtype) for group in groups]
-        alone = np.stack([(a * a - 1).sum(axis=0, dtype=dtype) for a in times])
-
-        def shared(i: int, others: slice) -> Codes:
-            equal = groups[i][:, None, None] == np.stack(groups[others], axis=1)
-            both = times[i][:, None, None] + np.stack(times[others], axis=1)  # a + b
-            return (equal * both).reshape(-1, *both.shape[2:]).sum(axis=0, dtype=dtype)
-
-    else:
-        counts = np.stack([_occurrences(group, tied, dtype) for group in groups], axis=1)
-        squares = counts * counts  # (codes, k, B)
-        alone = (counts * (squares - 1)).sum(axis=0, dtype=dtype)
-
-        def shared(i: int, others: slice) -> Codes:
-            sums = np.einsum("cb,cjb->jb", squares[:, i], counts[:, others])
-            return sums + np.einsum("cb,cjb->jb", counts[:, i], squares[:, others])
+    counts = np.stack([_occurrences(group, tied, dtype) for group in groups], axis=1)
+    squares = counts * counts  # (codes, k, B)
+    alone = (counts * (squares - 1)).sum(axis=0, dtype=dtype)
 
     def tie_sums(pairs: Pairs) -> FloatArray:
         sums = np.empty((len(pairs), groups[0].shape[1]))
         for i, rows, others in _blocks(tuple(map(len, groups)), pairs, groups[0].shape[1]):
-            sums[rows] = alone[i] + alone[others] + 3 * shared(i, others)
+            shared = np.einsum("cb,cjb->jb", squares[:, i], counts[:, others])
+            shared += np.einsum("cb,cjb->jb", counts[:, i], squares[:, others])
+            sums[rows] = alone[i] + alone[others] + 3 * shared
         return sums
 
     return tie_sums
@@ -510,7 +496,7 @@ def null_distribution(
     tasks: Sequence[Groups],
     method: PvalueMethod = "auto",
     permutations: int | None = None,
-    rng: RandomSource = None,
+    rng: int = 0,
 ) -> NullDistribution:
     """Choose the null distribution of a test.
 
@@ -520,10 +506,9 @@ def null_distribution(
         method: Kind of the distribution; `"auto"` is `"exact"` if it takes about a second (on one
             task up to 1,000,000 arrangements), else `"monte-carlo"`.
         permutations: Number of random arrangements, by default `affordable_permutations`.
-        rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
+        rng: Seed of random arrangements.
 
     Raises:
-        TypeError: If `rng` is something else.
         ValueError: If `"exact"` needs more arrangements.
     """
     strata = tuple(
@@ -543,7 +528,7 @@ def null_distribution(
         null,
         method="exact" if is_exact else "monte-carlo" if drawn else "asymptotic",
         permutations=permutations or affordable_permutations(null.sizes, null.pairs),
-        seed=random_seed(rng, drawn=drawn),
+        seed=int(rng),
     )
 
 

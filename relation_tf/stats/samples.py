@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 PvalueMethod: TypeAlias = Literal["auto", "asymptotic", "exact", "monte-carlo"]
-RandomSource: TypeAlias = int | np.random.Generator | None
-Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
+Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame
 TaskSamples: TypeAlias = Mapping[Any, Samples]
 TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
@@ -32,10 +31,8 @@ _SCALE_RTOL = 1e-12
 _LEAST_TIE = 1e-15
 
 _FORMS = (
-    "`samples` must be the scores of each method on one task: {'a': scores, 'b': scores}, a "
-    "pandas.DataFrame with one column per method (for an array: pandas.DataFrame(array, "
-    "columns=names)), or a tuple (scores, scores). For {task: {method: scores}} or a table with "
-    "columns task, method and score, use stratified_steel_dwass"
+    "`samples` must be the scores of each method on one task: {'a': scores, 'b': scores} or a "
+    "pandas.DataFrame with one column per method. For several tasks use stratified_steel_dwass"
 )
 
 
@@ -106,26 +103,6 @@ def check_option(name: str, value: object, allowed: object) -> None:
         )
 
 
-def random_seed(rng: RandomSource, *, drawn: bool = True) -> int:
-    """Return a seed for random arrangements or draws.
-
-    Args:
-        rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
-        drawn: If False, nothing is drawn, and a generator is not used.
-
-    Raises:
-        TypeError: If `rng` is something else.
-    """
-    if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**63)) if drawn else 0
-    if rng is not None and not (isinstance(rng, numbers.Integral) and rng >= 0):
-        raise TypeError(
-            "`rng` must be a seed (a whole number, at least 0), a numpy.random.Generator or None. "
-            f"Received: rng={rng!r}"
-        )
-    return int(rng or 0)
-
-
 @dataclass(frozen=True)
 class TestOptions:
     """Options of `steel_dwass`, `steel`, their forms over tasks, and `brunner_munzel`.
@@ -141,8 +118,8 @@ class TestOptions:
             (the median absolute score other than zero) or within 1e-15 are always tied.
         permutations: Number of random arrangements for `monte-carlo`; by default 200,000, fewer for
             designs larger than about 10 methods, 10 seeds and 10 tasks (at least 2,000).
-        rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
-            stands for a fixed seed: the same scores always give the same p.
+        rng: Seed of the random arrangements, a fixed one by default: the same scores always give
+            the same p.
     """
 
     __test__ = False  # no class of tests for pytest
@@ -152,7 +129,7 @@ class TestOptions:
     nan: NanPolicy = "worst"
     rtol: float = TIE_RTOL
     permutations: int | None = None
-    rng: RandomSource = None
+    rng: int = 0
 
     def __post_init__(self) -> None:
         check_probability("alpha", self.alpha)
@@ -160,6 +137,7 @@ class TestOptions:
         check_option("nan", self.nan, NanPolicy)
         if self.permutations is not None:
             check_count("permutations", self.permutations)
+        check_count("rng", self.rng, 0)
 
 
 DEFAULT_OPTIONS = TestOptions()
@@ -360,19 +338,15 @@ def control_first(
 
 def groups_of(samples: Samples) -> dict[Hashable, Any]:
     """Return name -> scores of samples in any accepted form."""
-    if has_groups(samples):
-        raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
+    if has_groups(samples) or not isinstance(samples, pd.DataFrame | Mapping):
+        raise TypeError(f"{_FORMS}. Received: {reprlib.repr(samples)}")
     if isinstance(samples, pd.DataFrame):
         if not samples.columns.is_unique:
             raise ValueError(
                 f"column names must be unique, one per method. Received: {list(samples.columns)}"
             )
         return {name: samples[name] for name in samples.columns}
-    if isinstance(samples, Mapping):
-        return dict(samples)
-    if isinstance(samples, tuple):
-        return {str(number): group for number, group in enumerate(samples, start=1)}
-    raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
+    return dict(samples)
 
 
 def has_groups(samples: Samples | TaskSamples) -> bool:
@@ -382,15 +356,6 @@ def has_groups(samples: Samples | TaskSamples) -> bool:
     return isinstance(samples, Mapping) and any(
         isinstance(scores, Mapping | pd.DataFrame) for scores in samples.values()
     )
-
-
-def _described(samples: Any) -> str:
-    if isinstance(samples, pd.DataFrame):
-        return f"a table with columns {', '.join(map(str, samples.columns))}"
-    if isinstance(samples, Mapping):
-        return f"a dict of dicts or tables, {reprlib.repr(list(samples))}"
-    shape = f" of shape {samples.shape}" if isinstance(samples, np.ndarray) else ""
-    return f"{type(samples).__name__}{shape}"
 
 
 def read_tasks(

@@ -1,5 +1,5 @@
 from .batches import plan_batches
-from .catalogue import find_source, find_task, read_task
+from .catalogue import find_source, find_task
 from .custom import CustomTask, TaskGroup
 from .datasets import GLUE
 from .encoding import EncodedSplit, EncodedTask, load_task
@@ -44,7 +44,6 @@ __all__ = [
     "plan_batches",
     "read_glove",
     "read_plain_text",
-    "read_task",
     "read_tsv",
     "reversal",
     "score",

@@ -10,13 +10,12 @@ from pathlib import Path
 from relation_tf.errors import DataError
 from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated, hub, miniglue, tfds
+from relation_tf.tasks import datasets, generated, hub, tfds
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask, TaskGroup
 from relation_tf.tasks.diagnostics import presets
-from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
-from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
+from relation_tf.tasks.task import Dataset, MeasuredTask, Task, joined
 
 
 class NotFoundError(DataError):
@@ -34,7 +33,6 @@ def find_task(name: Entry) -> Task:
     """Return a registered task, a diagnostic task, a custom task, or a group of tasks as one task.
 
     Raises:
-        DataError: If the name is that of a diagnostic task with impossible sizes.
         UnknownNameError: If no task has this name.
 
     Example:
@@ -52,8 +50,6 @@ def _find_dataset(name: str | MeasuredTask | CustomTask) -> Dataset:
     if isinstance(name, MeasuredTask):
         dataset = _find_dataset(name.name)
         return replace(dataset, task=replace(dataset.task, metrics=name.metrics))
-    if name not in TASKS and (sized := presets.find_diagnostic(name)) is not None:
-        return presets.dataset_of(sized)
     found: Dataset = TASKS.find(name)
     return found
 
@@ -124,11 +120,6 @@ def folder_of(data: str | Path | None) -> Path | None:
     return folder
 
 
-def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) -> TaskText:
-    """Read a task from its files, see `find_source` and `TaskSource.read`."""
-    return find_source(name, "files", data).read(skip_bad_lines)
-
-
 @register_source("auto")
 def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.hub is not None:
@@ -170,7 +161,12 @@ def _find_saved(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 register_source("tfds", reads=["tfds"])(tfds.find)
 
 
-@register_source("miniglue", reads=(), tasks=[*OFFICIAL_ROWS], artificial=True)
+_GLUE = [dataset.task.name for dataset in datasets.DATASETS if dataset.task.answered]
+
+
+@register_source("miniglue", reads=(), tasks=_GLUE, artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    from relation_tf.tasks import miniglue  # reports do not need its tables
+
     folder = made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)
     return search(dataset, "miniglue", [folder])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
-from relation_tf.errors import DataError, SuiteError, did_you_mean, quote, reason_of
+from relation_tf.errors import SuiteError, did_you_mean, quote
 from relation_tf.faults import Settings, first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
@@ -18,8 +18,6 @@ from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
 from relation_tf.tasks.tables import (
     SUFFIXES,
     TEXT_SUFFIXES,
-    check_spelled,
-    collect_table,
     read_table,
 )
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText, TextSplit
@@ -48,7 +46,7 @@ class CustomTask(Settings):
             `"f1"` (needs a label `"1"`); for regression `"pearson"` and `"spearman"` (default:
             both).
         files: File of each split, in `--data` or the current folder: `.csv` or `.tsv` with a
-            header, `.jsonl` with keys, `.parquet`, or the folder of a split that Hugging Face
+            header, `.parquet`, or the folder of a split that Hugging Face
             `datasets` saved with `save_to_disk`. `"train"` and a scored split are required; name a
             file for early stopping `"dev"`. With `hub`, the names of the dataset's splits.
         hub: Hugging Face dataset, `"owner/name"` or `"owner/name/configuration"`: read from
@@ -91,17 +89,14 @@ class CustomTask(Settings):
     def _faults_of_columns(self) -> Iterator[str]:
         if len(self.labels) == 1 or len(set(self.labels)) < len(self.labels):
             yield f"labels: must be two or more different labels. Received: {self.labels}"
-        if self.labels and self.maximum != type(self).model_fields["maximum"].default:
-            yield f"maximum: has no effect with labels. Received: {self.maximum:g}"
         if not self.labels and len(self.inputs) == 1:
             yield (
                 "inputs: must be two columns for a regression task (without the key 'labels'). "
                 "Received: one"
             )
-        if len(set(self.inputs)) < len(self.inputs):
-            yield f"inputs: must be two different columns. Received: {self.inputs}"
-        if self.label in self.inputs:
-            yield f"label: must not be one of the inputs. Received: {self.label!r}"
+        if len({self.label, *self.inputs}) < 1 + len(self.inputs):
+            received = [*self.inputs, self.label]
+            yield f"inputs, label: must be different columns. Received: {received}"
         allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
         for name in self.metrics:
             if name not in allowed:
@@ -120,11 +115,6 @@ class CustomTask(Settings):
     def _faults_of_files(self) -> Iterator[str]:
         if "validation" in self.files:
             yield "files.validation: the split for early stopping must have the key 'dev'"
-        # A misspelled split would be read but not used.
-        used = {"train", "dev", self.scored or "test", self.validation or "dev"}
-        for split in self.files.keys() - used:
-            if hint := did_you_mean(split, sorted(used - self.files.keys())):
-                yield f"files.{split}: unknown split.{hint}"
         named = {"validation": self.validation, "scored": self._scored}
         for key, needed in {"files": "train", **named}.items():
             if needed is not None and needed not in self.files:
@@ -135,13 +125,10 @@ class CustomTask(Settings):
             if needed == "train" and key != "files":
                 yield f"{key}: must be a split other than 'train'"
         for split, file in self.files.items():
-            longest = max((len(os.fsencode(part)) for part in Path(file).parts), default=0)
             if (must := self._needs(file)) is not None:
                 yield f"files.{split}: must {must}. Received: {file!r}"
             elif not stays_inside(file):
                 yield f"files.{split}: must be a path below --data. Received: {file!r}"
-            elif not file.isprintable() or not Path(file).name or longest > 255:
-                yield f"files.{split}: must be the name of a file. Received: {quote(file)}"
         if len({os.path.normpath(file) for file in self.files.values()}) < len(self.files):
             yield f"files: must be a different file for each split. Received: {self.files}"
 
@@ -187,16 +174,16 @@ class CustomTask(Settings):
     def _by_rows(self) -> bool:
         return any(Path(file).suffix not in TEXT_SUFFIXES for file in self.files.values())
 
-    def _read(self, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-        text = split_reader(self._rows)(task, files, skip_bad_lines)
+    def _read(self, task: Task, files: Mapping[str, Path]) -> TaskText:
+        text = split_reader(self._rows)(task, files)
         splits = text.splits
         if self._by_rows():
             splits = {name: numbered(rows, 1) for name, rows in splits.items()}
         return replace(text, splits=splits)
 
-    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    def _rows(self, task: Task, path: Path) -> TextSplit:
         columns = (task.label, *task.inputs)
-        return labelled_rows(task, read_table(path, columns, task.labels or (), skipped), skipped)
+        return labelled_rows(task, read_table(path, columns, task.labels or ()))
 
 
 class TaskGroup(Settings):
@@ -227,54 +214,16 @@ class TaskGroup(Settings):
 
 _OBTAIN = "put the files that the suite names into --data DIR or the current folder"
 
-ReadFields = Callable[[Path], Iterable[Sequence[str]]]
-"""Function that reads the rows of a file: the text of each input, and the label."""
 
-
-class _TaskWithReader(CustomTask):
-    read: ReadFields
-
-    def _needs(self, file: str) -> None:
-        """Allow any file."""
-
-    def _by_rows(self) -> bool:
-        """Return True: the digest of a file does not change with the reader."""
-        return True
-
-    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        def fields(line: int, row: Iterable[str]) -> list[str]:
-            place = f"{path}: row {line - 1}"
-            found = [*row] if isinstance(row, Iterable) and not isinstance(row, str) else []
-            if len(found) != len(names) or not all(isinstance(field, str) for field in found):
-                raise DataError(
-                    f"{place}: must be strings for {', '.join(names)}. Received: {row!r:.80}"
-                )
-            for field in found:
-                check_spelled(place, field)
-            return found
-
-        names = (*task.inputs, task.label)
-        try:
-            records = enumerate(self.read(path), 2)
-            table = collect_table(path, names, records, fields, skipped, has_lines=False)
-        except OSError as error:
-            place = error.filename or path
-            raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
-        return labelled_rows(task, table, skipped)
-
-
-def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:
+def declare_task(name: str, **fields: Any) -> Dataset:
     """Return the dataset that `relation_tf.registry.register_task` registers.
 
     Raises:
         SuiteError: If a field is unknown, missing or invalid.
     """
     fields = {key: [*value] if isinstance(value, tuple) else value for key, value in fields.items()}
-    model = CustomTask if read is None else _TaskWithReader
-    if read is not None:
-        fields["read"] = read
     try:
-        return model(name=name, **fields).dataset()
+        return CustomTask(name=name, **fields).dataset()
     except ValidationError as error:
-        fault = first_fault(error, model)
+        fault = first_fault(error, CustomTask)
         raise SuiteError(f"task {quote(str(name))}: register_task: {fault}") from error

@@ -86,9 +86,8 @@ from relation_tf.tasks.readers import (
     table_rows,
 )
 from relation_tf.tasks.tables import (
+    as_data_error,
     decode_record,
-    leave_out,
-    parse_object,
     read_csv,
     read_tsv,
     readable,
@@ -106,8 +105,8 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
     """
     read_rows = table_rows(read_tsv, columns)
 
-    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        return numbered(read_rows(task, path, skipped), 0)  # as the leaderboard does
+    def rows(task: Task, path: Path) -> TextSplit:
+        return numbered(read_rows(task, path), 0)  # as the leaderboard does
 
     return split_reader(rows, answered=_answered_rows)
 
@@ -159,10 +158,9 @@ def clean_review(text: str) -> str:
     return text.replace("<br />", " ")
 
 
-def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+def read_folders(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Read the published folders, such as `train/neg`."""
     splits = {}
-    skipped: list[str] = []
     for split in ("train", "test"):
         folders = [files[f"{split}/{word}"] for word in _SENTIMENTS]
         paths = sorted((path for folder in folders for path in _reviews(folder)), key=_place)
@@ -171,9 +169,8 @@ def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) ->
             folders[0].parent,
             enumerate(paths, 2),  # line numbers of the tables, which have a header
             _label_and_review,
-            skipped if skip_bad_lines and split == "train" else None,
         )
-    return TaskText(task, splits, tuple(skipped))
+    return TaskText(task, splits)
 
 
 def _reviews(folder: Path) -> list[Path]:
@@ -205,7 +202,7 @@ def _label_and_review(_: int, path: Path) -> tuple[str, str]:
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
 
 
-def sample_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+def sample_rows(task: Task, path: Path) -> TextSplit:
     """Read a file of the sample; `index` is the number of the entry from 0."""
 
     def fields(_: int, entry: tuple[str, Any]) -> tuple[str, str]:
@@ -218,9 +215,9 @@ def sample_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         )
 
     labels = {str(i): label for i, label in enumerate(task.labels or ())}
-    with readable(path):
-        entries = parse_object(path, path.read_bytes())
-    return collect_rows(task, path, enumerate(entries.items(), 1), fields, skipped)
+    with readable(path), as_data_error(f"{path}: expected a JSON object"):
+        entries = json.loads(path.read_bytes()).items()
+    return collect_rows(task, path, enumerate(entries, 1), fields)
 
 
 def unescape(text: str) -> str:
@@ -261,7 +258,7 @@ _FIRST_TOPIC_OR_BODY = re.compile(
 )
 
 
-def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+def read_sgml(task: Task, files: Mapping[str, Path]) -> TaskText:
     r"""Read Reuters: 11,228 newswires of 1987 with one of 46 topics, the dataset of Keras.
 
     It is rebuilt from Reuters-21578, files `reut2-000.sgm` to `reut2-021.sgm`, with the rules of
@@ -286,8 +283,6 @@ def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> Ta
 
     Reuters with all topics of each newswire (ModApte, 90 topics) has several labels per row and is
     not supported.
-
-    Malformed lines are an error: the files have scored rows.
 
     References:
         Lewis 1997, "Reuters-21578 text categorization test collection, Distribution 1.0".
@@ -364,7 +359,7 @@ _BALANCED = re.compile(rb"^" + _BYTE_ORDER_MARK + _LINE, re.MULTILINE)
 _HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
 
 
-def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+def header_rows(task: Task, path: Path) -> TextSplit:
     """Read passages of WikiText, classified by the level of their header.
 
     An instance is a header and the text below it, up to the next header of any level. The class is
@@ -411,15 +406,12 @@ def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     with data:
         for (start, marks), (end, _) in itertools.pairwise(_bounds(data, header)):
             passage = data[start:end]
-            try:
-                if marks:
-                    decode_record(path, line + 1, passage)
-                    below = map(bytes.strip, passage.split(b"\n")[1:])
-                    texts.append(b"\n".join(filter(None, below)).decode())
-                    labels.append(marks == _SECONDARY)
-                    lines.append(line)
-            except DataError as error:
-                leave_out(error, skipped)
+            if marks:
+                decode_record(path, line + 1, passage)
+                below = map(bytes.strip, passage.split(b"\n")[1:])
+                texts.append(b"\n".join(filter(None, below)).decode())
+                labels.append(marks == _SECONDARY)
+                lines.append(line)
             line += passage.count(b"\n")
     if not texts:
         lone = " between blank lines" if header is _HEADER else ""

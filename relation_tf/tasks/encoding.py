@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,7 +46,7 @@ _WITHOUT_EFFECT = {
     "text": ("start_token", "vocabulary_size", "max_length"),  # the network reads the text itself
 }
 
-_FORMAT = 7  # increase it after any change of the files or of reading, truncating or splitting
+_FORMAT = 8  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,6 @@ class EncodedTask:
             of a group has its own.
         digest: SHA-256 of the files.
         source: Source of the text.
-        skipped: A message for each malformed line that was skipped.
         notes: Differences that make results not comparable with published results.
         targets: Characters of the targets (sequence-to-sequence), or symbols of the labels (token
             classification); otherwise None.
@@ -99,7 +97,6 @@ class EncodedTask:
     validation: str
     digest: str
     source: TaskSource
-    skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     targets: Characters | Symbols | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -131,7 +128,6 @@ class EncodedTask:
             validation=_CUT if _CUT in splits else str(task.validation),
             digest=joined_digest(digests),
             source=source,
-            skipped=_of_member(of_line, self.skipped),
             notes=_of_member(of_line, self.notes),
             digests=digests,
         )
@@ -163,7 +159,6 @@ def load_task(
     vocabulary_size: int | None = None,
     max_length: int | None = None,
     vocabulary: VocabularyRows | Path = "train",
-    skip_bad_lines: bool = False,
 ) -> EncodedTask:
     """Read and encode a task, or load it from the cache.
 
@@ -185,7 +180,6 @@ def load_task(
             truncated. Default: no limit.
         vocabulary: Rows whose words are the vocabulary: `"train"`, or `"all"` for those of all
             splits (their texts, not their labels); or a file written with `Vocabulary.to_json`.
-        skip_bad_lines: If True, skip and count malformed lines of training files.
 
     Raises:
         UnknownNameError: If the task or source is unknown.
@@ -229,7 +223,7 @@ def load_task(
             chosen.pop("max_length", None)
         _refuse(chosen, chosen, f"on {task.name}, which is generated")
         return _generated(found, found.digest())
-    digests = found.digests(skip_bad_lines)
+    digests = found.digests()
     digest = joined_digest(digests)
     shares = _shares(task, validation_split, split_seed)
     settings = {
@@ -242,15 +236,14 @@ def load_task(
         "validation_split": shares,
         "split_seed": split_seed,
         "given": given and given.to_json(),
-        "skip_bad_lines": skip_bad_lines and _without_folders(found.undigested(), found),
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
-        text = found.read(skip_bad_lines)
+        text = found.read()
         splits = _with_validation(task, text.splits, shares, split_seed)
         notes = (*text.notes, *_notes_on_rows(task, text.splits, splits))
-        text = replace(text, notes=notes, skipped=_without_folders(text.skipped, found))
+        text = replace(text, notes=notes)
         own = given
         if own is None and tokens != "text":
             train = {task.split_of(each, "train") for each in task.each()}
@@ -293,7 +286,7 @@ def _samples(encoded: EncodedTask) -> list[str]:
     notes = []
     for own in encoded.members:
         rows = {name: len(split) for name, split in own.splits.items()}
-        rows["train"] += rows.pop(_CUT, 0) + len(own.skipped)
+        rows["train"] += rows.pop(_CUT, 0)
         if note := sample_note(own.source, rows):
             notes.append(f"{own.task.name}: {note}" if encoded.task.members else note)
     return notes
@@ -303,7 +296,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
     made: GeneratedTask | LabelledTokens = (
-        presets.make(name) if presets.find_diagnostic(name) else GENERATED[name]()
+        presets.make(name) if name in presets.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
@@ -364,18 +357,6 @@ def _given(path: Path, tokens: Tokens) -> Vocabulary:
     return found
 
 
-def _without_folders(messages: Sequence[str], source: TaskSource) -> tuple[str, ...]:
-    """Return messages without the folders of their files: equal files use the same cache."""
-    files = [path for each in source.members or [source] for path in each.files.values()]
-    folders = sorted({f"{path.parent}{os.sep}" for path in files}, key=len, reverse=True)
-
-    def shorten(message: str) -> str:
-        own = next((folder for folder in folders if folder in message), "")
-        return message.replace(own, "", 1) if own else message
-
-    return tuple(map(shorten, messages))
-
-
 def _write(
     folder: Path,
     vocabulary: Vocabulary | None,
@@ -400,7 +381,6 @@ def _write(
     about = {
         "vocabulary": None if vocabulary is None else vocabulary.to_json(),
         "splits": list(splits),
-        "skipped": text.skipped,
         "notes": text.notes,
     }
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
@@ -430,5 +410,5 @@ def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> Enc
         for name in about["splits"]
     }
     vocabulary = about["vocabulary"] and Vocabulary.from_json(about["vocabulary"])
-    skipped, notes = tuple(about["skipped"]), tuple(about["notes"])
-    return EncodedTask(source.task, vocabulary, splits, validation, digest, source, skipped, notes)
+    notes = tuple(about["notes"])
+    return EncodedTask(source.task, vocabulary, splits, validation, digest, source, notes)

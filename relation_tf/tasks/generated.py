@@ -277,7 +277,7 @@ GENERATED: Mapping[str, Callable[..., GeneratedTask]] = {
 """Function that generates each task, by task name."""
 
 
-def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+def _text(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Return the generated rows as text."""
     splits = {
         name: TextSplit(tuple(map(list, zip(*rows, strict=True))), None, np.arange(len(rows)))

@@ -1,8 +1,8 @@
 """Tasks from datasets of the Hugging Face Hub, saved below `--data`. Nothing is downloaded.
 
 In this order these places are searched, for `"nyu-mll/glue"` and `"cola"`: `nyu-mll/glue/cola`,
-`glue/cola` and `cola`, as `DatasetDict.save_to_disk` writes it or with one file per split:
-`train.parquet` (also in shards, as on the Hub), `train.jsonl` or `train.csv`.
+`glue/cola` and `cola`, as `DatasetDict.save_to_disk` writes it or with a Parquet file per split:
+`train.parquet` (also in shards, as on the Hub).
 
 Rows of GLUE are in the order of their number (`idx`), which is that of GLUE's files, so all formats
 and the TSV files give identical rows and the same digests of rows.
@@ -34,8 +34,6 @@ from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSp
 
 _GLUE = {"path": "nyu-mll/glue", "index": "idx"}
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
-_SUFFIXES = (".parquet", ".jsonl", ".csv")
-
 
 _DECLARED = (resources.files("relation_tf.tasks") / "hub.toml").read_text("utf-8")
 
@@ -67,8 +65,8 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     else:
         obtain = (
             f"run `hf download {hub.path} --repo-type dataset --local-dir DIR/{hub.path}`, or "
-            "write it there with save_to_disk, or as one file per split (train.parquet, "
-            "train.jsonl or train.csv), and use --data DIR"
+            "write it there with save_to_disk, or as one file per split (train.parquet), and use "
+            "--data DIR"
         )
         return Missing("" if places else "needs --data DIR", tuple(map(str, places)), obtain)
 
@@ -103,23 +101,16 @@ def _splits_in(folder: Path) -> dict[str, Path]:
     """Return the first file, or the folder, of each split in a folder.
 
     Raises:
-        DataError: If it is the folder of one split, or has a split in two formats.
+        DataError: If it has a split in two formats.
     """
     found: dict[str, Path] = {}
     with readable(folder):
-        if (folder / STATE).is_file():
-            raise DataError(
-                f"{folder}: expected a folder for each split (DatasetDict.save_to_disk), found one "
-                "split without a name"
-            )
         for path in sorted(folder.iterdir()) if folder.is_dir() else []:
             shard = SHARD.search(path.stem)
             if (path / STATE).is_file():
                 split = path.name
-            elif path.suffix not in _SUFFIXES:
+            elif path.suffix != ".parquet":
                 continue
-            elif shard is not None and path.suffix != ".parquet":
-                raise DataError(f"{path}: must be one file for each split, or Parquet")
             else:
                 split = path.stem[: shard.start() if shard else None]
                 if shard is not None and shard[1] != "00000" and split in found:
@@ -163,34 +154,31 @@ def columns_of(hub: HubDataset) -> list[str]:
     return [hub.label, *hub.inputs, *([] if hub.index is None else [hub.index])]
 
 
-def _labelled_rows(hub: HubDataset, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+def _labelled_rows(hub: HubDataset, task: Task, path: Path) -> TextSplit:
     words = tuple(hub.labels) or task.labels or ()
-    table = read_table(path, columns_of(hub), words, skipped)
+    table = read_table(path, columns_of(hub), words)
     if hub.labels:
-        # CSV, JSON Lines and Parquet without metadata have the numbers of the classes.
+        # Parquet without metadata has the numbers of the classes.
         names = {str(number): name for number, name in enumerate(hub.labels)}
         values = [names.get(word, word) for word in named_column(table, hub.label)]
         table = replace(table, columns={**table.columns, hub.label: values})
-    return stored_rows(hub, task, table, skipped)
+    return stored_rows(hub, task, table)
 
 
-def stored_rows(
-    hub: HubDataset, task: Task, table: Table, skipped: list[str] | None = None, first: int = 1
-) -> TextSplit:
+def stored_rows(hub: HubDataset, task: Task, table: Table, first: int = 1) -> TextSplit:
     """Convert a table to labelled rows of a task, in the order of their number.
 
     Args:
         hub: Names of the columns and classes.
         task: The task.
         table: The table, with class names as labels.
-        skipped: As for `labelled_rows`.
         first: Number of the first row, if the table has no numbers.
     """
     words = tuple(hub.labels) or task.labels
     named = replace(task, inputs=tuple(hub.inputs), label=hub.label, labels=words)
     if hub.index is not None:
         table, first = _ordered(table, hub.index), 0
-    rows = numbered(labelled_rows(named, table, skipped), first)
+    rows = numbered(labelled_rows(named, table), first)
     if not hub.labels or task.labels is None or rows.labels is None:
         return rows
     order = [task.labels.index(word) for word in hub.labels.values()]

@@ -32,9 +32,6 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         split: Name of the split.
         count: Number of rows, evenly spaced in the split.
 
-    Raises:
-        DataError: If the task has no such split, or the number is negative.
-
     Example:
         >>> from relation_tf.tasks import load_task
         >>> print(next(examples(load_task("CoLA", "miniglue", start_token=True))))
@@ -42,10 +39,6 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
         sentence: [START] these lawyers near the river .
                   2 33 42 10 3 11 4
     """
-    if split not in task.splits:
-        raise DataError(f"split: must be one of {', '.join(task.splits)}. Received: {split!r}")
-    if count < 0:
-        raise DataError(f"count: must be 0 or more. Received: {count}")
     rows = task.splits[split]
     known = [task.vocabulary, task.targets or task.vocabulary]
     words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
@@ -98,53 +91,33 @@ def lines(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
     missing, notes = [], []
-    for name, task in _load_each(names, data, tfds_folder, reading):
-        if isinstance(task, EncodedTask):
-            for found in map(_facts, task.members):
-                yield _row(found)
-                notes += [f"* {found['task']}: {note}" for note in found["notes"]]
-        elif isinstance(task, NotFoundError):
+    for found in facts(names, data, tfds_folder, reading):
+        name = found["task"]
+        if found["status"] == "not found":
             missing.append(name)
-        else:
-            yield _line(name, f"cannot be read: {task}")
+            continue
+        if found["status"] == "unreadable":
+            yield _line(name, f"cannot be read: {found['error']}")
+            continue
+        others = {split: count for split, count in found["rows"].items() if split != "train"}
+        yield _line(
+            name,
+            f"{found['source']}: {found['layout']}",
+            f"{found['rows']['train']:,}{'*' if found['notes'] else ''}",
+            found["target"] if found["classes"] is None else str(len(found["classes"])),
+            *_lengths(found),
+            found["digest"][:12],
+            _counts(others),
+        )
+        notes += [f"* {name}: {note}" for note in found["notes"]]
     yield from notes
     if missing:
         yield f"not found: {', '.join(missing)}"
         for name, source in SOURCES.items():
-            if source.artificial and (own := [each for each in missing if each in source.tasks]):
+            if source.artificial and (own := [task for task in missing if task in source.tasks]):
                 built_in = f"generated text is built in (source = {name!r}, as in suite demo)"
                 yield f"{', '.join(own)}: {built_in}"
         yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
-
-
-def _row(facts: Mapping[str, Any]) -> str:
-    classes = facts["classes"]
-    others = {name: count for name, count in facts["rows"].items() if name != "train"}
-    return _line(
-        facts["task"],
-        f"{facts['source']}: {facts['layout']}",
-        f"{facts['rows']['train']:,}{'*' if facts['notes'] else ''}",
-        facts["target"] if classes is None else str(len(classes)),
-        *_lengths(facts),
-        facts["digest"][:12],
-        _counts(others),
-    )
-
-
-def _load_each(
-    names: Iterable[Entry],
-    data: str | Path | None,
-    tfds_folder: str | Path | None,
-    reading: Mapping[str, Mapping[str, Any]] | None,
-) -> Iterator[tuple[str, EncodedTask | DataError | MissingPackageError]]:
-    """Yield the name of each task, and the encoded task or the reason why it cannot be read."""
-    for entry in names:
-        name = entry if isinstance(entry, str) else entry.name
-        settings = (reading or {}).get(name, {})
-        try:
-            yield name, load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
-        except (DataError, MissingPackageError) as error:
-            yield name, error
 
 
 def facts(
@@ -174,14 +147,18 @@ def facts(
         ('found', ['entailment', 'not_entailment'])
     """
     folder_of(data)
-    for name, task in _load_each(names, data, tfds_folder, reading):
-        if isinstance(task, EncodedTask):
-            yield from map(_facts, task.members)
-        elif not skip_missing:
-            raise task
+    for entry in names:
+        name = entry if isinstance(entry, str) else entry.name
+        settings = (reading or {}).get(name, {})
+        try:
+            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
+        except (DataError, MissingPackageError) as error:
+            if not skip_missing:
+                raise
+            status = "not found" if isinstance(error, NotFoundError) else "unreadable"
+            yield {**dict.fromkeys(_FACTS), "task": name, "status": status, "error": str(error)}
         else:
-            status = "not found" if isinstance(task, NotFoundError) else "unreadable"
-            yield {**dict.fromkeys(_FACTS), "task": name, "status": status, "error": str(task)}
+            yield from map(_facts, task.members)
 
 
 def _facts(task: EncodedTask) -> dict[str, Any]:
@@ -191,7 +168,7 @@ def _facts(task: EncodedTask) -> dict[str, Any]:
         "class": declared.labels is not None, "sequence": declared.written,
         "tokens": declared.token_labels, "timed": declared.timed != "", "score": True,
     }  # fmt: skip
-    incomplete = [f"no complete test set for {each}" for each in shortfalls(task.source, rows)]
+    incomplete = [f"no complete test set for {each}" for each in shortfalls(task.source)]
     longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
     return {
         "task": declared.name,
@@ -257,8 +234,6 @@ def _described(task: EncodedTask) -> str:
             counts = np.bincount(split.labels, minlength=len(words)).tolist()
             table[f"classes of {name}"] = _counts(dict(zip(words, counts, strict=True)))
     notes = [f"note: {note}" for note in facts["notes"]]
-    if task.skipped:
-        notes.append(f"{len(task.skipped)} malformed rows skipped, the first: {task.skipped[0]}")
     lines = [f"{key + ': ':24}{value}" for key, value in table.items()]
     return "\n".join(
         [task.task.name, *lines, *notes, "", *(f"{each}\n" for each in examples(task))]

@@ -71,42 +71,34 @@ def sample_note(source: TaskSource, rows: Mapping[str, int]) -> str | None:
     return f"a sample: {', '.join(fewer)}, not comparable with published results" if fewer else None
 
 
-def shortfalls(source: TaskSource, rows: Mapping[str, int] | None = None) -> list[Shortfall]:
+def shortfalls(source: TaskSource) -> list[Shortfall]:
     """Return the missing and incomplete test files of a GLUE task, or of the tasks of a group.
 
     Args:
-        source: Source of the task or group.
-        rows: Number of rows of each split, as read; by default the rows of the files are counted,
-            except those of prepared TFDS datasets, which have the official rows.
+        source: Source of the task or group. Prepared TFDS datasets have the official rows.
     """
     found = []
-    for own in source.members or (source,):
-        for name, split in own.task.answered.items() if _of_leaderboard(own) else ():
+    for member in source.members or (source,):
+        for name, split in member.task.answered.items() if _of_leaderboard(member) else ():
             expected = glue_submit.TASKS[name].test_rows
-            if rows is None:
-                count = _count_rows(own, split, expected)
-            else:
-                count = rows.get(source.task.split_of(own.task, split))
-            if count is None:
-                place = _missing_place(own, split, own.layout.files.get(split))
-                found.append(Shortfall(name, place, None, expected))
-            elif count != expected:
-                found.append(Shortfall(name, str(own.files[split]), count, expected))
+            path = member.files.get(split)
+            rows = None if path is None else _count_rows(member, split, path, expected)
+            if rows != expected:
+                place = str(path or member.layout.files.get(split, f"split {split!r}"))
+                found.append(Shortfall(name, place, rows, expected))
     return found
 
 
 def unscored(source: TaskSource) -> list[str]:
     """Return a note for each diagnostic set without labels of a task, or of a group's tasks."""
     if source.members:
-        return [each for member in source.members for each in unscored(member)]
+        return [note for member in source.members for note in unscored(member)]
     notes = []
     for name in source.task.diagnostics.keys() & source.task.answered.keys():
         split = source.task.answered[name]
-        labelled = source.layout.labelled.get(split)
         if split in source.files and not is_labelled(source, name):
-            why = f"{source.layout.name} has no labels"
-            if labelled:
-                why = f"its labelled file {_missing_place(source, split, labelled)} is missing"
+            labelled = source.layout.labelled.get(split)
+            why = f"{labelled} is missing" if labelled else f"{source.layout.name} has no labels"
             notes.append(f"{name} is predicted but not scored: {why}")
     return notes
 
@@ -138,26 +130,12 @@ def _of_leaderboard(source: TaskSource) -> bool:
     return source.task.name in OFFICIAL_ROWS and not (kind is not None and kind.artificial)
 
 
-def _missing_place(source: TaskSource, split: str, relative: str | None) -> str:
-    """Return the path where a missing file would be found."""
-    train = source.files["train"]
-    if relative is None or not train.is_file():
-        return f"split {split!r} of {source}"
-    return str(train.parents[len(Path(source.layout.files["train"]).parts) - 1] / relative)
-
-
-def _count_rows(source: TaskSource, split: str, official: int) -> int | None:
-    """Return the number of rows of a test file; None if it is missing."""
-    path = source.files.get(split)
-    if path is None:
-        return None
+def _count_rows(source: TaskSource, split: str, path: Path, official: int) -> int:
+    """Return the number of rows of a test file."""
     if source.layout.by_rows:
-        return len(source.layout.read(source.task, {split: path}, False).splits[split])
+        return len(source.layout.read(source.task, {split: path}).splits[split])
     with readable(path):
         if not path.is_file():
             return official
-        last = 0  # line that is not blank
         with path.open("rb") as file:
-            for number, line in enumerate(file):
-                last = number if line.strip() else last
-        return last
+            return sum(1 for line in file if line.strip()) - 1  # the header

@@ -81,11 +81,6 @@ def read_plain_text(
         >>> text.train.shape, text.held_out.shape
         ((8, 20), (2, 20))
     """
-    if isinstance(files, str | Path):  # a letter would be read as a file
-        raise DataError(f"files: must be a list. Received: {str(files)!r}")
-    for name, value, least in (("length", length, 1), ("vocabulary_size", vocabulary_size, 3)):
-        if value < least:
-            raise DataError(f"{name}: must be {least} or more. Received: {value}")
     paths = tuple(Path(file) for file in files)
     if not paths:
         raise DataError("files: must be one or more text files. Received: none")

@@ -13,12 +13,10 @@ from glue_submit.tasks import NUMBER
 from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.tables import (
     Record,
-    RowError,
     Table,
     check_columns,
     collect_table,
     decode_record,
-    leave_out,
     read_records,
 )
 from relation_tf.tasks.task import Task, TaskText, TextSplit
@@ -27,17 +25,15 @@ from relation_tf.tasks.task import Task, TaskText, TextSplit
 # of non-ASCII bytes are not meaningful text in Windows-1252, so UTF-8 is tried first.
 _ENCODINGS = ("UTF-8", "Windows-1252")
 
-_ADVICE = "Correct the file, or skip malformed rows with --skip-bad-lines (skip_bad_lines=True)"
-
 _SEPARATORS = {" ": "a space", "\t": "a tab"}
 
 SEED = 2022
 """Arbitrary constant; another value gives other rows."""
 
-ReadRows = Callable[[Task, Path, list[str] | None], TextSplit]
-"""Function that reads labelled rows of a file; the last argument is `skipped` of `read_tsv`."""
+ReadRows = Callable[[Task, Path], TextSplit]
+"""Function that reads labelled rows of a file."""
 
-ReadText = Callable[[Task, Mapping[str, Path], bool], TaskText]
+ReadText = Callable[[Task, Mapping[str, Path]], TaskText]
 
 
 def split_reader(
@@ -50,8 +46,6 @@ def split_reader(
 ) -> ReadText:
     """Return a function that reads a task file by file.
 
-    Malformed lines are skipped in the training file only, and not if scored rows are cut from it.
-
     Args:
         rows: Function that reads a labelled file.
         held_out: Split that is cut from the training file (see `cut`), with
@@ -62,29 +56,20 @@ def split_reader(
         spaced: If True, words are already separated by spaces, see `TaskText`.
     """
 
-    def read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-        can_skip = held_out is None or held_out[0] not in task.scored.values()
+    def read(task: Task, files: Mapping[str, Path]) -> TaskText:
         splits: dict[str, TextSplit] = {}
-        skipped: list[str] = []
         for split, path in files.items():
             if held_out is not None and split == held_out[0]:
                 splits["train"], splits[split] = cut(splits["train"], held_out[1], path)
             elif answered is not None and split in task.answered.values():
                 splits[split] = answered(task, path)
             else:
-                of_training = can_skip and split == "train"
-                skip = skip_bad_lines and of_training
-                try:
-                    splits[split] = rows(task, path, skipped if skip else None)
-                except RowError as error:
-                    if not of_training:
-                        raise
-                    raise DataError(f"{error}. {_ADVICE}") from error
+                splits[split] = rows(task, path)
         notes = []
         if note:
             counts = {name: len(split) for name, split in splits.items()}
             notes = [note.format(**counts, megabytes=files["train"].stat().st_size / 1e6)]
-        return TaskText(task, splits, tuple(skipped), tuple(notes), spaced)
+        return TaskText(task, splits, tuple(notes), spaced)
 
     return read
 
@@ -104,12 +89,12 @@ def line_rows(separator: str = " ") -> ReadRows:
         >>> from relation_tf.tasks import find_task
         >>> path = Path(tempfile.mkdtemp()) / "reviews.all"
         >>> _ = path.write_bytes(b"1 caf\xe9 , good .\n0 bad .\n")
-        >>> split = line_rows()(find_task("MR"), path, None)
+        >>> split = line_rows()(find_task("MR"), path)
         >>> split.texts, split.labels.tolist()
         ((['café , good .', 'bad .'],), [1, 0])
     """
 
-    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    def rows(task: Task, path: Path) -> TextSplit:
         labels = task.labels or ()
 
         def fields(number: int, record: bytes) -> tuple[str, str]:
@@ -122,7 +107,7 @@ def line_rows(separator: str = " ") -> ReadRows:
                 )
             return label, text
 
-        return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
+        return collect_rows(task, path, enumerate(read_records(path), 1), fields)
 
     return rows
 
@@ -132,15 +117,13 @@ def collect_rows(
     path: Path,
     records: Iterable[tuple[int, Record]],
     fields: Callable[[int, Record], Sequence[str]],
-    skipped: list[str] | None = None,
 ) -> TextSplit:
     """Collect the rows of a task. Same arguments as `collect_table`; fields: label, then texts."""
-    columns = (task.label, *task.inputs)
-    return labelled_rows(task, collect_table(path, columns, records, fields, skipped), skipped)
+    return labelled_rows(task, collect_table(path, (task.label, *task.inputs), records, fields))
 
 
 def table_rows(
-    read: Callable[[Path, Sequence[str] | None, list[str] | None], Table],
+    read: Callable[[Path, Sequence[str] | None], Table],
     columns: Sequence[str] | None = None,
     text: Callable[..., str] | None = None,
     of: Sequence[str] = (),
@@ -155,10 +138,10 @@ def table_rows(
         of: Columns passed to `text`.
     """
 
-    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        table = read(path, columns, skipped)
+    def rows(task: Task, path: Path) -> TextSplit:
+        table = read(path, columns)
         texts = text and [list(map(text, *(named_column(table, name) for name in of)))]
-        return labelled_rows(task, table, skipped, texts)
+        return labelled_rows(task, table, texts)
 
     return rows
 
@@ -174,17 +157,13 @@ def named_column(table: Table, name: str) -> list[str]:
 
 
 def labelled_rows(
-    task: Task,
-    table: Table,
-    skipped: list[str] | None = None,
-    texts: Sequence[Sequence[str]] | None = None,
+    task: Task, table: Table, texts: Sequence[Sequence[str]] | None = None
 ) -> TextSplit:
     """Convert the rows of a table to texts and labels of a task.
 
     Args:
         task: The task, with the names of its columns and its labels.
         table: The table.
-        skipped: If given, rows with an unknown label are skipped and a message for each is added.
         texts: Texts of each input; by default the columns with the names of the inputs.
 
     Returns:
@@ -210,22 +189,15 @@ def labelled_rows(
     else:
         expected = join_names([quote(label) for label in task.labels], " or ")
         labels = {word: i for i, word in enumerate(task.labels)}
-    kept, skipped_before = [], len(skipped or ())
     for row, word in enumerate(words):
-        if labels.get(word) is not None:
-            kept.append(row)
-            continue
-        place = f"{table.place(row)}: column {quote(task.label)}"
-        leave_out(DataError(f"{place}: expected {expected}, found {quote(word)}"), skipped)
-    if not kept:
-        left_out = (skipped or [])[skipped_before:]
-        first = f". The first row that was left out: {left_out[0]}" if left_out else ""
-        raise DataError(f"{table.path}: expected labelled rows, found none{first}")
-    if len(kept) < len(words):
-        texts = [[column[row] for row in kept] for column in texts]
+        if labels.get(word) is None:
+            place = f"{table.place(row)}: column {quote(task.label)}"
+            raise DataError(f"{place}: expected {expected}, found {quote(word)}")
+    if not words:
+        raise DataError(f"{table.path}: expected labelled rows, found none")
     dtype = np.float32 if task.labels is None else np.int32
-    numbers = np.array([labels[words[row]] for row in kept], dtype)
-    return TextSplit(tuple(texts), numbers, np.array([table.lines[row] - 1 for row in kept], int))
+    numbers = np.array([labels[word] for word in words], dtype)
+    return TextSplit(tuple(texts), numbers, np.array(table.lines) - 1)
 
 
 def answered_rows(table: Table, index: str, inputs: Sequence[str]) -> TextSplit:

@@ -34,17 +34,13 @@ class TaskSource:
     files: Mapping[str, Path]
     members: tuple[TaskSource, ...] = ()
 
-    def read(self, skip_bad_lines: bool = False) -> TaskText:
+    def read(self) -> TaskText:
         """Read the text.
-
-        Args:
-            skip_bad_lines: If True, skip and count malformed lines of training files. Lines of
-                scored or answered splits are never skipped.
 
         Raises:
             DataError: If a line is malformed; the message has the file and the line.
         """
-        return self.layout.read(self.task, self.files, skip_bad_lines)
+        return self.layout.read(self.task, self.files)
 
     def digest(self) -> str:
         """Return the SHA-256 of all files, or of the text if it is generated."""
@@ -67,39 +63,24 @@ class TaskSource:
         answered = {*self.task.answered.values()} if vocabulary != "all" else set()
         return {key: found for key, found in self.digests().items() if key not in answered}
 
-    def digests(self, skip_bad_lines: bool = True) -> dict[str, str]:
+    def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each split, empty for generated text.
 
         It is that of the file or folder, or that of the rows if the layout says so.
 
-        Args:
-            skip_bad_lines: As in `read`, if rows are read.
-
         Raises:
-            DataError: If a file cannot be read, or a row is malformed and not skipped.
+            DataError: If a file cannot be read, or a row is malformed.
         """
         if self.members:
-            return named_in_group(
-                (each.task, each.digests(skip_bad_lines)) for each in self.members
-            )
+            return named_in_group((source.task, source.digests()) for source in self.members)
         if self.layout.by_rows:
-            return self.row_digests(skip_bad_lines)
+            return self.row_digests()
         of_path = functools.cache(digest_of_path)
         return {split: of_path(path).hex() for split, path in self.files.items()}
 
-    def undigested(self) -> tuple[str, ...]:
-        """Return the messages on malformed rows, if the digests are those of the other rows."""
-        by_rows = any(source.layout.by_rows for source in self.members or [self])
-        return self.read(skip_bad_lines=True).skipped if by_rows else ()
-
-    def row_digests(self, skip_bad_lines: bool = True) -> dict[str, str]:
-        """Return the SHA-256 of the texts and labels of each split.
-
-        The same rows have the same digests in every file format. Malformed training rows are left
-        out, or an error if `skip_bad_lines` is False.
-        """
-        splits = self.read(skip_bad_lines).splits
-        return {name: digest_of_rows(rows).hex() for name, rows in splits.items()}
+    def row_digests(self) -> dict[str, str]:
+        """Return the SHA-256 of the texts and labels of each split, equal in every file format."""
+        return {name: digest_of_rows(rows).hex() for name, rows in self.read().splits.items()}
 
     def __str__(self) -> str:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
@@ -187,13 +168,12 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
             f"group {group.name}: all tasks must be from the same kind of source. Received: {found}"
         )
 
-    def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-        texts = [source.read(skip_bad_lines) for source in sources]
+    def read(task: Task, paths: Mapping[str, Path]) -> TaskText:
+        texts = [source.read() for source in sources]
         spaced = {text.spaced for text in texts}
         return TaskText(
             task,
             named_in_group((text.task, text.splits) for text in texts),
-            tuple(f"{text.task.name}: {line}" for text in texts for line in text.skipped),
             tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
             spaced.pop() if len(spaced) == 1 else None,
         )

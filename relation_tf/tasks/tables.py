@@ -1,4 +1,4 @@
-"""Read named columns of a file: tab-separated as in GLUE, comma-separated, JSON Lines, Arrow.
+"""Read named columns of a file: tab-separated as in GLUE, comma-separated, Arrow.
 
 Arrow's formats are Parquet and what Hugging Face `datasets` saves. They only need pyarrow, so
 reading cannot download anything. A folder of `Dataset.save_to_disk` has Arrow streams; class names
@@ -31,7 +31,7 @@ from relation_tf.errors import (
 )
 from relation_tf.files import refuse_device
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl")
+TEXT_SUFFIXES = (".csv", ".tsv")
 """Suffixes of text files."""
 
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
@@ -82,25 +82,8 @@ def as_data_error(failed: str) -> Iterator[None]:
     except Exception as error:  # other packages raise many kinds
         reason = reason_of(error).strip().partition("\n")[0] or type(error).__name__
         if isinstance(error, KeyError):
-            name = str(error.args[0]) if error.args else ""
-            of_arrow = name.startswith("Field ")  # pyarrow's sentence about a repeated column
-            reason = name if of_arrow else f"the key {error} is missing"
+            reason = f"the key {error} is missing"
         raise DataError(f"{failed}: {reason}") from error
-
-
-class RowError(DataError):
-    """A malformed row, which can be skipped in a training file."""
-
-
-def leave_out(error: DataError, skipped: list[str] | None) -> None:
-    """Add the message of a malformed line to `skipped`.
-
-    Raises:
-        RowError: If `skipped` is None.
-    """
-    if skipped is None:
-        raise RowError(str(error)) from error
-    skipped.append(str(error))
 
 
 def read_records(path: Path) -> list[bytes]:
@@ -165,21 +148,6 @@ def decode_record(
     return text
 
 
-def parse_object(place: object, data: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        DataError: If the data is not a JSON object; the message starts with the place.
-    """
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: expected a JSON object, found: {error}") from error
-    if not isinstance(found, dict):
-        raise DataError(f"{place}: expected a JSON object, found {found!r:.60}")
-    return found
-
-
 def check_spelled(place: str, text: str) -> None:
     r"""Raise an error for NUL and lone surrogates, which JSON allows but text does not.
 
@@ -187,7 +155,7 @@ def check_spelled(place: str, text: str) -> None:
         DataError: If the text has such a character; the message starts with the place.
 
     Example:
-        >>> check_spelled("a.jsonl:1", "caf\u00e9")
+        >>> check_spelled("a.parquet: row 1", "caf\u00e9")
     """
     if "\0" in text:
         raise DataError(f"{place}: expected text, found NUL")
@@ -232,7 +200,6 @@ def collect_table(
     columns: Sequence[str],
     records: Iterable[tuple[int, Record]],
     fields: Callable[[int, Record], Sequence[str]],
-    skipped: list[str] | None = None,
     *,
     has_lines: bool = True,
 ) -> Table:
@@ -243,21 +210,16 @@ def collect_table(
         columns: Column names.
         records: Line and record of each row.
         fields: Function from line and record to fields; raises `DataError`.
-        skipped: If given, malformed lines are skipped and a message for each is added.
         has_lines: As in `Table`.
     """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
     for line, record in records:
-        try:
-            row = fields(line, record)
-            if len(row) != len(columns):
-                expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
-                found = len(row) if any(row) or len(row) > 1 else "a blank line"
-                raise DataError(f"{path}:{line}: expected {expected}, found {found}")
-        except DataError as error:
-            leave_out(error, skipped)
-            continue
+        row = fields(line, record)
+        if len(row) != len(columns):
+            expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
+            found = len(row) if any(row) or len(row) > 1 else "a blank line"
+            raise DataError(f"{path}:{line}: expected {expected}, found {found}")
         # Append to columns: a list per record is slow because of garbage collection.
         for column, field in zip(values, row, strict=True):
             column.append(field)
@@ -265,19 +227,13 @@ def collect_table(
     return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
 
 
-def read_table(
-    path: Path,
-    columns: Sequence[str],
-    labels: Sequence[str] = (),
-    skipped: list[str] | None = None,
-) -> Table:
-    r"""Read a table: text files with `read_csv`, `read_tsv` or `read_jsonl`, others as Arrow.
+def read_table(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
+    r"""Read a table: text files with `read_csv` or `read_tsv`, others as Arrow.
 
     Args:
         path: File or folder, see `read_arrow`.
         columns: Columns; a file with a header is read whole, and is not checked for them.
         labels: Label words, see `read_arrow`.
-        skipped: If given, malformed rows are skipped and a message for each is added.
 
     Raises:
         DataError: If the file cannot be read.
@@ -290,21 +246,16 @@ def read_table(
         {'text': ['yes'], 'label': ['1']}
     """
     if path.suffix in (".csv", ".tsv"):
-        return (read_csv if path.suffix == ".csv" else read_tsv)(path, None, skipped)
-    if path.suffix == ".jsonl":
-        return read_jsonl(path, columns, skipped)
-    return read_arrow(path, columns, labels, skipped)
+        return (read_csv if path.suffix == ".csv" else read_tsv)(path)
+    return read_arrow(path, columns, labels)
 
 
-def read_tsv(
-    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
-) -> Table:
+def read_tsv(path: Path, columns: Sequence[str] | None = None) -> Table:
     r"""Read a tab-separated file without quoting.
 
     Args:
         path: UTF-8 text file, see `read_records`.
         columns: Column names of a file without a header; by default the first record.
-        skipped: If given, malformed lines are skipped and a message for each is added.
 
     Raises:
         DataError: If the file is missing or empty, or a line is malformed: not UTF-8, a NUL byte,
@@ -324,11 +275,11 @@ def read_tsv(
         return decode_record(path, line, record).split("\t")
 
     columns = columns or _header(path, fields(*next(records)))
-    return collect_table(path, columns, records, fields, skipped)
+    return collect_table(path, columns, records, fields)
 
 
 def read_csv(
-    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
+    path: Path, columns: Sequence[str] | None = None, *, blank_rows: bool = False
 ) -> Table:
     r"""Read a comma-separated file; quoted fields can contain commas, quotes and line ends.
 
@@ -336,8 +287,7 @@ def read_csv(
         path: UTF-8 text file. Rows end with LF outside quotes; if the first line ends with CRLF, a
             CR before LF is removed. Write a quote within a quoted field twice.
         columns: Column names of a file without a header; by default the first row.
-        skipped: If given, rows with a wrong number of fields are skipped and a message for each is
-            added.
+        blank_rows: If True, blank rows are left out.
 
     Returns:
         The rows; `lines` are the lines where they start.
@@ -361,7 +311,8 @@ def read_csv(
         start = 1
         try:
             for row in reader:
-                yield start, row
+                if any(row) or not blank_rows:
+                    yield start, row
                 start = reader.line_num + 1
         except csv.Error as error:
             raise DataError(
@@ -373,40 +324,9 @@ def read_csv(
     try:
         records = rows()
         columns = columns or _header(path, next(records)[1])
-        return collect_table(path, columns, records, lambda _, row: row, skipped)
+        return collect_table(path, columns, records, lambda _, row: row)
     finally:
         csv.field_size_limit(limit)
-
-
-def read_jsonl(path: Path, columns: Sequence[str], skipped: list[str] | None = None) -> Table:
-    r"""Read some keys of a file with a JSON object in each line.
-
-    Args:
-        path: UTF-8 text file, see `read_records`.
-        columns: Keys. Numbers and booleans become their JSON text.
-        skipped: If given, malformed lines are skipped and a message for each is added.
-
-    Raises:
-        DataError: If the file is missing or empty, or a line is malformed: not a JSON object, or a
-            key without a string or a number.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "dev.jsonl"
-        >>> _ = path.write_text('{"text": "yes", "label": 1}\n')
-        >>> read_jsonl(path, ("text", "label")).columns
-        {'text': ['yes'], 'label': ['1']}
-    """
-
-    def fields(line: int, record: bytes) -> list[str]:
-        place = f"{path}:{line}"
-        if not record.strip():
-            raise DataError(f"{place}: expected a JSON object, found a blank line")
-        entry = parse_object(place, decode_record(path, line, record))
-        return [text_of(place, name, entry.get(name)) for name in columns]
-
-    records = enumerate(_without_blank_end(read_records(path)), 1)
-    return collect_table(path, columns, records, fields, skipped)
 
 
 def text_of(place: str, name: str, value: object) -> str:
@@ -417,7 +337,7 @@ def text_of(place: str, name: str, value: object) -> str:
             place.
 
     Example:
-        >>> text_of("a.jsonl:1", "label", 3)
+        >>> text_of("a.parquet: row 1", "label", 3)
         '3'
     """
     finite = not isinstance(value, float) or math.isfinite(value)
@@ -431,20 +351,13 @@ def text_of(place: str, name: str, value: object) -> str:
 
 
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
-    if not any(columns):
-        raise DataError(f"{path}:1: expected column names, found none")
     for name, times in Counter(columns).most_common(1):
         if times > 1:
             raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")
     return columns
 
 
-def read_arrow(
-    path: Path,
-    columns: Sequence[str],
-    labels: Sequence[str] = (),
-    skipped: list[str] | None = None,
-) -> Table:
+def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
     """Read some columns of a Parquet file, an Arrow stream or a folder of `save_to_disk`.
 
     Args:
@@ -453,7 +366,6 @@ def read_arrow(
         columns: Columns of strings or numbers; numbers and booleans become their JSON text.
         labels: Label words. A column of classes with one of these names has the names of its
             classes; any other has their numbers.
-        skipped: If given, malformed rows are skipped and a message for each is added.
 
     Raises:
         DataError: If a file cannot be read, a shard or a column is missing, or a value is no string
@@ -487,7 +399,7 @@ def read_arrow(
         ]
 
     records = enumerate(zip(*values, strict=True), 2)
-    return collect_table(path, columns, records, fields, skipped, has_lines=False)
+    return collect_table(path, columns, records, fields, has_lines=False)
 
 
 def _files(path: Path) -> list[Path]:
@@ -510,11 +422,7 @@ def _saved_files(folder: Path) -> list[Path]:
         raise DataError(f"{folder}: expected a split saved by save_to_disk, but {STATE} is missing")
     with as_data_error(f"{path}: cannot be read"):
         names = [each["filename"] for each in json.loads(path.read_bytes())["_data_files"]]
-        there = [file.name for file in folder.iterdir()]
-    for name in names:
-        if name not in there:
-            raise DataError(f"{path}: expected names of files in this folder, found {name!r:.60}")
-    return [folder / name for name in names]
+        return [folder / name for name in names]
 
 
 def _table(file: Path, columns: Sequence[str]) -> Any:

@@ -197,7 +197,6 @@ class TaskText:
         task: The task.
         splits: Splits of the task: always "train" and the scored splits; answered splits can be
             missing.
-        skipped: A message for each malformed line that was skipped.
         notes: Reasons why results are not comparable with published results, such as a sample of
             the rows.
         spaced: If True, words are already divided by spaces, and punctuation within a word belongs
@@ -206,7 +205,6 @@ class TaskText:
 
     task: Task
     splits: Mapping[str, TextSplit]
-    skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     spaced: bool | None = False
 
@@ -231,8 +229,7 @@ class FileLayout:
 
     Attributes:
         name: Name in listings, such as `"TSV"`.
-        read: Function of a task, its files and `skip_bad_lines` (skip malformed lines of training
-            files) that returns the text of the task.
+        read: Function of a task and its files that returns the text of the task.
         files: Paths of all files, relative to one of `folders`, by split or content. Splits that
             are cut from one file share it. The digest of a task is computed from these files.
         folders: Folders to search, relative to the data folder, in this order.
@@ -252,7 +249,7 @@ class FileLayout:
     """
 
     name: str
-    read: Callable[[Task, Mapping[str, Path], bool], TaskText]
+    read: Callable[[Task, Mapping[str, Path]], TaskText]
     files: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ("",)
     first: str = ""

@@ -111,8 +111,8 @@ def _splits_of(folder: Path) -> list[str]:
         return [split["name"] for split in info["splits"]]
 
 
-def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read a prepared task. TFDS has already skipped malformed lines."""
+def _read(task: Task, files: Mapping[str, Path]) -> TaskText:
+    """Read a prepared task."""
     require_package("TFDS", "tensorflow_datasets", "tensorflow")
     prepared, splits = PREPARED[task.name], {}
     for split, folder in files.items():

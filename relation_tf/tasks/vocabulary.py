@@ -124,8 +124,8 @@ class Vocabulary:
         Its truncation, padding and special tokens around a text are ignored.
 
         Raises:
-            ValueError: If it has no padding with id 0, lacks its unknown word, has an id that is
-                not below the number of words, or is of another kind, such as BPE with merges.
+            ValueError: If it has no padding with id 0, has an id that is not below the number of
+                words, or is of another kind, such as BPE with merges.
         """
         tokenizer = Tokenizer.from_str(text)
         tokenizer.no_truncation()
@@ -136,9 +136,6 @@ class Vocabulary:
                 "its model must be WordLevel, WordPiece or BPE. "
                 f"Received: {type(tokenizer.model).__name__}"
             )
-        unknown = getattr(tokenizer.model, "unk_token", None)
-        if unknown is not None and unknown not in ids:
-            raise ValueError(f"its unknown word {unknown!r} is missing")
         if ids.get(PADDING) != 0:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
@@ -179,24 +176,6 @@ class Vocabulary:
     def words(self) -> dict[str, int]:
         """Id of each word."""
         return self._tokenizer.get_vocab()
-
-    def split(self, text: str) -> list[str]:
-        """Return the words and punctuation marks of a text, normalized, before words become pieces.
-
-        Example:
-            >>> Vocabulary.train(["a"], tokens="wordpiece").split("É: ##")
-            ['e', ':', '#', '#']
-
-        Raises:
-            ValueError: If the vocabulary is of bytes.
-        """
-        if self.kind == "byte":
-            raise ValueError("a vocabulary of bytes has no words")
-        normalizer, split = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
-        normalized = text if normalizer is None else normalizer.normalize_str(text)
-        if split is None:
-            return [normalized]
-        return [part for part, _ in split.pre_tokenize_str(normalized)]
 
     def encode(self, texts: Iterable[str], max_length: int | None = None) -> Ragged:
         """Encode texts.

@@ -28,7 +28,6 @@ DATA = {
     "digest": "0" * 64,
     "rows": {"train": 9},
     "vocabulary": 5,
-    "skipped_lines": [],
 }
 MANIFEST: dict[str, Any] = {
     "started": "2026-01-01T10:00:00+0000",

@@ -86,7 +86,7 @@ def test_the_quick_form_has_a_task_of_each_of_its_abilities():
     ("layer", "given", "methods", "tasks"),
     [
         (LAYER, {}, ["Identity", "attention"], [*QUICK_TASKS]),
-        ("attention", {"tasks": "needle-200"}, ["attention"], ["needle-200"]),
+        ("attention", {"tasks": "needle-256"}, ["attention"], ["needle-256"]),
         ("relation", {"tasks": ["sort"]}, ["relation", "attention"], ["sort"]),
     ],
 )

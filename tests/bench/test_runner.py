@@ -315,7 +315,7 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     assert len(run_suite(made, **settings).runs) == 1
 
 
-def test_left_out_lines_are_counted(tmp_path, small_glue, run, suite):
+def test_a_malformed_line_fails_its_run(tmp_path, small_glue, run, suite):
     data = tmp_path / "data"
     shutil.copytree(small_glue / "CoLA", data / "CoLA")
     with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
@@ -323,9 +323,6 @@ def test_left_out_lines_are_counted(tmp_path, small_glue, run, suite):
     one = suite(**ONE, seeds=[1], epochs=1)
     ((_, error),) = run(one, "strict", data=data).failures
     assert "train.tsv:61: expected 4 fields" in error
-    (only,) = run(one, data=data, skip_bad_lines=True).runs
-    assert len(only["manifest"]["data"]["skipped_lines"]) == 1
-    assert only["config"]["source"] == "files"
 
 
 def test_invalid_option_is_refused_before_the_first_run(tmp_path, run, suite):

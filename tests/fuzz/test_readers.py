@@ -32,14 +32,6 @@ def parquet(rows: Mapping[str, object]) -> bytes:
     return stream.getvalue()
 
 
-def arrow(rows: Mapping[str, object]) -> bytes:
-    """Return a stream as Hugging Face `datasets` saves it."""
-    stream = io.BytesIO()
-    with pa.ipc.new_stream(stream, pa.table(rows).schema) as writer:
-        writer.write_table(pa.table(rows))
-    return stream.getvalue()
-
-
 SGML = (
     b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n<REUTERS TOPICS="YES">\n<TOPICS><D>earn</D></TOPICS>\n'
     b"<TEXT>\n<TITLE>A</TITLE><BODY>Net profit &lt;X> rose.\n&#3;</BODY></TEXT>\n</REUTERS>\n"
@@ -70,19 +62,14 @@ def pair(first: str, second: str, data: bytes) -> dict[str, bytes]:
     return {first: data, second: data}
 
 
-COLA = b'gj04\t1\t\tThe cat sat.\nbc01\t0\t*\tSat cat \xc3\xa9 the.\ngj04\t1\t\tHe said "no.\n'
 RTE = (
     b"index\tsentence1\tsentence2\tlabel\n0\tA cat.\tAn animal.\tentailment\n"
     b"1\tA dog.\tA cat.\tnot_entailment\n"
 )
 ANSWERED = b"index\tsentence1\tsentence2\n0\tA cat.\tAn animal.\n1\tA dog.\tA cat.\n"
 NEWS = b'"3","Oil","Prices ""fell"",\nagain."\n"1","","War and peace \xc3\xa9"\n"4","a","b"\n'
-TWEETS = b"sentiment,text\n" + b'fear,"so, bad"\nsad,x\nanger,y\njoy,"a ""b"""\n' * 5
 
 CASES = {
-    "GLUE without a header": Case(
-        "CoLA", pair("CoLA/train.tsv", "CoLA/dev.tsv", COLA), ("CoLA/train.tsv", "CoLA/dev.tsv")
-    ),
     "GLUE with a header": Case(
         "RTE",
         {**pair("RTE/train.tsv", "RTE/dev.tsv", RTE), "RTE/test.tsv": ANSWERED},
@@ -104,43 +91,12 @@ CASES = {
         ),
         ("yelp_full_sample/dev.json",),
     ),
-    "own JSON lines": Case(
-        own("jsonl"),
-        pair(
-            "train.jsonl",
-            "test.jsonl",
-            b'{"text": "a \\u00e9", "tone": "calm"}\n{"tone": "loud", "text": 3, "n": [1]}\n',
-        ),
-        ("train.jsonl",),
-    ),
     "own Parquet": Case(
         own("parquet"),
         pair(
             "train.parquet", "test.parquet", parquet({"text": ["a é", "b"], "tone": ["calm"] * 2})
         ),
         ("train.parquet",),
-    ),
-    "saved by Hugging Face": Case(
-        own("parquet").model_copy(update={"files": {"train": "train", "test": "test"}}),
-        {
-            f"{split}/{name}": data
-            for split in ("train", "test")
-            for name, data in (
-                ("state.json", b'{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}'),
-                ("data-00000-of-00001.arrow", arrow({"text": ["a", "b"], "tone": ["calm"] * 2})),
-            )
-        },
-        ("train/state.json", "train/data-00000-of-00001.arrow"),
-    ),
-    "IMDb folders": Case(
-        "IMDb",
-        {
-            f"aclImdb/{split}/{label}/{name}": text
-            for split in ("train", "test")
-            for label in ("neg", "pos")
-            for name, text in (("0_3.txt", b"Bad.<br />\tSo.\n"), ("10_4.txt", b"caf\xc3\xa9"))
-        },
-        ("aclImdb/train/pos/10_4.txt",),
     ),
     "Reuters SGML": Case(
         "Reuters",
@@ -152,19 +108,9 @@ CASES = {
         {f"wikitext-2/wiki.{split}.tokens": WIKITEXT for split in ("train", "valid", "test")},
         ("wikitext-2/wiki.train.tokens", "wikitext-2/wiki.test.tokens"),
     ),
-    "WikiText sample": Case(
-        "WikiText-2",
-        {
-            "wikitext-2-raw/train_head_noblank.txt": b" = Title = \n Text . \n = = A = = \n B . \n",
-            "wikitext-2-raw/wiki.valid.raw": WIKITEXT,
-            "wikitext-2-raw/wiki.test.raw": WIKITEXT,
-        },
-        ("wikitext-2-raw/train_head_noblank.txt",),
-    ),
     "sentences": Case(
         "MR", {"rt-polarity.all": b"1 good .\n0 bad \xe9 .\n" * 8}, ("rt-polarity.all",)
     ),
-    "tweets": Case("tweets", {"finalSentimentdata2.csv": TWEETS}, ("finalSentimentdata2.csv",)),
 }
 
 
@@ -197,17 +143,10 @@ def check_text(text: TaskText) -> None:
         assert np.isfinite(split.labels).all()
         largest = 1 if task.labels is None else len(task.labels) - 1
         assert 0 <= split.labels.min() <= split.labels.max() <= largest
-    for message in text.skipped:
-        assert message.isprintable(), ascii(message)
-        assert len(message) < 500
 
 
-def read(case: Case, folder: Path, *, skip_bad_lines: bool = False) -> None:
-    check_text(find_source(case.task, "auto", folder).read(skip_bad_lines))
-
-
-def below(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*"))
+def read(case: Case, folder: Path) -> None:
+    check_text(find_source(case.task, "auto", folder).read())
 
 
 @COUNTS
@@ -216,48 +155,27 @@ def test_a_broken_file_is_read_or_named(tmp_path, name, count):
     case = CASES[name]
     write(tmp_path, case.files)
     read(case, tmp_path)
-    there = below(tmp_path)
     messages = []
     for broken in case.broken:
         path = tmp_path / broken
-        for number, data in enumerate(mutations(case.files[broken], count // len(case.broken))):
+        for data in mutations(case.files[broken], count // len(case.broken)):
             path.write_bytes(data)
-            reading = functools.partial(read, case, tmp_path, skip_bad_lines=number % 2 == 1)
-            messages.append(refusal(reading, DataError, place_of(path)))
+            reading = functools.partial(read, case, tmp_path)
+            messages.append(refusal(reading, DataError, str(path.parent)))
         path.write_bytes(case.files[broken])
-    assert below(tmp_path) == there
     assert 0 < sum(message is not None for message in messages) < len(messages)
-
-
-def place_of(path: Path) -> str:
-    """Return the path that a message must have: the file, or the folder of the dataset."""
-    return str(path.parent)
 
 
 MEGABYTE = 2**20
 LONG = {
     "nothing": b"",
     "a line": b"x" * MEGABYTE,
-    "blanks": b" " * MEGABYTE,
-    "line ends": b"\n" * (MEGABYTE // 32),
-    "carriage returns": b"\r" * MEGABYTE,
-    "NULs": b"\0" * MEGABYTE,
-    "tabs": b"\t" * MEGABYTE,
-    "commas": b"," * MEGABYTE,
     "quotes": b'"' * (MEGABYTE - 1),
     "a quote that is never closed": b'1,a\n2,"' + b"b\n" * (MEGABYTE // 16),
     "columns": b"\t".join(b"%d" % number for number in range(150_000)),
-    "columns of CSV": b",".join(b"%d" % number for number in range(150_000)) + b"\n",
-    "Latin-1": b"\xe9" * MEGABYTE,
     "marks of headers": b" " + b"= " * (MEGABYTE // 2) + b"x " + b"= " * 1000,
-    "headers": b" = x = \n" * (MEGABYTE // 64),
     "marks and blanks": (b" = x" + b" =" + b" " * 1000) * 1000,
     "tags that open": b"<REUTERS " + b"<BODY>" * 80_000 + b"</REUTERS>" + b"</BODY>" * 80_000,
-    "tags that close first": b"<REUTERS " + b"</BODY>" * 80_000 + b"<BODY>" * 80_000
-    + b"</REUTERS>",
-    "topics": b"<REUTERS </REUTERS>" + b"<TOPICS><D>" * 60_000 + b"</TOPICS>" * 60_000,
-    "a deep list": b"[" * MEGABYTE,
-    "a deep object": b'{"a":' * 200_000,
     "a long number": b'{"text": ' + b"9" * MEGABYTE + b"}",
 }  # fmt: skip
 
@@ -269,32 +187,12 @@ def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
         write(folder, case.files)
         path = folder / case.broken[0]
         path.write_bytes(data)
-        for skip_bad_lines in (False, True):
-            reading = functools.partial(read_only, case, folder, skip_bad_lines)
-            refusal(reading, DataError, place_of(path))
-
-
-def read_only(case: Case, folder: Path, skip_bad_lines: bool) -> None:
-    find_source(case.task, "auto", folder).read(skip_bad_lines)
-
-
-@pytest.mark.parametrize("depth", range(50, 1000, 50))
-@pytest.mark.parametrize("name", ["own JSON lines", "Yelp sample"])
-def test_json_of_any_depth_is_named(tmp_path, name, depth):
-    case = CASES[name]
-    write(tmp_path, case.files)
-    path = tmp_path / case.broken[0]
-    nested = b"[" * depth + b"]" * depth
-    for data in (nested, b'{"text": %s}' % nested, b'{"tone": "calm", "text": %s}' % nested):
-        path.write_bytes(data)
-        assert refusal(functools.partial(read, case, tmp_path), DataError, str(path))
+        refusal(find_source(case.task, "auto", folder).read, DataError, str(path.parent))
 
 
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("own JSON lines", rb'{"text": "\ud83d", "tone": "calm"}', ":1: expected text, found a l"),
-        ("own JSON lines", rb'{"text": "\u0000", "tone": "calm"}', ":1: expected text, found NUL"),
         ("GLUE with a header", b"\t".join(b"c%d" % i for i in range(99)), " and 91 more"),
         ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
         ("sentences", b"1 good\n0 bad\n", "rt-polarity.all: must have enough rows to cut off"),
@@ -308,13 +206,6 @@ def test_received_value_is_shown_readably(tmp_path, name, data, message):
     found = refusal(functools.partial(read, case, tmp_path), DataError, str(path))
     assert found is not None
     assert message in found
-
-
-def test_an_answered_file_without_rows_is_named(tmp_path):
-    case = CASES["GLUE with a header"]
-    write(tmp_path, {**case.files, "RTE/test.tsv": b"index\tsentence1\tsentence2\n"})
-    with pytest.raises(DataError, match=r"RTE/test\.tsv: expected rows, found none"):
-        read(case, tmp_path)
 
 
 WORDS = {"[PAD]": 0, "[UNK]": 1, "the": 2, "cat": 3, "caf\u00e9": 4}
@@ -358,27 +249,3 @@ def test_broken_word_vectors_are_read_or_named(tmp_path, name, count):
         messages.append(refusal(functools.partial(vectors, path), DataError, str(path)))
     assert list(tmp_path.iterdir()) == [path]
     assert 0 < sum(message is not None for message in messages) < len(messages)
-
-
-TAKEN = {"marks of headers", "headers", "marks and blanks", "a deep tree"}
-
-
-@pytest.mark.parametrize("name", ["glove.txt", "glove.txt.gz", "glove.zip"])
-@pytest.mark.parametrize("content", [*LONG, "header"])
-def test_long_or_odd_word_vectors(tmp_path, name, content):
-    data = b"9" * 5000 + b" 3\n" + GLOVE if content == "header" else LONG[content]
-    pack = {"glove.txt": bytes, "glove.txt.gz": gzip.compress, "glove.zip": lambda d: zipped(a=d)}
-    path = tmp_path / name
-    path.write_bytes(pack[name](data))
-    message = refusal(functools.partial(vectors, path), DataError, str(path))
-    assert message or content in TAKEN  # numbers of other words are not parsed
-
-
-def test_long_names_in_an_archive_of_word_vectors(tmp_path):
-    path = tmp_path / "glove.zip"
-    for members in (
-        {"x" * 60_000: b"the 1\n"},
-        {f"{i}" + "y" * 200: b"the 1\n" for i in range(99)},
-    ):
-        path.write_bytes(zipped(**members))
-        assert refusal(functools.partial(vectors, path), DataError, str(path))

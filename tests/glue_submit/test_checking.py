@@ -35,14 +35,6 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (
-            b"",
-            [
-                "line 1: expected the header 'index\\tprediction', found ''",
-                "expected 4 rows",
-                "expected index 0 to 3",
-            ],
-        ),
         (b"id\tlabel\n0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
         (
             HEADER + b"0\t0\n1\t1\n3\t1\n",
@@ -88,44 +80,6 @@ def test_faults_of_a_file(members, rows, write_zip, content, expected):
     assert ("(1 fault" if len(expected) == 1 else f"({len(expected)} faults") in str(report)
 
 
-_ROWS = "index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (_ROWS.encode("utf-16"), "must be UTF-8. Received: UTF-16"),
-        (_ROWS.replace("\t", ","), "found none in 'index,prediction'"),
-        ("prediction\n0\n1\n0\n1\n", "found none in 'prediction'"),
-        (_ROWS.replace("\n", "\r"), "expected LF line ends, found CR"),
-        ('"' + _ROWS.replace("\t", '"\t"').replace("\n", '"\n"')[:-1], "expected no quotes around"),
-        (_ROWS.replace("\n", "\tx\n"), "found 'index\\tprediction\\tx'"),
-        (_ROWS.replace("index\tprediction", "Index\tPrediction"), "line 1: expected the header"),
-        (_ROWS + "\n\n", "line 6: expected no blank line at the end, found 2"),
-        (_ROWS.replace("\n", "\r\n") + "\r\n", "expected no blank line at the end, found 1"),
-    ],
-)  # fmt: skip
-def test_one_cause_is_one_fault(members, rows, write_zip, content, expected):
-    content = content if isinstance(content, bytes) else content.encode()
-    (fault,) = messages(check(write_zip({**members, "CoLA.tsv": content}), rows=rows))
-    assert fault.startswith("CoLA.tsv")
-    assert expected in fault
-
-
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        *(("sts_b.tsv", "STS-B.tsv"), ("MNLI.tsv", "MNLI-m.tsv or MNLI-mm.tsv")),
-        *(("mnli-mismatched.tsv", "MNLI-mm.tsv"), ("COLLA.tsv", "CoLA.tsv")),
-        *(("diagnostic.tsv", "AX.tsv"), ("mine/qqp.TSV", "QQP.tsv")),
-    ],
-)  # fmt: skip
-def test_a_misspelled_file_has_a_hint(members, rows, write_zip, name, file):
-    others = {own: content for own, content in members.items() if own not in file.split(" or ")}
-    faults = messages(check(write_zip({**others, name: b""}), rows=rows))
-    assert f"{name}: extra file; rename it to {file}" in faults
-
-
 def test_crlf_is_a_warning(members, rows, write_zip):
     content = members["QQP.tsv"].replace(b"\n", b"\r\n")
     report = check(write_zip({**members, "QQP.tsv": content}), rows=rows)
@@ -135,36 +89,14 @@ def test_crlf_is_a_warning(members, rows, write_zip):
     assert "9 CRLF" in str(warning)
 
 
-def test_missing_extra_and_nested_files(members, rows, write_zip):
+def test_missing_and_extra_files(members, rows, write_zip):
     members = dict(members)
     members["preds/RTE.tsv"] = members.pop("RTE.tsv")
-    members["sst-2.tsv"] = members.pop("SST-2.tsv")
-    more = {"notes.txt": b"", "empty/": b"", "__MACOSX/._CoLA.tsv": b"", "a\nb\x1b[31m": b""}
-    report = check(write_zip({**members, **more}), rows=rows)
-    found = {fault.partition(";")[0].partition(" from")[0] for fault in messages(report)}
-    assert found >= {
-        "SST-2.tsv: missing",
-        "RTE.tsv: missing",
-        "preds/RTE.tsv: nested",
-        "sst-2.tsv: extra file",
-        "empty/: a folder",
-    }
-    files = {fault.file for fault in report.faults}
-    assert {"notes.txt", "__MACOSX/._CoLA.tsv"} <= files
-    assert len(str(report).splitlines()) == 1 + len(report.faults) == 9
-    assert "\x1b" not in str(report)
-
-
-@pytest.mark.parametrize("folder", ["mine/", "mine/run 1/", "mine\\"])
-def test_files_in_one_folder_are_one_fault(members, rows, write_zip, folder):
-    nested = {f"{folder}{name}": content for name, content in members.items()}
-    report = check(write_zip({"mine/": b"", **nested}), rows=rows)
-    shown = folder.replace("\\", "/")
-    (fault,) = messages(report)
-    assert f"found folder {shown!r}" in fault
-    wrong = {**nested, f"{folder}RTE.tsv": b"", f"{folder}notes.txt": b"", "__MACOSX/._x": b""}
-    faults = check(write_zip(wrong), rows=rows).faults
-    assert [each.file for each in faults[:4]] == [None, "notes.txt", "__MACOSX/._x", "RTE.tsv"]
+    extra = ("notes.txt", "empty/", "__MACOSX/._CoLA.tsv", "a\nb\x1b[31m")
+    report = check(write_zip({**members, **dict.fromkeys(extra, b"")}), rows=rows)
+    files = [fault.file for fault in report.faults]
+    assert files == ["RTE.tsv", "preds/RTE.tsv", *extra[:3], "'a\\nb\\x1b[31m'"]
+    assert len(str(report).splitlines()) == 1 + len(files)
 
 
 def test_a_file_twice(members, rows, write_zip):
@@ -195,13 +127,16 @@ def patch_entries(path, offsets, value):
 
 @pytest.mark.parametrize(
     ("offsets", "value", "expected"),
-    [((6, 8), 1, "found an encrypted file"), ((8, 10), 12, "store (0) or deflate (8), found met")],
+    [
+        ((6, 8), 1, "cannot be read: "),
+        ((8, 10), 12, "store (0) or deflate (8), found met"),
+    ],
 )
 def test_an_entry_that_cannot_be_read(members, rows, write_zip, offsets, value, expected):
     path = write_zip(members)
     patch_entries(path, offsets, value)
     (message,) = messages(check(path, rows=rows))
-    assert message.startswith("CoLA.tsv: expected ")
+    assert message.startswith("CoLA.tsv: ")
     assert expected in message
 
 
@@ -213,7 +148,7 @@ def test_what_is_no_zip(tmp_path):
         assert str(fault).startswith("cannot be read as a zip archive: ")
     with pytest.raises(SubmissionError, match=r"cannot be read: No such file"):
         check(tmp_path / "none.zip")
-    with pytest.raises(SubmissionError, match=r"not a folder\. `glue-submit pack"):
+    with pytest.raises(SubmissionError, match="must be a zip file, not a folder"):
         check(tmp_path)
 
 

@@ -44,14 +44,6 @@ def test_help(run, command):
     assert "<" not in page
 
 
-def test_interrupted(run, tmp_path, monkeypatch):
-    def interrupt(path):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("glue_submit.cli.check_archive", interrupt)
-    assert run("check", tmp_path / "a.zip") == (130, "", "Interrupted.\n")
-
-
 def test_pack_then_check(run, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -105,9 +97,7 @@ def test_score(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing command"),
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
-        (["check"], "Missing argument"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "run: no such folder. DIR must contain"),
         (

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glue_submit import TASKS, SubmissionError, check, pack
+from glue_submit import TASKS, SubmissionError, pack
 from glue_submit.files import read_bytes, replacing
 
 
@@ -49,8 +49,7 @@ def test_rows_in_any_order_and_further_columns(predictions, members, rows, tmp_p
     assert read(packed.path) == members
 
 
-def test_arrays_series_and_frames(predictions, members, rows, tmp_path):
-    frame = pd.DataFrame({"index": range(rows["AX"]), "prediction": predictions["AX"]})
+def test_arrays_and_series(predictions, members, rows, tmp_path):
     packed = pack(
         {
             **predictions,
@@ -58,7 +57,6 @@ def test_arrays_series_and_frames(predictions, members, rows, tmp_path):
             "SST-2": np.array(predictions["SST-2"]) == "1",
             "STS-B": np.array(predictions["STS-B"], dtype=np.float64),
             "RTE": pd.Series(predictions["RTE"]),
-            "AX": frame.sample(frac=1, random_state=0),
         },
         tmp_path / "s.zip",
         rows=rows,
@@ -103,12 +101,6 @@ def test_missing_tasks_are_named_or_filled(without, rows, tmp_path):
         assert written == [b"%d\t%s" % (i, value) for i in range(rows[name])]
 
 
-def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
-    packed = pack({**predictions, "QQP": [0] * rows["QQP"]}, tmp_path / "s.zip", rows=rows)
-    (warning,) = packed.warnings
-    assert "QQP.tsv: all 8" in warning
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -126,7 +118,6 @@ def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
         ("index\tprediction\n0\t1\n7\t1\n", "line 3: expected an index from 0 to 3, found '7'"),
         ("index\tprediction\n0\tyes\n", "line 2: expected 0 or 1, found 'yes'"),
         ("index\tprediction\n0\t\xff\n", "line 2: expected 0 or 1, found "),
-        ("\xff\xfei\0n\0d\0", ": must be UTF-8. Received: UTF-16"),
     ],
 )
 def test_a_file_that_is_refused_names_file_and_line(predictions, rows, tmp_path, text, message):
@@ -144,11 +135,6 @@ def test_a_file_that_is_refused_names_file_and_line(predictions, rows, tmp_path,
         (np.zeros((4, 2)), "CoLA predictions, position 0: expected 0 or 1"),
         (None, "CoLA predictions: must be a sequence or array. Received: None"),
         ("no/such.tsv", "no/such.tsv: cannot be read: No such file"),
-        (pd.DataFrame({"label": [0]}), "must have the columns 'index' and 'prediction'"),
-        (
-            pd.DataFrame({"index": [0, 1, 1, 2], "prediction": [0, 0, 0, 0]}),
-            "CoLA predictions, row 2: expected each index once",
-        ),
     ],
 )
 def test_a_source_that_is_refused(predictions, rows, tmp_path, source, message):
@@ -163,28 +149,6 @@ def test_a_place_that_cannot_be_written(predictions, rows, tmp_path, monkeypatch
         pack(predictions, tmp_path / "file" / "s.zip", rows=rows)
     with pytest.raises(SubmissionError, match="cannot be written"):
         pack(predictions, tmp_path, rows=rows)
-
-
-def test_blank_lines_at_the_end_are_not_packed(predictions, rows, tmp_path):
-    file = tmp_path / "CoLA.tsv"
-    file.write_bytes(b"index\tprediction\r\n0\t0\r\n1\t1\r\n2\t0\r\n3\t1\r\n\r\n\r\n")
-    packed = pack({**predictions, "CoLA": file}, tmp_path / "s.zip", rows=rows)
-    assert check(packed.path, rows=rows).ok
-    assert read(packed.path)["CoLA.tsv"] == b"index\tprediction\n0\t0\n1\t1\n2\t0\n3\t1\n"
-
-
-@pytest.mark.parametrize(
-    ("file", "task"),
-    [
-        ("SST2.tsv", "SST-2"),
-        ("MNLI.tsv", "MNLI-m"),
-    ],
-)
-def test_a_file_with_another_spelling_is_not_filled(file, task, tmp_path):
-    (tmp_path / "WNLI.tsv").write_text("index\tprediction\n0\t1\n")
-    (tmp_path / file).write_text("index\tprediction\n0\t1\n")
-    with pytest.raises(SubmissionError, match=rf"{file}: not the name .* Rename it to {task}\.tsv"):
-        pack(tmp_path, tmp_path / "s.zip", fill_missing=True)
 
 
 def test_files_of_a_killed_process_are_removed(tmp_path):

@@ -213,7 +213,6 @@ def _manifest(config: RunConfig) -> dict[str, Any]:
             "digest": f"{config.task.lower():0<64}",
             "rows": {"train": 8551, "dev": 1043},
             "vocabulary": 5416,
-            "skipped_lines": [],
         },
         "glove": None,
     }

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scikit_posthocs import posthoc_nemenyi_friedman
-from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_range, wilcoxon
+from scipy.stats import binomtest, friedmanchisquare, rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from relation_tf.stats import (
     friedman_nemenyi,
     steel,
     steel_dwass,
-    stratified_steel_dwass,
     wilcoxon_holm,
     win_tie_loss,
 )
@@ -75,12 +74,11 @@ def test_demsars_example():
 @given(TABLES)
 def test_results_match_the_formulas(table):
     result = friedman_nemenyi(table)
-    n, k = table.shape
     ranks = rankdata(-table.to_numpy(), axis=1)
     np.testing.assert_array_equal(result.ranks, ranks)
     np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
     if (ranks == ranks[:, :1]).all():
-        assert (result.statistic, result.f_statistic) == (0, 0)
+        assert result.statistic == 0
         assert result.friedman_pvalue == pytest.approx(1)
     else:
         statistic, _ = friedmanchisquare(*table.to_numpy().T)
@@ -89,26 +87,8 @@ def test_results_match_the_formulas(table):
     np.testing.assert_allclose(result.pvalue, expected, rtol=0, atol=1e-12)
     for a, b in itertools.combinations(table, 2):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
-        quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
-        pvalue = studentized_range.sf(quantile, k, np.inf)
-        assert result.pvalue.loc[a, b] == pytest.approx(pvalue, abs=1e-9)
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
-
-
-@settings(deadline=None, max_examples=20)
-@given(TABLES, st.randoms(use_true_random=False))
-def test_invariances(table, random):
-    result = friedman_nemenyi(table)
-    warped = friedman_nemenyi(np.exp(table) + np.arange(len(table))[:, None])
-    np.testing.assert_allclose(warped.pvalue, result.pvalue)
-    turned = friedman_nemenyi(-table, higher_is_better=False)
-    np.testing.assert_allclose(turned.average_ranks, result.average_ranks)
-    order = list(table)
-    random.shuffle(order)
-    shuffled = friedman_nemenyi(table[order].iloc[::-1])
-    np.testing.assert_allclose(shuffled.pvalue.loc[list(table), list(table)], result.pvalue)
-    assert shuffled.statistic == pytest.approx(result.statistic)
 
 
 @settings(deadline=None, max_examples=20)
@@ -128,15 +108,6 @@ def test_cliques_are_the_largest_groups_without_a_significant_difference(table, 
         assert result.average_ranks[list(clique)].is_monotonic_increasing
 
 
-@pytest.mark.parametrize(("num_methods", "num_tasks"), [(3, 2), (3, 4), (5, 3), (8, 12)])
-def test_attainable_p_occurs_if_all_tasks_have_the_same_ranks(num_methods, num_tasks):
-    table = pd.DataFrame([np.arange(num_methods)] * num_tasks)
-    result = friedman_nemenyi(table)
-    assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue)
-    assert math.isinf(result.f_statistic)
-    assert result.f_pvalue == pytest.approx(math.factorial(num_methods) ** -(num_tasks - 1))
-
-
 @settings(deadline=None, max_examples=20)
 @given(
     st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=4).map(
@@ -150,22 +121,8 @@ def test_no_p_is_below_the_share_of_equal_arrangements(table):
     observed = np.var(rankdata(-table, axis=1).sum(axis=0))
     exact = np.mean(spread >= observed - 1e-9)
     result = friedman_nemenyi(table)
-    floor = 6.0 ** -(len(table) - 1)
-    assert exact >= floor - 1e-12
-    assert result.f_pvalue >= floor * (1 - 1e-9)
     assert result.exact
     assert result.friedman_pvalue == pytest.approx(exact)
-
-
-def test_tasks_needed():
-    needed = friedman_nemenyi(DEMSAR).tasks_needed
-    for tasks, reached in ((needed, True), (needed - 1, False)):
-        attainable = friedman_nemenyi(DEMSAR.iloc[:tasks]).attainable_pvalue
-        assert (attainable < 0.05) == reached
-    few, many = (friedman_nemenyi(DEMSAR.iloc[:n], higher_is_better=True) for n in (2, 14))
-    assert [len(few.notes), len(many.notes)] == [2, 0]
-    assert (few.exact, many.exact) == (True, False)
-    assert many.friedman_pvalue == friedmanchisquare(*DEMSAR.to_numpy().T).pvalue
 
 
 def test_ties_by_tolerance_and_nan():
@@ -185,25 +142,15 @@ def test_ties_by_tolerance_and_nan():
     ("table", "error", "message"),
     [
         ([[1, 2, 3]] * 3, TypeError, "Received: list"),
-        ({"t": [1, 2, 3]}, TypeError, "task 't': .* Received: list"),
         (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
         (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon. Received: shape \(14, 2\)"),
-        (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
         (DEMSAR.iloc[[0, 0]], ValueError, r"names of tasks must be unique. Received: \[0, 0\]"),
-        (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "names of methods must be unique"),
     ],
 )
 def test_bad_tables(table, error, message):
     with pytest.raises(error, match=message) as caught:
         friedman_nemenyi(table)
     assert "\n" not in str(caught.value)
-
-
-def test_tables_with_a_row_per_score_are_averaged():
-    means = pd.DataFrame({"a": [1, 5, 2], "b": [2, 2, 9], "c": [7, 6, 5]})
-    rows = [(t, m, means[m][t] + d) for t in means.index for m in means for d in (-1, 1)]
-    table = pd.DataFrame(rows, columns=["task", "method", "score"])
-    assert friedman_nemenyi(table).ranks.equals(friedman_nemenyi(means).ranks)
 
 
 LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
@@ -223,14 +170,6 @@ def test_wins_ties_and_losses():
         "ties": [0, 0, 1],
         "losses": [2, 2, 1],
     }
-
-
-@pytest.mark.parametrize("column", ["task", "method"])
-def test_rows_without_names_are_refused(column):
-    table = pd.DataFrame({"task": ["t"] * 4, "method": [*"aabb"], "score": [1.0, 2.0, 3.0, 4.0]})
-    table.loc[3, column] = None
-    with pytest.raises(ValueError, match="must have a name in each row"):
-        stratified_steel_dwass(table)
 
 
 # Paired measurements of Hollander and Wolfe (1973, page 29) on the Hamilton depression scale.
@@ -258,28 +197,6 @@ def test_known_value():
     assert result.effect_size["before"] == pytest.approx(35 / 45)
     assert result.pvalue["before"] == pytest.approx(2 * 0.01953125)
     assert result.pairs()["verdict"].tolist() == ["before better"]
-
-
-def test_lower_scores_can_be_better():
-    high = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a")
-    low = wilcoxon_holm(as_tasks(a=AFTER, b=BEFORE), "a", higher_is_better=False)
-    assert (low.statistic == -high.statistic).all()
-    assert low.pairs()["better"].tolist() == ["a"]
-
-
-def test_rounding_does_not_break_ties():
-    """0.1 + 0.2 equals 0.3; equal differences share their rank; zeros are left out."""
-    samples = {
-        "x": {"a": [0.3], "b": [0.1 + 0.2]},
-        "y": {"a": [0.0], "b": [0.1]},
-        "z": {"a": [0.2], "b": [0.1 + 0.2]},
-    }
-    result = wilcoxon_holm(samples, "a")
-    assert result.statistic["b"] == 3
-    assert (
-        wilcoxon_holm({"x": {"a": [1], "b": [1]}} | {"y": {"a": [2], "b": [2]}}, "a").pvalue["b"]
-        == 1
-    )
 
 
 @pytest.mark.parametrize(("k", "tasks"), [(2, 5), (3, 6), (4, 9)])
@@ -336,8 +253,3 @@ def test_p_without_ties_equals_scipy(tasks, method):
 def test_holm_equals_statsmodels(pvalues):
     expected = multipletests(pvalues, method="holm")[1]
     np.testing.assert_allclose(holm(np.array(pvalues)), expected, rtol=0, atol=1e-12)
-
-
-def test_zero_and_a_rounding_error_are_tied():
-    tasks = {f"t{number}": {"c": [0.1, 0.2, -0.3], "m": [0.0, 0, 0]} for number in range(6)}
-    assert wilcoxon_holm(tasks, "c").pvalue["m"] == 1.0

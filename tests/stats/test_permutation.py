@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from relation_tf.stats import permutation, steel_dwass
+from relation_tf.stats import permutation
 from relation_tf.stats.permutation import (
     PERMUTATIONS,
     affordable_permutations,
@@ -66,13 +66,6 @@ def test_statistics_match_the_formulas(against_first, groups):
         signs = [np.sign(y - x) for x, y in itertools.product(groups[i], groups[j])]
         assert wins[row] == sum(signs)
         assert statistic[row] == pytest.approx(naive_statistic(groups[i], groups[j]), abs=1e-12)
-
-
-def test_many_scores_do_not_overflow():
-    groups = observed([range(300), range(300, 600)])
-    assert net_wins(groups, index_pairs(2)) == 300 * 300
-    apart = observed([[0] * 300, [1] * 300])
-    assert rank_sums(apart, index_pairs(2)).statistic == pytest.approx(599**0.5)
 
 
 @settings(deadline=None, max_examples=50)
@@ -158,14 +151,3 @@ def test_large_designs_have_fewer_random_arrangements(methods, seeds, tasks, exp
     )
     assert all_pairs == expected
     assert with_control > expected or expected == PERMUTATIONS
-
-
-def test_results_use_the_number_of_the_design(monkeypatch):
-    monkeypatch.setattr(permutation, "_BUDGET", 30_000_000)
-    rng = np.random.default_rng(0)
-    samples = {f"m{i}": rng.normal(i / 5, 1, 6) for i in range(8)}
-    expected = affordable_permutations([[6] * 8], index_pairs(8))
-    result = steel_dwass(samples)
-    assert 2_000 < result.null.permutations == expected < PERMUTATIONS
-    assert result.pvalue.equals(steel_dwass(samples, permutations=expected).pvalue)
-    assert steel_dwass(samples, permutations=12_345).null.permutations == 12_345

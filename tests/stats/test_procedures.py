@@ -6,7 +6,6 @@ import pytest
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
-from relation_tf.stats.design import samples_needed
 from relation_tf.stats.procedures import default_over_tasks, default_procedure
 from relation_tf.words import format_pvalue
 
@@ -44,8 +43,6 @@ def test_no_p_is_below_the_attainable_one(name):
         ((5, 5), {}, ["no difference", ".062", "at least 6 seeds"]),
         ((10, 5), {"test": "steel"}, ["no difference", ".055", "at least 6 seeds"]),
         ((4, 5), {"test": "brunner-munzel"}, [".048"]),
-        ((5, 5), {"test": "brunner-munzel-control"}, [".032"]),
-        ((4, 5), {"test": "welch"}, ["4 methods"]),
         (
             (4, 5),
             {"test": "friedman-nemenyi", "num_tasks": 2},
@@ -53,7 +50,6 @@ def test_no_p_is_below_the_attainable_one(name):
         ),
         # Less than 6 / 6^3 and 4 / 6^3.
         ((3, 2), {"test": "stratified-steel-dwass", "num_tasks": 3}, ["at least .025"]),
-        ((3, 2), {"test": "stratified-steel", "num_tasks": 3}, ["at least .017"]),
         ((3, 5), {"test": "stratified-steel-dwass", "num_tasks": 8}, ["below .001"]),
         ((4, 5), {"margin": 1.0, "sd": [1.0] * 8}, [what_can_be_shown(4, 5), "power 0.9"]),
     ],
@@ -83,10 +79,6 @@ def test_wrong_designs_are_refused(options, error, message):
         what_can_be_shown(**{"num_methods": 3, "num_seeds": 2} | options)
 
 
-def test_no_number_of_seeds_may_be_enough():
-    assert samples_needed(lambda seeds: 0.5, 0.05) == 0
-
-
 @pytest.mark.parametrize(
     ("pvalue", "alpha", "text"),
     [
@@ -94,9 +86,6 @@ def test_no_number_of_seeds_may_be_enough():
         (0.05, 0.05, "p = .050"),
         (0.05 - 1e-17, 0.05, "p = .050"),
         (0.0004, 0.05, "p < .001"),
-        (0.0004, 0.0005, "p < .0005"),
-        (0.0004, 0.0001, "p = .0004"),
-        (1.0, 0.05, "p = 1.000"),
     ],
 )
 def test_formatted_p_stays_on_its_side_of_alpha(pvalue, alpha, text):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib import resources
 
 import numpy as np
 import pandas as pd
@@ -57,21 +56,10 @@ def test_files_keep_decimals_and_names(tmp_path):
         assert pairs[["a", "b", "separation"]].to_numpy().tolist() == [["NA", "b", "certain"]]
 
 
-def test_tasks_of_a_packaged_file_have_metrics_and_widths():
-    packaged = resources.files("relation_tf.suites") / "published" / "relation-table2.toml"
-    assert {*read_published(str(packaged), 5).pairs()["task"]} == {
-        f"{task}, {metric}, {units} units"
-        for task in ("IMDb", "Reuters", "WikiText-103")
-        for metric in ("seconds", "seconds per epoch")
-        for units in (64, 128, 256)
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("figures.csv", "", "figures.csv must be a CSV file: No columns"),
-        ("figures.csv", "method,mean,sd\na,80,6,1\n", "Expected 3 fields in line 2, saw 4"),
         ("figures.csv", "a,b\n80,70\n", r"columns method, mean and sd. Received: \['a', 'b'\]"),
         (
             "figures.csv",
@@ -115,16 +103,6 @@ def test_significance(num_methods, n, mean, significance, smallest):
     assert smallest in pair["reason"]
 
 
-def test_a_smaller_family_allows_a_smaller_p():
-    more = [(task, name, "50.0", "0.1") for task in ("SST-2", "CoLA") for name in ("x", "y")]
-    table = pd.concat([TABLE, pd.DataFrame(more, columns=TABLE.columns)])
-    assert set(read_published(table, 5).pairs()["significance"]) == {"impossible"}
-    pairs = read_published(table, 5, test="steel", control="Relation").pairs()
-    assert pairs["a"].tolist() == ["Relation"] * 2 * 4
-    assert pairs["significance"][0] == "certain"
-    assert "p = .0324" in pairs["reason"][0]
-
-
 @pytest.mark.parametrize("n", [2, 3, 5])
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
@@ -139,7 +117,7 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
     separated = a.max() < b.min() or b.max() < a.min()
     assert found["separation"][0] != ("impossible" if separated else "certain")
     significant = all(
-        steel_dwass((a, b), 0.2, method=method).significant.loc["1", "2"]
+        steel_dwass({"a": a, "b": b}, 0.2, method=method).significant.loc["a", "b"]
         for method in ("asymptotic", "exact")
     )
     assert found["significance"][0] != ("impossible" if significant else "certain")
@@ -181,42 +159,22 @@ def test_rounding_and_the_kind_of_sd_decide(a, b, options, expected):
     assert separation(a, b, **options) == expected
 
 
-@pytest.mark.parametrize("empty", ["", " ", None, math.nan])
-def test_empty_figures(empty):
-    table = TABLE.astype(object)
-    table.loc[5, ["mean", "sd"]] = empty
-    found = read_published(table, 5).pairs()
-    assert found["task"].tolist() == ["SST-2"] * 3 + ["CoLA"]
-
-
-def test_claims_without_tasks():
-    published = read_published(table_of((80.0, 1.0), (70.0, 1.0)), 5, claims=[("b", "a")])
-    assert "task" not in published.pairs()
-    assert "p = .0090" in published.claims()["reason"][0]
-
-
 GOOD = table_of((80.0, 1.0), (70.0, 1.0))
 
 
 @pytest.mark.parametrize(
     ("table", "options", "error", "message"),
     [
-        ({"a": 80}, {}, TypeError, "the path of a CSV or TOML file. Received: dict"),
         (GOOD.iloc[:0], {}, ValueError, "contains no numbers"),
         (GOOD.iloc[:1], {}, ValueError, r"at least two methods. Received: \['a'\]"),
         (GOOD, {"num_methods": 1}, ValueError, r"table. Received: num_methods=1 for \['a', 'b'\]"),
-        (GOOD, {"n": "5"}, TypeError, "`n` must be a whole number, at least 2. Received: n='5'"),
-        (GOOD, {"ddof": 2}, ValueError, "Received: ddof=2"),
         (GOOD, {"control": "a"}, ValueError, "Received: test='steel-dwass', control='a'"),
         (GOOD, {"test": "steel", "control": "c"}, ValueError, r"\['a', 'b'\].*'c'"),
         (TABLE, {"claims": [("MLP", "Relation")]}, ValueError, r"Received: \('MLP', 'Relation'\)"),
         (table_of((80.0, 1.0), (70.0, math.nan)), {}, ValueError, "mean=70.0, sd=nan for 'b'"),
         (table_of((80.0, 1.0), (70.0, -1.0)), {}, ValueError, "at least 0. Received: -1.0 for 'b'"),
         (table_of((80.0, 1.0), ("much", 1)), {}, TypeError, "numbers. Received: 'much' for 'b'"),
-        (table_of((80.0, 1.0), ("8_0.5", 1)), {}, TypeError, "figures must be numbers"),
-        (table_of((80.0, 1.0), ("٨٠", 1)), {}, TypeError, "figures must be numbers"),
         (table_of((80.0, 1.0), ("80 %", 1)), {}, TypeError, "figures must be numbers"),
-        (pd.concat([GOOD, GOOD]), {}, ValueError, "must occur once per task. Received twice: 'a'"),
     ],
 )
 def test_errors_of_bad_input(table, options, error, message):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats import attainable_pvalue, brunner_munzel, pair_tests, welch
+from relation_tf.stats import brunner_munzel, pair_tests, welch
 from relation_tf.stats.pair_tests import attainable_with_holm, holm
 from relation_tf.stats.permutation import (
     PERMUTATIONS,
@@ -23,7 +23,10 @@ from relation_tf.stats.permutation import (
 )
 
 PAIR = st.tuples(*[st.lists(st.integers(0, 4), min_size=1, max_size=4)] * 2)
-APART = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10]}
+
+
+def named(groups):
+    return {str(number): group for number, group in enumerate(groups, 1)}
 
 
 def naive_statistic(first, second):
@@ -64,19 +67,10 @@ def naive_pvalue(first, second):
 @settings(deadline=None, max_examples=150)
 @given(PAIR)
 def test_a_pair_equals_enumeration(pair):
-    result = brunner_munzel(pair)
+    result = brunner_munzel(named(pair))
     assert result.method == "exact"
     assert result.statistic.loc["1", "2"] == pytest.approx(naive_statistic(*pair), abs=1e-12)
     assert result.pvalue.loc["1", "2"] == pytest.approx(naive_pvalue(*pair), abs=1e-12)
-
-
-def test_separated_samples():
-    result = brunner_munzel(APART)
-    assert result.statistic.loc["a", "b"] == math.inf
-    assert result.statistic.loc["b", "a"] == -math.inf
-    assert result.pvalue.loc["a", "b"] == 2 / 252 == result.attainable_pvalue
-    turned = brunner_munzel({"b": APART["b"], "a": APART["a"]})
-    assert turned.pvalue.loc["a", "b"] == 2 / 252
 
 
 def test_four_methods_with_five_seeds_can_be_significant():
@@ -95,28 +89,22 @@ def test_four_methods_with_five_seeds_can_be_significant():
 def test_pairs_are_tested_separately_and_adjusted(groups):
     pairs = list(itertools.combinations(groups, 2))
     separate = np.array([naive_pvalue(*pair) for pair in pairs])
-    np.testing.assert_allclose(brunner_munzel(tuple(groups)).pairs()["pvalue"], holm(separate))
+    np.testing.assert_allclose(brunner_munzel(named(groups)).pairs()["pvalue"], holm(separate))
 
 
 def test_monte_carlo_is_near_the_exact_p():
     rng = np.random.default_rng(2)
     samples = {"a": rng.normal(size=6), "b": rng.normal(1, 3, size=6)}
     exact = brunner_munzel(samples)
-    drawn = brunner_munzel(samples, permutations=900, rng=np.random.default_rng(3))
+    drawn = brunner_munzel(samples, permutations=900, rng=3)
     p = exact.pvalue.loc["a", "b"]
     assert (exact.method, drawn.method) == ("exact", "monte-carlo")
     assert drawn.pvalue.loc["a", "b"] == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 900))
-    again = brunner_munzel(samples, permutations=900, rng=np.random.default_rng(3))
+    again = brunner_munzel(samples, permutations=900, rng=3)
     assert again.pvalue.equals(drawn.pvalue)
     far = {"a": np.arange(6), "b": np.arange(6) + 10}
     least = brunner_munzel(far, permutations=100, rng=5)
     assert least.pvalue.loc["a", "b"] >= least.attainable_pvalue == 1 / 101
-
-
-def test_nan_is_ranked_worst():
-    result = brunner_munzel({"a": [np.nan, 1, 2], "b": [3, 4, 5]})
-    assert result.pvalue.loc["a", "b"] == 2 / 20
-    assert len(result.notes) == 1
 
 
 @pytest.mark.parametrize("sizes", [(5, 5), (2, 9)])
@@ -124,25 +112,9 @@ def test_welch_equals_scipy(sizes):
     rng = np.random.default_rng(4)
     first, second = rng.normal(size=sizes[0]), rng.normal(1, 5, size=sizes[1])
     expected = ttest_ind(second, first, equal_var=False)
-    result = welch((first, second))
+    result = welch(named((first, second)))
     assert result.statistic.loc["1", "2"] == pytest.approx(expected.statistic)
     assert result.pvalue.loc["1", "2"] == pytest.approx(expected.pvalue, rel=1e-10)
-
-
-def test_welch_adjusts_over_the_tested_pairs():
-    rng = np.random.default_rng(5)
-    samples = {
-        name: rng.normal(shift, size=5) for name, shift in zip("abc", (0, 1, 3), strict=True)
-    }
-    separate = {
-        (x, y): ttest_ind(samples[x], samples[y], equal_var=False).pvalue
-        for x, y in itertools.combinations("abc", 2)
-    }
-    adjusted = holm(np.array([*separate.values()]))
-    np.testing.assert_allclose(welch(samples).pairs()["pvalue"], adjusted)
-    against = welch(samples, control="b")
-    expected = holm(np.array([separate["a", "b"], separate["b", "c"]]))
-    np.testing.assert_allclose(against.pvalue[["a", "c"]], expected)
 
 
 @pytest.mark.parametrize("second", [[2.0, 2.0, 2.0], [3.0]], ids=["constant", "one score"])
@@ -151,11 +123,6 @@ def test_welch_does_not_test_without_a_variance(second):
     assert result.pvalue.loc["a", "b"] == 1
     intervals = result.confidence_interval().set_index(["a", "b"])
     assert intervals.loc[("a", "b"), ["low", "high"]].tolist() == [-math.inf, math.inf]
-
-
-def test_a_test_of_means_refuses_nan():
-    with pytest.raises(ValueError, match="'b' must be finite; for a diverged run, enter the worst"):
-        welch({"a": [1.0, 2.0], "b": [1.0, math.nan]})
 
 
 def test_intervals_of_welch_equal_scipy_with_bonferroni():
@@ -188,7 +155,7 @@ def naive_shifts(first, second, level):
 def test_intervals_of_brunner_munzel_equal_enumeration(spread):
     rng = np.random.default_rng(2)
     first, second = rng.normal(0, 1, 4), rng.normal(1, spread, 4)
-    found = brunner_munzel((first, second)).confidence_interval(0.9).iloc[0]
+    found = brunner_munzel(named((first, second))).confidence_interval(0.9).iloc[0]
     assert (found.low, found.high) == pytest.approx(naive_shifts(first, second, 0.1))
     assert found.difference == pytest.approx(np.median(np.subtract.outer(second, first)))
 
@@ -200,22 +167,6 @@ def test_an_interval_of_a_pair_that_is_not_significant_has_0(pair, other):
         result = test(dict(zip("abcd", (*pair, *other), strict=True)))
         joined = result.pairs().merge(result.confidence_interval(), on=["a", "b"])
         assert ((joined["low"] <= 0) & (joined["high"] >= 0))[~joined["significant"]].all()
-
-
-def test_intervals_of_scores_that_are_not_finite_are_infinite():
-    found = brunner_munzel({"a": [1.0, math.nan], "b": [2.0, 3.0]}).confidence_interval()
-    assert found[["low", "high"]].values.tolist() == [[-math.inf, math.inf]]
-
-
-def test_few_shifts_give_a_wider_interval(monkeypatch):
-    rng = np.random.default_rng(3)
-    samples = (rng.normal(0, 1, 7), rng.normal(1, 1, 7))
-    exact = brunner_munzel(samples).confidence_interval().iloc[0]
-    monkeypatch.setattr(pair_tests, "_MOST_SHIFTS", 10)
-    wider = brunner_munzel(samples).confidence_interval().iloc[0]
-    assert wider.low <= exact.low
-    assert exact.high <= wider.high
-    assert exact.high - exact.low < wider.high - wider.low < 2 * (exact.high - exact.low)
 
 
 def false_positives(num_methods, num_seeds, deviations, simulations=20_000):
@@ -267,11 +218,3 @@ def test_share_of_false_positives(num_methods, num_seeds, deviations, expected):
     assert t < 0.06
     assert brunner < 0.06 or num_seeds < 15
     assert brunner < rank_test or num_seeds < 10
-
-
-def test_five_seeds_of_four_methods_decide_as_steel_dwass():
-    """The docstring of brunner_munzel says so: only pairs without overlap can be significant."""
-    assert 6 * 4 / 252 > 0.05 > attainable_with_holm(4, 5)  # the next smallest p of a pair
-    null = null_distribution("steel-dwass", [untied_groups([5] * 4)])
-    one_overlap = (25 / 2 - 1) / (5 * math.sqrt(11 / 12))
-    assert null.pvalues(np.array(one_overlap)) > 0.05 > attainable_pvalue(4, 5)

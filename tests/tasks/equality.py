@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from relation_tf.tasks import find_source
+
+
+def read_task(name, folder):
+    """Read a task from files."""
+    return find_source(name, "files", folder).read()
+
 
 def same_rows(one, other):
     """Check that two splits have the same texts, labels and row numbers."""

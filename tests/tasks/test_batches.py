@@ -8,7 +8,6 @@ from hypothesis.extra.numpy import arrays
 
 from relation_tf.tasks import plan_batches
 from relation_tf.tasks.batches import (
-    _by_length,
     bucket,
     evaluation_batches,
     pad_to_bucket,
@@ -29,15 +28,6 @@ def test_every_row_is_in_exactly_one_batch(lengths, batch_size, batching):
     assert sorted(np.concatenate(batches)) == list(range(lengths.shape[1]))
     assert max(map(len, batches)) <= batch_size
     assert len(batches) == -(-lengths.shape[1] // batch_size)
-
-
-@given(LENGTHS.filter(lambda lengths: len(lengths) == 2))
-@settings(max_examples=40, deadline=None)
-def test_pairs_are_in_the_order_of_their_longer_text(lengths):
-    """Compare with a stable sort by both keys."""
-    for weight, order in zip(2.0 ** np.arange(-3, 3.5, 0.5), _by_length(lengths), strict=True):
-        longer = np.maximum(lengths[0], weight * lengths[1])
-        assert order.tolist() == np.lexsort((lengths.sum(axis=0), longer)).tolist()
 
 
 @given(LENGTHS, st.integers(1, 9), st.booleans())

@@ -14,17 +14,6 @@ def write(folder):
     (folder / "file").write_text("whole")
 
 
-def never(folder):
-    raise AssertionError("it is there already")
-
-
-def test_cached_folder_is_reused():
-    folder = made_once("thing", write)
-    assert folder.parent == cache_folder()
-    assert (folder / "file").read_text() == "whole"
-    assert made_once("thing", never) == folder
-
-
 def folders():
     return sorted(path.name for path in cache_folder().iterdir() if path.is_dir())
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from relation_tf.tasks import find_source, load_task
 from relation_tf.tasks.generated import (
     LENGTHS,
-    Characters,
     dates,
     reversal,
     write_date,
@@ -111,7 +110,6 @@ def test_a_timed_task_is_one_text_of_its_length(kind: str, length: int) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Characters("ab").encode(["aXb"]), r"characters 'ab'\. Received: 'X'$"),
         (
             lambda: reversal(lengths=(1, 1)),
             r"half of all 26 possible rows .* Received: 12000 rows$",

@@ -107,14 +107,3 @@ def test_weights_are_copies_of_rows(metric, seed, kinds, rows):
     found = METRICS[metric].weighted(predictions, labels, weights)
     expected = repeated(metric, predictions, labels, weights)
     np.testing.assert_allclose(found, expected, atol=1e-9)
-
-
-def test_classes_are_words():
-    given, true = (
-        np.array([["good", "bad", "none", "bad"]]),
-        np.array(["good", "bad", "bad", "none"]),
-    )
-    weights = np.array([[1.0, 2.0, 3.0, 0.0]])
-    for metric in ("accuracy", "matthews"):
-        found = METRICS[metric].weighted(given, true, weights)
-        np.testing.assert_allclose(found, repeated(metric, given, true, weights))

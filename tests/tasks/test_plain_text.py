@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,20 +116,6 @@ def test_bad_files(text_file, tmp_path):
     packed.write_bytes(gzip.compress(text_file.read_bytes())[:-20])
     with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):
         read_plain_text([packed], **SMALL)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"length": 0}, "length: must be 1 or more. Received: 0"),
-        ({"vocabulary_size": 0}, "vocabulary_size: must be 3 or more. Received: 0"),
-        ({"files": Path("a.txt")}, "files: must be a list. Received: 'a.txt'"),
-    ],
-)
-def test_errors_of_settings(text_file, changes, message):
-    with pytest.raises(DataError) as error:
-        read_plain_text(**{"files": [text_file], **SMALL, **changes})
-    assert str(error.value) == message
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.floats(0.01, 1.0), st.integers(0, 2**32))

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import read_task
 from relation_tf.tasks.datasets import TOPICS
+from tests.tasks.equality import read_task
 
 FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
 HEADER = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
@@ -100,12 +98,6 @@ def test_rows_are_cut_as_keras_cuts_them(tmp_path, monkeypatch):
     assert text.spaced
 
 
-def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
-    data = write(tmp_path, *[wire(["earn"], "So")] * 5)
-    (note,) = read_task("Reuters", data).notes
-    assert "5 of the 11,228" in note
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -121,41 +113,6 @@ def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
 def test_a_file_with_open_ends_is_named(tmp_path, content, message):
     data = write(tmp_path, content, file=3)
     with pytest.raises(DataError) as error:
-        read_task("Reuters", data, skip_bad_lines=True)
+        read_task("Reuters", data)
     assert str(error.value).startswith(f"{data / 'reuters21578' / 'reut2-003.sgm'}: expected ")
     assert message in str(error.value)
-
-
-# The classes of the rows of Keras's set, as its users print them.
-TRAIN_ROWS = [
-    55, 432, 74, 3159, 1949, 17, 48, 16, 139, 101, 124, 390, 49, 172, 26, 20, 444, 39, 66, 549, 269,
-    100, 15, 41, 62, 92, 24, 15, 48, 19, 45, 39, 32, 11, 50, 10, 49, 19, 19, 24, 36, 30, 13, 21, 12,
-    18,
-]  # fmt: skip
-
-# Its first training row behind the start token, less the 3 that Keras adds to each rank.
-FIRST_ROW = [
-    27592, 28839, 5, 40, 7, 444, 2, 22, 204, 267, 2, 3092, 108, 13, 366, 183, 87, 64, 4, 86, 2, 16,
-    99, 3, 16, 121, 12, 87, 64, 81, 19, 479, 23, 4, 45, 1, 46, 5, 861, 36, 206, 151, 3, 148, 3, 80,
-    8, 12, 19, 152, 8, 12, 4, 45, 6, 4576, 1002, 501, 3, 255, 3, 269, 8, 12, 19, 131, 41, 8, 12, 13,
-    5, 194, 1242, 87, 64, 49, 26, 206, 27, 29, 129, 3, 106, 12, 14, 9,
-]  # fmt: skip
-
-
-def test_the_real_newswires_give_the_set_of_keras(shared):
-    text = read_task("Reuters", shared("data/reuters21578").parent)
-    train, test = text.splits["train"], text.splits["test"]
-    assert (len(train), len(test)) == (8982, 2246)
-    assert np.bincount(train.labels).tolist() == TRAIN_ROWS
-    assert train.labels[:10].tolist() == [3, 4, 3, 4, 4, 4, 4, 3, 3, 16]
-    rows = [row.split() for split in (train, test) for row in split.texts[0]]
-    lengths = [len(row) for row in rows]
-    # A token more each, [START], in what Keras loads: 145.5398574927633 and 2,376.
-    assert np.mean(lengths[:8982]) + 1 == 145.5398574927633
-    assert max(lengths) + 1 == 2376
-    counts = Counter(word for row in rows for word in row)
-    assert len(counts) == 30_979
-    # Words of one count may have any order among them.
-    by_rank = sorted(counts.values(), reverse=True)
-    assert [counts[word] for word in rows[0]] == [by_rank[rank - 1] for rank in FIRST_ROW]
-    assert not text.notes

@@ -6,7 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import load_task, read_task
+from relation_tf.tasks import load_task
+from tests.tasks.equality import read_task
 
 ARTICLE = (
     " \n = Robert Boulter = \n \n An actor . \n Once \n \n = = Career = = \n \n"
@@ -24,8 +25,8 @@ def write(folder, train=ARTICLE, dev=ARTICLE, test=ARTICLE, suffix="tokens"):
     return folder
 
 
-def read(folder, train, **options):
-    return read_task("WikiText-2", write(folder, train), **options).splits["train"]
+def read(folder, train):
+    return read_task("WikiText-2", write(folder, train)).splits["train"]
 
 
 def test_an_instance_is_the_text_below_a_header(tmp_path):
@@ -138,20 +139,11 @@ def test_a_sample_without_blank_lines(tmp_path):
         (b" nul \0 \n", ":15: expected text, found a NUL byte"),
     ],
 )
-def test_malformed_passage_is_an_error_or_skipped_in_train_only(tmp_path, bad, message):
+def test_a_malformed_passage_is_named(tmp_path, bad, message):
     content = ARTICLE.encode() + b" \n = X = \n \n" + bad + b" \n = Y = \n \n Text . \n"
     with pytest.raises(DataError) as error:
         read(tmp_path, content)
     assert f"wiki.train.tokens{message}" in str(error.value)
-    text = read_task("WikiText-2", write(tmp_path, content), skip_bad_lines=True)
-    assert text.splits["train"].index.tolist() == [1, 6, 8, 16]
-    assert text.splits["train"].texts[0][3] == "Text ."
-    assert len(text.skipped) == 1
-    assert message in text.skipped[0]
-    for split in ("dev", "test"):
-        with pytest.raises(DataError) as error:
-            read_task("WikiText-2", write(tmp_path, **{split: content}), skip_bad_lines=True)
-        assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -165,24 +157,3 @@ def test_malformed_passage_is_an_error_or_skipped_in_train_only(tmp_path, bad, m
 def test_a_file_without_instances_is_named(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path, content)
-
-
-@pytest.mark.parametrize(
-    ("folder", "suffix"),
-    [("wikitext-103", "tokens"), ("wikitext-2", "tokens"), ("wikitext-2-raw", "raw")],
-)
-def test_the_real_texts(shared, tmp_path, folder, suffix):
-    source = shared(f"data/{folder}")
-    name = "WikiText-103" if folder == "wikitext-103" else "WikiText-2"
-    (tmp_path / folder).mkdir()
-    # The training text is not among the shared data.
-    for split, file in {"train": "test", "valid": "valid", "test": "test"}.items():
-        (tmp_path / folder / f"wiki.{split}.{suffix}").symlink_to(source / f"wiki.{file}.{suffix}")
-    splits = read_task(name, tmp_path).splits
-    assert np.bincount(splits["dev"].labels).tolist() == [319, 301]
-    assert np.bincount(splits["test"].labels).tolist() == [402, 302]
-    formulas = [text for text in splits["test"].texts[0] if "\n= 1 " in text]
-    assert len(formulas) == 1
-    for split in splits.values():
-        assert not any(text.startswith(("=", " ")) for text in split.texts[0])
-    assert [list(splits[split].texts[0]).count("") for split in ("dev", "test")] == [80, 88]

@@ -289,7 +289,7 @@ def made_with(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def tasks_data(results: Results) -> pd.DataFrame:
-    """Return one row per task: source, digests and sizes of its data, and skipped lines."""
+    """Return one row per task: source, digests and sizes of its data."""
     rows = []
     for task in results.suite.tasks:
         own = [run for run in results.runs if run["task"] == task]
@@ -297,14 +297,12 @@ def tasks_data(results: Results) -> pd.DataFrame:
         if not manifests:
             continue
         sets = [manifest["data"] for manifest in manifests]
-        skipped = dict.fromkeys(line for each in sets for line in each["skipped_lines"])
         rows.append(
             {
                 "task": _with_members(results, task),
                 "source": " or ".join(_distinct(each["source"] for each in sets)),
                 "digests": _distinct(each["digest"] for each in sets),
                 "rows": _rows(sets[0]["rows"]),
-                "skipped": list(skipped),
             }
         )
     return pd.DataFrame(rows)
@@ -444,7 +442,6 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-_MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
 
 
@@ -520,8 +517,6 @@ class Made(Section):
             data=data,
             facts=Facts(data.made) if data.made else None,
             table=_data(rows) if rows else None,
-            skipped={row.task: row.skipped for row in rows if row.skipped},
-            most=_MOST_LINES,
             files=[*data.tables],
         )
 
@@ -531,12 +526,10 @@ def _data(own: Sequence[Any]) -> Table:
         Column("Task", "head"),
         Column("Source"),
         Column("Rows"),
-        Column("Skipped lines", "number"),
         Column("Digest"),
     ]
     rows = []
     for row in own:
         digests = " ".join(digest[:_DIGEST] for digest in row.digests)
-        texts = [row.task, row.source, row.rows, str(len(row.skipped)), digests]
-        rows.append(Row(texts))
+        rows.append(Row([row.task, row.source, row.rows, digests]))
     return Table("Table: data", columns, rows)
