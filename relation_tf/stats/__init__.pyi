@@ -2,9 +2,12 @@ from .comparisons import PairwiseResult as PairwiseResult
 from .comparisons import pairwise_result as pairwise_result
 from .design import attainable_pvalue as attainable_pvalue
 from .design import seeds_needed as seeds_needed
+from .estimates import Estimate as Estimate
 from .estimates import cliffs_delta as cliffs_delta
 from .estimates import cliffs_delta_interval as cliffs_delta_interval
+from .estimates import interquartile_mean as interquartile_mean
 from .estimates import mean_interval as mean_interval
+from .estimates import probability_of_improvement as probability_of_improvement
 from .items import RowTest as RowTest
 from .items import ScoreErrors as ScoreErrors
 from .items import mcnemar as mcnemar

@@ -148,6 +148,20 @@ SST-2 (declared)
     return {task: direction.higher_is_better for task, direction in directions.items()}, notes
 
 
+def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
+    """Return the sign of each task, -1 where lower is better, for results without notes.
+
+    Raises:
+        ValueError: If the direction of a task is not given and follows only from its name.
+    """
+    higher, notes = read_directions(tasks, higher_is_better)
+    given = higher_is_better if isinstance(higher_is_better, Mapping) else {}
+    low = {task: False for task, is_higher in higher.items() if not is_higher and task not in given}
+    if notes and low:
+        raise ValueError(f"`higher_is_better` must be given, such as {low}. {notes[0]}")
+    return [1 if is_higher else -1 for is_higher in higher.values()]
+
+
 def check_tasks(option: str, given: Iterable[Hashable], tasks: Iterable[Hashable]) -> None:
     """Raise an error if an option names an unknown task.
 

@@ -58,6 +58,9 @@ class FriedmanNemenyiResult(Shown):
             Otherwise from the chi-square distribution, but at least `(k!)^-(n - 1)`, the
             probability that n tasks rank k methods in the same order: no exact p is smaller.
         exact: If True, `friedman_pvalue` is exact.
+        f_statistic: F statistic of Iman and Davenport.
+        f_pvalue: p of `f_statistic` from the F distribution, with the same lower bound; too small
+            for few tasks.
         pvalue: Nemenyi's p of each pair, a symmetric k x k table with 1 on its diagonal.
         significant: True where p < alpha, k x k.
         critical_difference: Average ranks with a larger difference differ significantly.
@@ -72,6 +75,8 @@ class FriedmanNemenyiResult(Shown):
     statistic: float
     friedman_pvalue: float
     exact: bool
+    f_statistic: float
+    f_pvalue: float
     pvalue: pd.DataFrame
     significant: pd.DataFrame
     critical_difference: float
@@ -192,20 +197,25 @@ def friedman_nemenyi(
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
         Machine Learning Research 7, 1-30.
+        R. L. Iman, J. M. Davenport (1980), Approximations of the critical region of the Friedman
+        statistic, Communications in Statistics - Theory and Methods 9, 571-595.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
-    from scipy.stats import friedmanchisquare, studentized_range
+    from scipy.stats import f, friedmanchisquare, studentized_range
 
     options = TestOptions(alpha, nan=nan, rtol=rtol)
     table = _table_of_means(table)
     ranks, notes = _rank(table, higher_is_better, options)
     num_tasks, num_methods = ranks.shape
+    freedom = num_methods - 1
     statistic, friedman_pvalue = 0.0, 1.0
     if (ranks != ranks[:, :1]).any():  # if every task ties all methods, SciPy divides by zero
         statistic, friedman_pvalue = map(float, friedmanchisquare(*ranks.T))
     # Probability that all tasks rank the methods in the same order by chance.
     least = math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
     exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
+    left = num_tasks * freedom - statistic
+    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
     names = labels(list(table.columns))
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
@@ -228,6 +238,8 @@ def friedman_nemenyi(
         statistic=statistic,
         friedman_pvalue=_exact_friedman(ranks) if exact else max(friedman_pvalue, least),
         exact=exact,
+        f_statistic=f_statistic,
+        f_pvalue=max(float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))), least),
         pvalue=pvalues,
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),

@@ -1,24 +1,34 @@
-"""Means, effect sizes and shifts against SciPy and plain loops."""
+"""Means, effect sizes, shifts and estimates over tasks against SciPy, rliable and plain loops."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, somersd, t, ttest_1samp
+from scipy.stats import norm, somersd, t, trim_mean, ttest_1samp
 
 from relation_tf.stats import (
     cliffs_delta,
     cliffs_delta_interval,
     estimates,
+    interquartile_mean,
     mean_interval,
+    probability_of_improvement,
 )
 from relation_tf.stats.estimates import delta_intervals, shift_intervals
+from tests.golden import GOLDEN_VALUES
 
+GOLDEN = json.loads((GOLDEN_VALUES / "rliable.json").read_text(encoding="utf-8"))
+FIRST, SECOND = (dict(enumerate(np.array(GOLDEN[name]).T)) for name in ("first", "second"))
 SCORES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
+OF_TASKS = st.lists(
+    st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=1, max_size=4
+).map(lambda rows: dict(enumerate(rows)))
 WITH_DIVERGED = st.lists(
     st.integers(-3, 3).map(float) | st.sampled_from([math.nan, math.inf, -math.inf]),
     min_size=1,
@@ -40,6 +50,14 @@ def test_interval_of_a_mean_matches_the_t_test(confidence):
         (lambda: mean_interval([0.5, math.inf]), "must be finite"),
         (lambda: mean_interval([1, 2], 95), "Received: confidence=95"),
         (lambda: cliffs_delta([1.0], [math.nan]), r"'b' must not be NaN. Received: \[nan\]"),
+        (lambda: interquartile_mean({0: [1, 2], 1: [1]}), "the same number of scores"),
+        (lambda: interquartile_mean({}), "at least one task"),
+        (lambda: interquartile_mean([1, 2, 3]), "scores must be a dict of task -> scores"),
+        (lambda: probability_of_improvement({0: [1], 1: [2]}, {0: [1]}), "the same tasks"),
+        (
+            lambda: probability_of_improvement({0: [1]}, {0: [math.nan]}),
+            "scores of 0 must be finite; for a diverged run",
+        ),
     ],
 )
 def test_wrong_input_is_refused(call, message):
@@ -167,3 +185,37 @@ def test_shift_limits_are_the_outermost_accepted_shifts(tasks, critical, accept,
         )
     limits = [expected(i, j) for i, j in pairs]
     np.testing.assert_allclose(intervals.T, limits, rtol=0, atol=1e-12)
+
+
+def test_estimates_over_tasks_equal_rliable():
+    improvement = probability_of_improvement(FIRST, SECOND)
+    for estimate, name in ((interquartile_mean(FIRST), "iqm"), (improvement, "improvement")):
+        assert estimate.value == pytest.approx(GOLDEN[name], abs=1e-12)
+        # Two bootstraps of 50,000 draws: the ends differ by their Monte Carlo error.
+        error = 0.05 * (estimate.high - estimate.low)
+        ends = estimate.low, estimate.high
+        assert ends == pytest.approx(GOLDEN[f"{name}_interval"], abs=error)
+
+
+@settings(deadline=None, max_examples=50)
+@given(OF_TASKS, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_estimates_over_tasks_equal_counting(scores, size, random):
+    pooled = [score for seeds in scores.values() for score in seeds]
+    mean = interquartile_mean(scores, draws=50)
+    assert mean.value == pytest.approx(trim_mean(pooled, 0.25))
+    assert mean.low <= mean.high
+    other = {task: [random.randint(0, 5) for _ in range(size)] for task in scores}
+    shares = [
+        sum((b > a) + (a == b) / 2 for a, b in itertools.product(scores[task], other[task]))
+        / (3 * size)
+        for task in scores
+    ]
+    improvement = probability_of_improvement(scores, other, draws=50)
+    assert improvement.value == pytest.approx(np.mean(shares))
+    turned = probability_of_improvement(other, scores, draws=50)
+    assert turned.value == pytest.approx(1 - improvement.value)
+
+
+def test_scores_that_differ_by_rounding_are_ties():
+    first, second = {"x": [0.3] * 5}, {"x": [0.1 + 0.2] * 5}
+    assert probability_of_improvement(first, second).value == 0.5

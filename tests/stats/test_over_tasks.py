@@ -78,11 +78,15 @@ def test_results_match_the_formulas(table):
     np.testing.assert_array_equal(result.ranks, ranks)
     np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
     if (ranks == ranks[:, :1]).all():
-        assert result.statistic == 0
+        assert (result.statistic, result.f_statistic) == (0, 0)
         assert result.friedman_pvalue == pytest.approx(1)
     else:
         statistic, _ = friedmanchisquare(*table.to_numpy().T)
         assert result.statistic == pytest.approx(statistic)
+        tasks, methods = ranks.shape
+        left = tasks * (methods - 1) - statistic  # 0 if all tasks rank the methods equally
+        expected = (tasks - 1) * statistic / left if left > 1e-9 else np.inf
+        assert result.f_statistic == pytest.approx(expected)
     expected = posthoc_nemenyi_friedman(ranks).to_numpy()
     np.testing.assert_allclose(result.pvalue, expected, rtol=0, atol=1e-12)
     for a, b in itertools.combinations(table, 2):
