@@ -45,22 +45,23 @@ def _argument_names(cls: Any) -> list[str]:
     ]
 
 
-def _show_forwarded(constructor: Any, base: Any) -> None:
-    """Show the arguments that a constructor passes to its base class in its signature."""
-    declared, inherited = (inspect.signature(each).parameters for each in (constructor, base))
-    kinds = {each.kind for each in declared.values()}
-    by_place = inspect.Parameter.VAR_POSITIONAL in kinds
-    if inspect.Parameter.VAR_KEYWORD not in kinds:
+def show_forwarded(function: Any, base: Any) -> None:
+    """Show the arguments that a function passes on as `**kwargs` in its signature.
+
+    Args:
+        function: A constructor, or a function that makes a layer.
+        base: The constructor that gets the arguments.
+    """
+    declared, inherited = (inspect.signature(each).parameters for each in (function, base))
+    if all(each.kind != each.VAR_KEYWORD for each in declared.values()):
         return
     more = [
-        each if by_place else each.replace(kind=each.KEYWORD_ONLY)
+        each.replace(kind=each.KEYWORD_ONLY)
         for each in inherited.values()
-        if each.name not in declared
-        and (each.kind in _NAMED if by_place else each.default is not each.empty)
+        if each.name not in declared and each.default is not each.empty
     ]
-    first, *rest = (each for each in declared.values() if each.kind != each.VAR_POSITIONAL)
-    shown = [first, *more, *rest] if by_place else [first, *rest, *more]
-    constructor.__signature__ = inspect.Signature(sorted(shown, key=lambda each: each.kind))
+    shown = sorted([*declared.values(), *more], key=lambda each: each.kind)
+    function.__signature__ = inspect.Signature(shown)
 
 
 def _document_forwarded(cls: Any) -> None:
@@ -94,7 +95,7 @@ class BaseLayer(keras.layers.Layer):
         """Complete the signature and the docstring of a class."""
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            _show_forwarded(vars(cls)["__init__"], super(cls, cls).__init__)
+            show_forwarded(vars(cls)["__init__"], super(cls, cls).__init__)
         _document_forwarded(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

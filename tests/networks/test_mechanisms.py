@@ -68,12 +68,6 @@ def test_load_a_missing_file(path: str) -> None:
         load(path)
 
 
-def test_load_names_the_layers_of_the_module() -> None:
-    path = "relation_tf.layers.relation:Nope"
-    with pytest.raises(ValueError, match=r"has no attribute 'Nope'\. Its layers: Relation\.$"):
-        load(path)
-
-
 def test_a_nested_class_is_found() -> None:
     assert load("tests.networks.nested:Outer.Inner").__name__ == "Inner"
 
