@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads, one_of
 from relation_tf.layers.averages import join_heads, softmax, split_heads
-from relation_tf.layers.base import CausalMixer, affine, dropout_mask, presets_with, rms_normalize
+from relation_tf.layers.base import CausalMixer, affine, presets_with, rms_normalize
 from relation_tf.layers.masking import (
     aligned,
     causal_mask,
@@ -67,9 +67,6 @@ class LinearAttention(CausalMixer):
     - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
       selects it for at most `units / num_heads` queries, such as a readout of one token, without
       dropout.
-
-    For one query and one head with dropout, `"direct"` and `"factored"` do not form `t(K)^T V`
-    either.
 
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
@@ -197,25 +194,32 @@ class LinearAttention(CausalMixer):
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
         q, keys = self._features(query, value, query_mask, value_mask)
-        if self.num_heads > 1:
-            return self._mix_heads(query, value, q, keys, training)
+        algorithm = self._choose(query.shape[1], value.shape[1], training)
+        by_features = self.num_heads == 1 and algorithm != "direct"
+        if not by_features:
+            value = affine(value, self.value_kernel, self.value_bias)
+        q, keys, x = (split_heads(each, self.num_heads) for each in (q, keys, to_float32(value)))
+        key_sum = ops.cumsum(keys, axis=1) if self.causal else ops.sum(keys, 1, keepdims=True)
+        weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
+
+        def projected(mixed: Any, bias_weight: Any) -> Any:
+            """Apply W_V and its bias to mixed tokens that are not projected."""
+            if not by_features:
+                return mixed
+            mixed = ops.matmul(mixed, to_float32(self.value_kernel))
+            if self.value_bias is None:
+                return mixed
+            return mixed + bias_weight * to_float32(self.value_bias)
+
         if self.causal:
-            return self._mix_causal(query, value, q, keys)
-        key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
-        algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
-        projection = (self.value_kernel, self.value_bias)
-        if algorithm == "scores":
-            output = through_scores(q, keys, value, *projection)
+            attend = causal_scores if algorithm == "scores" else causal_linear_attention
+            output = projected(attend(q, keys, x), weight)
+        elif algorithm == "scores":
+            output = projected(ops.matmul(ops.matmul(q, transposed(keys)), x), weight)
         else:
-            left, right = factors(algorithm == "factored", keys, value, *projection)
-            if self.drops(training) and query.shape[1] == 1:
-                shape = (ops.shape(q)[0], q.shape[2], self.units)
-                mask = dropout_mask(shape, self.dropout, self.seed_generator)
-                output = dropped_for_one(q, left, right, mask, self.dropout)
-            else:
-                state = self.drop(ops.matmul(transposed(left), right), training)
-                output = ops.matmul(q, state)
-        return self._normalized(output, query, ops.matmul(q, key_sum))
+            state = projected(ops.matmul(transposed(keys), x), transposed(key_sum))
+            output = ops.matmul(q, self.drop(state, training))
+        return join_heads(self._normalized(output, query, weight), self.num_heads)
 
     def _features(
         self, query: Any, value: Any, query_mask: Any, value_mask: Any
@@ -240,24 +244,6 @@ class LinearAttention(CausalMixer):
         """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
         return apply_map(self.feature_map, to_float32(x), self.num_heads, matrix)
 
-    def _mix_heads(self, query: Any, value: Any, q: Any, keys: Any, training: bool) -> Any:
-        """Compute equations 5-6 for each head, with heads as rows of the batch."""
-        values = to_float32(affine(value, self.value_kernel, self.value_bias))
-        q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
-        if self.causal:
-            weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-            algorithm = self._choose_causal(query.shape[1], self.units, keys.shape[-1])
-            attend = causal_scores if algorithm == "scores" else causal_linear_attention
-            output = attend(q, keys, values)
-        else:
-            weight = ops.matmul(q, ops.sum(keys, axis=1)[..., None])
-            if self._choose(query.shape[1], None, self.units, training) == "scores":
-                output = ops.matmul(ops.matmul(q, transposed(keys)), values)
-            else:
-                state = self.drop(ops.matmul(transposed(keys), values), training)
-                output = ops.matmul(q, state)
-        return join_heads(self._normalized(output, query, weight), self.num_heads)
-
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "released_code":
@@ -270,20 +256,6 @@ class LinearAttention(CausalMixer):
         elif self.normalization == "rms":
             output = rms_normalize(output)
         return ops.cast(output, query.dtype)
-
-    def _mix_causal(self, query: Any, value: Any, q: Any, keys: Any) -> Any:
-        """Compute equations 5-6 with sums up to each query."""
-        weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-        algorithm = self._choose_causal(query.shape[1], value.shape[2], keys.shape[-1])
-        if algorithm == "direct":
-            values = ops.matmul(value, self.value_kernel)
-            output = causal_linear_attention(q, keys, to_float32(values))
-        else:
-            attend = causal_scores if algorithm == "scores" else causal_linear_attention
-            output = ops.matmul(attend(q, keys, to_float32(value)), to_float32(self.value_kernel))
-        if self.value_bias is not None:
-            output = output + weight * to_float32(self.value_bias)
-        return self._normalized(output, query, weight)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return both sums at zero."""
@@ -306,22 +278,20 @@ class LinearAttention(CausalMixer):
         output = self._normalized(ops.matmul(q, total), x[:, None], weight)
         return ops.reshape(output, (-1, 1, self.units)), (total, key_sum)
 
-    def _choose(
-        self, num_queries: int | None, num_tokens: int | None, width: int, training: bool
-    ) -> str:
+    def _choose(self, num_queries: int | None, num_tokens: int | None, training: bool) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        few = num_queries is not None and num_queries <= self.units // self.num_heads
-        if few and not self.drops(training):
+        units = self.units // self.num_heads
+        if self.causal:
+            features = 2 * units if self.feature_map == "hedgehog" else units
+            short = num_queries is not None and num_queries <= chunk_of(features)
+            by_features = self.value_width < self.units
+        else:
+            short = num_queries is not None and num_queries <= units and not self.drops(training)
+            by_features = num_tokens is not None and num_tokens >= self.value_width
+        if short:
             return "scores"
-        return "factored" if num_tokens is not None and num_tokens >= width else "direct"
-
-    def _choose_causal(self, num_tokens: int | None, width: int, features: int) -> str:
-        if self.algorithm != "auto":
-            return self.algorithm
-        if num_tokens is not None and num_tokens <= chunk_of(features):
-            return "scores"
-        return "factored" if width < self.units else "direct"
+        return "factored" if by_features else "direct"
 
 
 def apply_map(feature_map: str | Callable[[Any], Any], x: Any, num_heads: int, matrix: Any) -> Any:
@@ -361,56 +331,6 @@ def one_at_masked(x: Any, mask: Any) -> Any:
 def identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return an identity matrix for each head, the initial matrices of `"hedgehog"`."""
     return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
-
-
-def factors(by_features: bool, keys: Any, value: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
-    """Return factors `L` and `R` of `t(K)^T V = L^T R` with `V = value W_V + b`.
-
-    Args:
-        by_features: If True, `inner` is the number of input features (plus one with a bias), else
-            that of tokens.
-        keys: `t(K)`, `(batch, tokens, units)`, in float32 or wider.
-        value: Tensor of shape `(batch, tokens, width)`.
-        kernel: `W_V`, `(width, units)`.
-        bias: `b`, `(units,)`, or None.
-
-    Returns:
-        `L` of shape `(batch, inner, units)`, and `R` of shape `(batch, inner, units)` or
-        `(inner, units)`, in float32 or wider.
-    """
-    if not by_features:
-        return keys, to_float32(affine(value, kernel, bias))
-    left, right = ops.matmul(transposed(to_float32(value)), keys), to_float32(kernel)
-    if bias is not None:
-        left = ops.concatenate([left, ops.sum(keys, axis=1, keepdims=True)], axis=1)
-        right = ops.concatenate([right, to_float32(bias)[None]], axis=0)
-    return left, right
-
-
-def through_scores(q: Any, keys: Any, value: Any, kernel: Any, bias: Any) -> Any:
-    """Return `(t(Q) t(K)^T) V` in float32 or wider; the arguments are those of `factors`."""
-    scores = ops.matmul(q, transposed(keys))  # (batch, queries, tokens)
-    output = ops.matmul(ops.matmul(scores, to_float32(value)), to_float32(kernel))
-    if bias is None:
-        return output
-    return output + ops.sum(scores, axis=-1, keepdims=True) * to_float32(bias)
-
-
-def dropped_for_one(q: Any, left: Any, right: Any, mask: Any, rate: float) -> Any:
-    """Return `q dropout(L^T R)` for one query without forming `L^T R`.
-
-    With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
-    two products with it, forward and backward, replace three.
-
-    Args:
-        q: `t(Q)`, `(batch, 1, features)`.
-        left: L of `factors`.
-        right: R of `factors`.
-        mask: The random mask M of zeros and ones, `(batch, features, units)`.
-        rate: Dropout rate.
-    """
-    mixed = ops.matmul(q * (1 / (1 - rate)) * left, ops.cast(mask, q.dtype))
-    return ops.sum(mixed * right, axis=1, keepdims=True)
 
 
 def causal_scores(q: Any, keys: Any, values: Any) -> Any:

@@ -130,17 +130,6 @@ def test_no_tokens(case: Case, algorithm: str) -> None:
     assert (output.shape, for_x.shape) == ((2, 0, 3), (2, 0, WIDTH))
 
 
-@pytest.mark.parametrize(
-    ("length", "width", "algorithm"),
-    [(128, 4, "scores"), (129, 4, "factored"), (129, 6, "direct"), (None, 6, "direct")],
-)
-def test_auto_selects_chunks_if_there_are_several(
-    length: int | None, width: int, algorithm: str
-) -> None:
-    assert LinearAttention(6, causal=True)._choose_causal(length, width, 6) == algorithm
-    assert LinearAttention(200, causal=True)._choose_causal(200, width, 200) == "scores"
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])
 def test_sums_of_many_tokens_are_accurate(dtype: str) -> None:
     """In bfloat16 a sum of ones stops at 256."""

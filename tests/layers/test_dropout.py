@@ -11,7 +11,7 @@ import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
 from relation_tf.layers.base import dropout_mask
-from tests.backends import array, close, close_gradients, vjp
+from tests.backends import array, close
 from tests.layers.cases import MIXERS, tokens
 
 RELEASED = [functools.partial(layer_class, variant="released_code") for layer_class in MIXERS]
@@ -95,25 +95,3 @@ def test_every_entry_is_dropped_independently(rate: float) -> None:
     pairs = np.corrcoef(drawn.T)[np.triu_indices(64, k=1)]
     assert np.abs(pairs).max() < 5 / rows**0.5
     assert np.abs(np.corrcoef(drawn[:-1, -1], drawn[1:, 0])[0, 1]) < 5 / rows**0.5
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.3])
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_one_query_of_linear_attention_has_the_same_dropout(algorithm: str, rate: float) -> None:
-    """One query does not form the matrix that is dropped; two queries do."""
-    x = tokens(0, 2, 6, 4)
-    mask = np.arange(6) < np.array([[6], [3]])
-    arguments = {"normalization": "released_code", "use_bias": True, "algorithm": algorithm}
-
-    def first(queries: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        layer = started(LinearAttention(5, dropout=rate, seed=1, **arguments))
-
-        def output(x: Any) -> Any:
-            return layer(x[:, :queries], x, value_mask=mask, training=True)[:, :1]
-
-        y, for_inputs, for_weights = vjp(output, [x], layer.trainable_weights, tokens(1, 2, 1, 5))
-        return y, [*for_inputs, *for_weights]
-
-    (one, one_gradients), (two, two_gradients) = first(1), first(2)
-    close(one, two)
-    close_gradients(one_gradients, two_gradients)
