@@ -20,7 +20,6 @@ from relation_tf.layers.averages import (
     softmax,
     split_heads,
 )
-from relation_tf.layers.base import CausalMixer, affine, dropout_mask
 from relation_tf.layers.masking import (
     LOWEST,
     aligned,
@@ -32,6 +31,7 @@ from relation_tf.layers.masking import (
     transposed,
     zero_masked,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine, dropout_mask
 
 # Approximate maximum number of queries with weights in memory at a time.
 _CHUNK = 512

@@ -16,8 +16,9 @@ from relation_tf.layers.arguments import (
     true_or_false,
     width_of,
 )
-from relation_tf.layers.base import WeightedLayer, standardize
+from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.masking import boolean, float32_or_wider, to_float32, zero_masked
+from relation_tf.layers.token_mixer import standardize
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.averages import masked_softmax
-from relation_tf.layers.base import TokenMixer, affine
 from relation_tf.layers.masking import to_float32
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

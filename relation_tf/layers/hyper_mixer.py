@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer_or_none, true_or_false
-from relation_tf.layers.base import TokenMixer, affine, standardize
 from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, affine, standardize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -10,7 +9,6 @@ from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads, one_of
 from relation_tf.layers.averages import join_heads, softmax, split_heads
-from relation_tf.layers.base import CausalMixer, affine, presets_with, rms_normalize
 from relation_tf.layers.masking import (
     aligned,
     causal_mask,
@@ -19,10 +17,10 @@ from relation_tf.layers.masking import (
     split_tokens,
     to_float32,
     transposed,
-    zero_masked,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with, rms_normalize
 
-FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
+_FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 _NORMALIZATIONS = ("none", "sum", "rms", "released_code")
 # Tokens of a chunk, unless there are more features.
 _CHUNK = 128
@@ -51,9 +49,6 @@ class LinearAttention(CausalMixer):
       `"sum"` could be zero;
     - `"hedgehog"`: softmax over `[x W, -x W]`. Each head has two learned square matrices W, one for
       queries and one for keys, initialized to the identity;
-    - a function of a tensor, applied to each feature. For `normalization="sum"` its values must not
-      be negative. Register it with `keras.saving`; otherwise the layer can be neither saved nor
-      used as an instance in networks.
 
     With `normalization="sum"`, the output is zero if all products of features are, or if they
     underflow. Masked keys are set to zero after the feature map. Sums over tokens are accumulated
@@ -82,7 +77,7 @@ class LinearAttention(CausalMixer):
             tokens and can exceed float16: use bfloat16. In blocks of encoders, language models and
             encoder-decoders, the mechanism "linear-attention" with `variant="equations"` has the
             default `"sum"`.
-        feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"`, `"hedgehog"` or a function.
+        feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"` or `"hedgehog"`.
         num_heads: Number of heads, a divisor of `units`. With several, `"factored"` is the same as
             `"direct"`.
         variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
@@ -127,7 +122,7 @@ class LinearAttention(CausalMixer):
         self,
         units: int,
         normalization: str | None = None,
-        feature_map: str | Callable[[Any], Any] = "elu",
+        feature_map: str = "elu",
         num_heads: int = 1,
         **kwargs: Any,
     ) -> None:
@@ -144,11 +139,7 @@ class LinearAttention(CausalMixer):
             )
         normalization = self.preset("normalization", normalization)
         self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
-        if isinstance(feature_map, dict):  # of a configuration
-            feature_map = keras.saving.deserialize_keras_object(feature_map)
-        self.feature_map = feature_map
-        if not callable(feature_map):
-            one_of("feature_map", feature_map, FEATURE_MAPS)
+        self.feature_map = one_of("feature_map", feature_map, _FEATURE_MAPS)
         self.num_heads = number_of_heads(num_heads, self.units)
         self._check_combination()
 
@@ -187,13 +178,11 @@ class LinearAttention(CausalMixer):
                 for name in ("query_map", "key_map")
             )
 
-    def mix_masked(
-        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
-    ) -> Any:
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute equations 5-6."""
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
-        q, keys = self._features(query, value, query_mask, value_mask)
+        q, keys = self._features(query, value, value_mask)
         algorithm = self._choose(query.shape[1], value.shape[1], training)
         by_features = self.num_heads == 1 and algorithm != "direct"
         if not by_features:
@@ -221,28 +210,35 @@ class LinearAttention(CausalMixer):
             output = ops.matmul(q, self.drop(state, training))
         return join_heads(self._normalized(output, query, weight), self.num_heads)
 
-    def _features(
-        self, query: Any, value: Any, query_mask: Any, value_mask: Any
-    ) -> tuple[Any, Any]:
+    def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
         """Return `t(Q)` and `t(K)` (zero at masked tokens) in float32 or wider."""
         q = affine(query, self.query_kernel, self.query_bias)
         keys = affine(value, self.key_kernel, self.key_bias)
-        if callable(self.feature_map):  # It or its derivative may not be finite at zero.
-            q, keys = one_at_masked(q, query_mask), one_at_masked(keys, value_mask)
         q, keys = self._mapped(q, self.query_map), self._mapped(keys, self.key_map)
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
-        if callable(self.feature_map):
-            keys = zero_masked(keys, value_mask)
-        elif value_mask is not None:
+        if value_mask is not None:
             # Faster than `where`; masked tokens of `value` are zero, so that all keys are finite.
             keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
         return q, keys
 
     def _mapped(self, x: Any, matrix: Any) -> Any:
         """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
-        return apply_map(self.feature_map, to_float32(x), self.num_heads, matrix)
+        x = to_float32(x)
+        if self.feature_map == "elu":
+            # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
+            return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
+        if self.feature_map == "relu":
+            return ops.relu(x)
+        if self.feature_map == "identity":
+            return x
+        batch, tokens = ops.shape(x)[:2]
+        heads = ops.reshape(x, (batch, tokens, self.num_heads, self.units // self.num_heads))
+        if self.feature_map == "hedgehog":
+            heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
+            heads = ops.concatenate([heads, -heads], axis=-1)
+        return ops.reshape(softmax(heads), (batch, tokens, self.num_heads * heads.shape[-1]))
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
@@ -270,7 +266,7 @@ class LinearAttention(CausalMixer):
         values = to_float32(affine(x, self.value_kernel, self.value_bias))
         q, keys, values = (
             ops.reshape(part, (-1, self.num_heads, 1, part.shape[2] // self.num_heads))
-            for part in (*self._features(x, x, mask, mask), values)
+            for part in (*self._features(x, x, mask), values)
         )
         total = total + ops.matmul(ops.transpose(keys, (0, 1, 3, 2)), values)
         key_sum = key_sum + keys
@@ -292,40 +288,6 @@ class LinearAttention(CausalMixer):
         if short:
             return "scores"
         return "factored" if by_features else "direct"
-
-
-def apply_map(feature_map: str | Callable[[Any], Any], x: Any, num_heads: int, matrix: Any) -> Any:
-    """Apply a feature map.
-
-    Args:
-        feature_map: A name of `FEATURE_MAPS`, or a function.
-        x: Tensor of shape `(batch, tokens, num_heads * width)`, in float32 or wider.
-        num_heads: Number of heads.
-        matrix: The matrix of each head for `"hedgehog"`, `(num_heads, width, width)`, else None.
-
-    Returns:
-        Tensor of shape `(batch, tokens, num_heads * features)`.
-    """
-    if callable(feature_map):
-        return feature_map(x)
-    if feature_map == "elu":
-        # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
-        return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
-    if feature_map == "relu":
-        return ops.relu(x)
-    if feature_map == "identity":
-        return x
-    batch, tokens = ops.shape(x)[:2]
-    heads = ops.reshape(x, (batch, tokens, num_heads, x.shape[2] // num_heads))
-    if feature_map == "hedgehog":
-        heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
-        heads = ops.concatenate([heads, -heads], axis=-1)
-    return ops.reshape(softmax(heads), (batch, tokens, num_heads * heads.shape[-1]))
-
-
-def one_at_masked(x: Any, mask: Any) -> Any:
-    """Replace masked tokens by one, where a function or its derivative is finite."""
-    return x if mask is None else ops.where(mask[..., None], x, ops.ones_like(x))
 
 
 def identities(shape: tuple[int, ...], dtype: Any = None) -> Any:

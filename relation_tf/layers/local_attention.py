@@ -11,7 +11,6 @@ from keras import ops
 
 from relation_tf.layers.arguments import non_negative_integer, positive_integer
 from relation_tf.layers.averages import masked_softmax, softmax_over
-from relation_tf.layers.base import CausalMixer, affine
 from relation_tf.layers.masking import (
     aligned,
     close_up,
@@ -23,6 +22,7 @@ from relation_tf.layers.masking import (
     tokens_at,
     transposed,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine
 
 _BLOCK = 32  # queries of a block, unless the window is larger
 

@@ -9,8 +9,8 @@ from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.averages import masked_mean, mean_step, running_mean
-from relation_tf.layers.base import CausalMixer, affine, presets_with
 from relation_tf.layers.masking import aligned
+from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

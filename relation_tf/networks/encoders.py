@@ -19,15 +19,13 @@ from relation_tf.layers.arguments import (
 )
 from relation_tf.layers.base import (
     BaseLayer,
-    TokenMixer,
     built_child,
-    check_steps,
-    one_token,
     second_seed,
     seed_of_part,
     show_forwarded,
 )
 from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, check_steps, one_token
 from relation_tf.networks.mixing import MixerFactory, mix_all, refuse_imports
 
 Norm = Literal["post", "pre"]

@@ -33,7 +33,7 @@ from relation_tf.layers import (
     Retention,
     SummaryMixing,
 )
-from relation_tf.layers.scan import RecurrentMixer
+from relation_tf.layers.recurrent_mixer import RecurrentMixer
 from tests.backends import BACKEND, array, close, compiled
 from tests.layers import naive
 

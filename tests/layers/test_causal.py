@@ -71,37 +71,6 @@ def test_later_tokens_do_not_change_outputs(case: Case, algorithm: str) -> None:
 # Chunks
 
 
-@pytest.mark.parametrize("length", [129, 300])
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_chunks_equal_all_scores(algorithm: str, length: int) -> None:
-    mask = some(0, 3, length)
-    x, cotangent = poisoned(tokens(1, 3, length, WIDTH), mask), tokens(2, 3, length, 5)
-
-    def results(algorithm: str) -> list[np.ndarray]:
-        layer = LinearAttention(5, "sum", causal=True, use_bias=True, algorithm=algorithm)
-        built(layer)
-        output, for_x, for_weights = vjp(
-            lambda x: layer(x, query_mask=mask), [x], layer.weights, cotangent
-        )
-        return [output, *for_x, *for_weights]
-
-    for actual, expected in zip(results(algorithm), results("scores"), strict=True):
-        close(actual, expected, 2e-5)
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_chunks_hold_neither_all_scores_nor_all_states(algorithm: str) -> None:
-    length, units = 1031, 64
-
-    def largest(algorithm: str) -> int:
-        layer = built(LinearAttention(units, causal=True, algorithm=algorithm))
-        return max(int(np.prod(shape)) for shape in shapes_of_a_step(layer, length))
-
-    assert largest("scores") >= 2 * length**2
-    assert largest(algorithm) <= 3 * length * 128 < length * units**2
-
-
 def growth(layer: Any) -> float:
     """Return by which factor the tensors of a training step grow for twice as many tokens."""
     short, long = (
@@ -115,12 +84,6 @@ def growth(layer: Any) -> float:
 @pytest.mark.parametrize("case", one_fast(LINEAR))
 def test_memory_is_linear_in_tokens(case: Case) -> None:
     assert growth(case.built()) < 2.1
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-def test_memory_of_all_scores_is_quadratic_in_tokens() -> None:
-    case = next(case for case in LINEAR if case.layer is LinearAttention)
-    assert growth(case.built(algorithm="scores")) > 3.5
 
 
 @all_algorithms
@@ -177,13 +140,6 @@ def test_a_compiled_loop_of_steps(case: Case) -> None:
 
     run = last if BACKEND == "torch" else compiled(last, xla=True)
     close(array(run(ops.convert_to_tensor(x))), array(layer(x))[:, -1:])
-
-
-@pytest.mark.parametrize("case", [c for c in CAUSAL if c.layer is not Attention], ids=str)
-def test_states_of_sums_have_constant_size(case: Case) -> None:
-    layer = case.built()
-    sizes = {sum(int(np.prod(s.shape)) for s in layer.initial_state(2, n)) for n in (1, 10_000)}
-    assert len(sizes) == 1
 
 
 @all_cases

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from relation_tf.layers.base import dropout_mask
+from relation_tf.layers.token_mixer import dropout_mask
 from tests.backends import array, close
 from tests.layers.cases import MIXERS, tokens
 
@@ -62,27 +62,6 @@ def test_mean_over_dropout_masks_equals_output_without_dropout(make: Any) -> Non
     deviation = dropped.std(axis=0)
     assert deviation.max() > 0
     assert (np.abs(dropped.mean(axis=0) - still) <= 5 * deviation / samples**0.5 + 1e-5).all()
-
-
-def test_attention_drops_weights_and_scales_up_the_rest() -> None:
-    """With one token the weight is 0 or 1 / (1 - rate)."""
-    samples, rate = 4000, 0.25
-    layer = started(Attention(3, dropout=rate, seed=7))
-    x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
-    ratio = array(layer(x, training=True)) / array(layer(x))
-    kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
-    assert (kept | (ratio == 0)).all()
-    assert (
-        kept.all(axis=-1) | ~kept.any(axis=-1)
-    ).all()  # All features of a token are dropped together.
-    assert abs(kept[:, 0, 0].mean() - (1 - rate)) < 5 * (rate * (1 - rate) / samples) ** 0.5
-
-
-def test_relation_with_dropout_does_not_fold() -> None:
-    """`auto` folds long sequences only without dropout."""
-    x = tokens(0, 1, 63, 4)
-    layer = started(Relation(8, dropout=0.5))
-    assert np.abs(array(layer(x, training=True)) - array(layer(x))).max() > 1e-3
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.3])

@@ -23,7 +23,7 @@ from relation_tf.layers import (
     SummaryMixing,
     TwoDirections,
 )
-from relation_tf.layers.base import CausalMixer
+from relation_tf.layers.token_mixer import CausalMixer
 from tests.backends import array, close
 from tests.layers.cases import tokens
 
