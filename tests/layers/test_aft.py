@@ -114,18 +114,6 @@ def test_large_keys_do_not_overflow_or_vanish(form: str, dtype: str) -> None:
         close(steps(layer, x, mask), wanted, tolerance)
 
 
-def test_position_biases_are_not_rounded() -> None:
-    """In bfloat16, 50.12 would be 50, and the weight of the second token 12 % smaller."""
-    outputs = []
-    for dtype in ("float32", "mixed_bfloat16"):
-        layer = AFTLocal(1, window=2, dtype=dtype, kernel_initializer="zeros")
-        layer.build((None, None, 1))
-        layer.value_kernel.assign(np.ones((1, 1)))
-        layer.position_bias.assign([50.0, 50.12, 50.0])
-        outputs.append(array(layer(np.array([[[0.0], [1.0]]], "float32"))).astype("float32"))
-    close(outputs[1], outputs[0], 5e-3)
-
-
 def masked(layer: Any, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return the outputs of a call."""
     return started(lambda x, mask: layer(x, query_mask=mask))(x, mask)

@@ -45,18 +45,6 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 # Visible tokens
 
 
-@pytest.mark.parametrize(("queries", "length"), [(3, 7), (7, 3), (5, 5)])
-def test_positions_count_from_the_start_as_in_keras(queries: int, length: int) -> None:
-    query, value = tokens(0, 2, queries, WIDTH), tokens(1, 2, length, WIDTH)
-    layer = Attention(3, causal=True)
-    peer = keras.layers.MultiHeadAttention(1, 3, use_bias=False, output_shape=3)
-    expected = peer(query, value, use_causal_mask=True)
-    layer.build(query.shape, value.shape)
-    q, k, v, out = peer.get_weights()
-    layer.set_weights([q[:, 0], k[:, 0], v[:, 0]])
-    close(array(layer(query, value)) @ out[0], array(expected))
-
-
 @all_algorithms
 def test_later_tokens_do_not_change_outputs(case: Case, algorithm: str) -> None:
     t, x, mask = 70, tokens(0, 2, 150, WIDTH), some(0, 2, 150)

@@ -8,7 +8,6 @@ from keras import ops
 from relation_tf.networks import (
     TaskHead,
     as_one,
-    count_parameters,
     frozen_layers,
     multi_task_networks,
     pair_regressor,
@@ -90,17 +89,6 @@ def test_frozen_layers(sharing, options):
     private = {f"books_{name}" for name in ("mechanism", "hidden", *learned)}
     assert own_names(books) == {"output_books"} | (private if sharing == "bi-channel" else set())
     assert not frozen_layers(make("adversarial")[0])
-
-
-def test_a_single_channel_is_the_shared_network():
-    """Its outputs depend on the shared features alone: all weights are those of `"shared"`."""
-    (alone,), (shared,) = make("single-channel", HEADS[:1]), make("shared", HEADS[:1])
-    paths = [[weight.path for weight in model.weights] for model in (alone, shared)]
-    assert sorted(paths[0]) == sorted(paths[1])
-    values = {weight.path: array(weight) for weight in shared.weights}
-    for weight in alone.weights:
-        weight.assign(values[weight.path])
-    close(alone(IDS), array(shared(IDS)))
 
 
 def losses_of(model, inputs):
@@ -197,7 +185,6 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
     ("arguments", "message"),
     [
         ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
-        ({"heads": [TaskHead("a", inputs=3)]}, "`inputs` must be 1 or 2 texts. Received: inputs=3"),
         ({"adversary_weight": -1}, "`adversary_weight` must be a non-negative number"),
         ({"orthogonality_weight": "x"}, "`orthogonality_weight` must be a non-negative number"),
         ({"heads": []}, "`heads` must have one or more tasks"),
@@ -207,10 +194,3 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
 def test_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         multi_task_networks("relation", 12, **{"heads": HEADS, **arguments})
-
-
-def test_parameters_of_all_tasks_are_counted():
-    counts = count_parameters(as_one(make("shared-private", HEADS[:2])))
-    alone = count_parameters(make("shared", HEADS[:1])[0])
-    assert counts["mechanism"] == 3 * alone["mechanism"]
-    assert counts["embedding"] == alone["embedding"] == 60
