@@ -197,11 +197,6 @@ class Attention(CausalMixer):
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return empty buffers of keys and values."""
-        if max_length is None:
-            raise ValueError(
-                "`max_length` must be a positive integer: the state of attention holds all tokens. "
-                "Received: max_length=None"
-            )
         max_length = positive_integer("max_length", max_length)
         empty = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
         return empty, empty, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import number_of_heads, one_of
+from relation_tf.layers.arguments import check_equal_widths, number_of_heads, one_of
 from relation_tf.layers.averages import join_heads, softmax, split_heads
 from relation_tf.layers.masking import (
     aligned,
@@ -127,15 +127,11 @@ class LinearAttention(CausalMixer):
         **kwargs: Any,
     ) -> None:
         super().__init__(units, **kwargs)
-        if self.algorithm == "scores" and self.dropout > 0:
+        if self.dropout > 0 and (self.causal or self.algorithm == "scores"):
             raise ValueError(
-                "algorithm='scores' does not support dropout on t(K)^T V. "
-                f"Received: dropout={self.dropout}"
-            )
-        if self.causal and self.dropout > 0:
-            raise ValueError(
-                "causal=True does not support dropout on t(K)^T V. "
-                f"Received: dropout={self.dropout}"
+                "dropout on t(K)^T V needs causal=False and another algorithm than 'scores'. "
+                f"Received: dropout={self.dropout}, causal={self.causal}, "
+                f"algorithm={self.algorithm!r}"
             )
         normalization = self.preset("normalization", normalization)
         self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
@@ -158,12 +154,9 @@ class LinearAttention(CausalMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
-        if self.normalization == "released_code" and query_width != value_width:
-            raise ValueError(
-                "normalization='released_code' applies W_K to the query too: query and value must "
-                "have the same width. "
-                f"Received: query width {query_width}, value width {value_width}"
-            )
+        if self.normalization == "released_code":
+            reason = "normalization='released_code' applies W_K to the query too"
+            check_equal_widths(query_width, value_width, reason)
         self.add_query_key_value(query_width, value_width)
         self.query_map = self.key_map = None
         if self.feature_map == "hedgehog":

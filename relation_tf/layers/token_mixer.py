@@ -316,7 +316,6 @@ class CausalMixer(TokenMixer):
         x, mask = one_token(x, mask, self.compute_dtype)
         for width in (self.query_width, self.value_width):
             check_width("x", x.shape, width)
-        check_state(state, x)
         # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
         output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
@@ -370,16 +369,6 @@ def check_steps(layer: Any) -> None:
             f"layer {layer.name!r} has no state before it is built. "
             "Call the layer or its build() first."
         )
-
-
-def check_state(state: Any, x: Any) -> None:
-    """Raise a ValueError if a tensor of a state is known to have another batch size than `x`."""
-    for part in keras.tree.flatten(state):  # Numbers of tokens may be one for all sequences.
-        if len(part.shape) > 1 and differ(part.shape[0], x.shape[0]):
-            raise ValueError(
-                "`state` must have the batch size of `x`. "
-                f"Received: shape {tuple(part.shape)} in the state, x.shape={tuple(x.shape)}"
-            )
 
 
 def dropout(x: Any, rate: float, seed: Any) -> Any:

@@ -188,8 +188,7 @@ def make_layer(
     except (TypeError, ValueError) as error:
         _refuse_unknown(factory, [*(options or {})], str(error))
         given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
-        no_causal = arguments.get("causal") and not _declares(factory, "causal")
-        reason = "it has no causal form" if no_causal else _line(str(error), 400)
+        reason = _line(str(error), 400)
         raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
 
 
@@ -371,7 +370,7 @@ def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
     """Raise an error that names the option which a factory does not know, if that is the reason."""
     options = options_of(factory)
     for name in given:
-        if name not in (*options, "causal") and f"'{name}'" in reason:
+        if name not in options and f"'{name}'" in reason:
             raise UnknownNameError(f"{factory.__name__} option", name, options)
 
 
@@ -385,14 +384,6 @@ def options_of(factory: Any) -> list[str]:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
     return [name for name in names if name not in ("self", "name", "dtype")]
-
-
-def _declares(factory: Any, argument: str) -> bool:
-    """Return True if a function, a class or one of its bases declares the argument."""
-    if not inspect.isclass(factory):
-        parameters = inspect.signature(factory).parameters.values()
-        return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
-    return argument in options_of(factory)
 
 
 def accepts(layer: Any, argument: str) -> bool:

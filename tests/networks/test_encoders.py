@@ -303,7 +303,7 @@ def test_a_class_in_the_options_is_saved_as_its_path() -> None:
 
 def test_mechanisms_without_causal_form() -> None:
     with pytest.raises(
-        ValueError, match=r"cannot create PointwiseMLP .*True.*: it has no causal form"
+        ValueError, match=r"cannot create PointwiseMLP .*: PointwiseMLP has no causal form"
     ):
         encoder("baseline", causal=True)(tokens(0, 2, 5, 4))
     with pytest.raises(ValueError, match=r"Create 'mine' with causal=True, .*\. Received: causal"):

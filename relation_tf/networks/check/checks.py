@@ -46,7 +46,6 @@ _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
 _ROUNDING = 1e-5  # A GPU adds in any order.
 _UNCHANGED = 1e-6  # Rounding, such as that of a Fourier transform over all tokens.
-_HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
 _VOCABULARY, _CLASSES = 12, 2
 BATCH, TOKENS = 4, 6  # Different, to detect layers that confuse the axes.
 KEPT = np.arange(TOKENS) < np.array([[6], [3], [1], [4]])
@@ -56,7 +55,6 @@ _SEED = 0
 _UNDEFINED = "look for a division, or a root, norm or logarithm of zero or of a negative value."
 _OF_VECTORS = "The output is one vector per text, not per token."
 _OF_POLICIES = "An instance keeps its dtype policy."
-_CAST = "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers."
 _OPERATION = "run the layer in `keras.Sequential` with these shapes to find the operation."
 _LONGEST = 300  # Maximum number of characters of an exception.
 _PACKAGE = Path(__file__).parents[2]
@@ -482,18 +480,6 @@ def _batch_order(subject: Subject) -> str:
     return "outputs do not depend on other rows or their order."
 
 
-@add_check("determinism", "`call` must work with training=True.", required=())
-def _determinism(subject: Subject) -> str:
-    one, other = (array(subject.model()([subject.x, KEPT], training=True)) for _ in range(2))
-    what = "Equal seeds give different outputs with training=True"
-    fix = (
-        "create weights with Keras initializers; use keras.random with a keras.random."
-        "SeedGenerator created in __init__."
-    )
-    expect_same(kept_of(other), kept_of(one), what, fix)
-    return "equal seeds give equal outputs in training."
-
-
 @add_check("read-out", "`call` must accept x[:, :1] and value=x.")
 def _read_out(subject: Subject) -> str:
     if not accepts(subject.mixer, "value"):
@@ -632,39 +618,6 @@ def _arguments(cls: Any) -> list[str]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
     return [parameter.name for parameter in parameters if parameter.kind in named]
-
-
-@add_check("mixed precision", _CAST, required=())
-def _mixed_precision(subject: Subject) -> str:
-    if is_layer(subject.mechanism):
-        raise NotApplicableError(_OF_POLICIES)
-    exact = kept_of(subject.mixed(subject.x, KEPT))
-    with dtype_policy("mixed_bfloat16"):
-        layer = subject.layer()
-        mix_all(layer, tensor(subject.x), tensor(KEPT))  # creates the weights
-        layer.set_weights(subject.mixer.get_weights())
-        output = mix_all(layer, tensor(subject.x), tensor(KEPT))
-    dtype = keras.backend.standardize_dtype(output.dtype)
-    if dtype != "bfloat16":
-        raise FaultError(f"Under mixed_bfloat16, outputs have dtype {dtype}.", _CAST)
-    half = kept_of(array(output))
-    fix = "compute exponentials and sums over tokens in float32."
-    expect_same(half, exact, "mixed_bfloat16 changes outputs", fix, tolerance=_HALF_TOLERANCE)
-    return f"mixed_bfloat16 differs from float32 by at most {percent(difference_of(half, exact))}."
-
-
-@add_check("XLA", "use keras.ops and static shapes.", required=())
-def _xla(subject: Subject) -> str:
-    if keras.backend.backend() != "tensorflow":
-        raise NotApplicableError("Only networks on TensorFlow can be trained with and without XLA.")
-    import tensorflow as tf
-
-    call = tf.function(lambda x, mask: mix_all(subject.mixer, x, mask), jit_compile=True)
-    output = kept_of(array(call(tensor(subject.x), tensor(KEPT))))
-    fix = "look for dependence on Python state or a masked division by zero."
-    expected = kept_of(subject.mixed(subject.x, KEPT))
-    expect_same(output, expected, "XLA compilation changes outputs", fix)
-    return "compiles and gives the same outputs."
 
 
 @add_check("training", _OPERATION)
