@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import Relation, SinePositionEncoding
+from relation_tf.layers import Relation
 from relation_tf.layers.token_mixer import TokenMixer
 from tests.backends import array, close, with_unknown_length
 from tests.layers.cases import CASES, MIXERS, PLAIN, Case, built, tokens
@@ -95,12 +95,6 @@ def test_one_graph_serves_all_lengths(case: Case) -> None:
     for queries, length in [(1, 1), (3, 63), (63, 5)]:
         q, v = tokens(6, 2, queries, 4), tokens(7, 2, length, 4)
         close(traced(q, v)[0], array(layer(q, v)))
-
-
-def test_sine_positions_keep_the_mask() -> None:
-    output = SinePositionEncoding()(embedding(mask_zero=True)(IDS))
-    np.testing.assert_array_equal(mask_of(output), IDS != 0)
-    assert not array(output)[IDS == 0].any()
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (5,), (2, 5, 1), (1, 5), (3, 5)])

@@ -18,7 +18,6 @@ from relation_tf.layers import (
     LinearAttention,
     Mamba2,
     Relation,
-    SinePositionEncoding,
     SummaryMixing,
     TwoDirections,
 )
@@ -62,16 +61,6 @@ def test_many_equal_tokens_have_the_output_of_one(layer_class: type, causal: boo
     same = np.ones((1, 70_000, 2), "float32")
     output = array(layer(same if causal else same[:, :1], same))
     close(output, np.broadcast_to(array(layer(same[:, :1])), output.shape), 1e-2)
-
-
-@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
-def test_sine_positions_in_half_precision(policy: str) -> None:
-    """Angles in half precision have errors above 1 radian at position 5,000."""
-    x = np.zeros((1, 5001, 6), "float32")
-    output = SinePositionEncoding(dtype=policy)(x)
-    compute = policy.removeprefix("mixed_")
-    assert keras.backend.standardize_dtype(output.dtype) == compute
-    close(array(output), array(SinePositionEncoding()(x)), TOLERANCE[compute])
 
 
 # Products of large tokens exceed float16; their docstrings say so.

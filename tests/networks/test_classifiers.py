@@ -156,14 +156,6 @@ def test_saving_a_network_with_frozen_contextual_embeddings(tmp_path: Path) -> N
     assert counts[0] == counts[1] < len(model.weights)
 
 
-def test_embeddings_to_start_from() -> None:
-    embeddings = np.arange(VOCABULARY * EMBEDDING, dtype="float32").reshape(VOCABULARY, EMBEDDING)
-    model = make("one_sequence_classifier", "relation", embeddings=embeddings)
-    [values] = model.get_layer("embedding").get_weights()
-    np.testing.assert_array_equal(values, embeddings)
-    assert model.get_layer("embedding").trainable
-
-
 @keras.saving.register_keras_serializable(package="tests")
 class MeanVector(keras.layers.Layer):
     """Custom mechanism: one vector per sequence."""

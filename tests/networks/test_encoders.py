@@ -171,13 +171,11 @@ def test_a_width_of_the_heads_of_a_transformer() -> None:
     [
         ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: mechanism=3$"),
         ({"norm": "both"}, r"`norm` must be one of 'post', 'pre'\. Received: norm='both'$"),
-        ({"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
         ({"num_layers": 0}, r"`num_layers` must be a positive .* num_layers=0$"),
         (
             {"mechanism": "multi-head-attention", "num_heads": 2, "options": {"num_heads": 4}},
             r"`num_heads` must not differ from options\['num_heads'\]",
         ),
-        ({"feed_forward_units": 0}, r"Received: feed_forward_units=0$"),
         (
             {"mechanism": Relation(4), "num_heads": 2},
             r"layer instance\. .* Received: options=\{'num_heads': 2\}$",

@@ -13,7 +13,7 @@ from relation_tf.networks import (
     pair_regressor,
     sequence_classifier,
 )
-from relation_tf.networks.multi_task import GradientReversal, Orthogonality, TaskAdversary
+from relation_tf.networks.multi_task import GradientReversal, TaskAdversary
 from tests.backends import BACKEND, array, close, started, vjp
 
 HEADS = [TaskHead("books"), TaskHead("nli", inputs=2, num_classes=3),
@@ -149,20 +149,6 @@ def test_discriminator_gradient_is_reversed():
     close(reversed_, -plain)
     close(kernel, plain_kernel)
     assert np.abs(plain).max() > 0.01
-
-
-@reads_losses
-def test_equal_vectors_have_a_finite_gradient():
-    same = np.ones((3, 4), "float32")
-    layer = Orthogonality(0.01)
-
-    def cost(x):
-        layer([x, x], training=True)
-        return layer.losses[0]
-
-    output, (gradient,), _ = vjp(cost, [same], [])
-    assert float(output) == 0.0
-    assert np.all(np.isfinite(gradient))
 
 
 def test_padding_changes_nothing():
