@@ -48,7 +48,7 @@ class LinearAttention(CausalMixer):
     - `"identity"`: `t(x) = x`, only with `normalization="none"` or `"rms"`: the denominator of
       `"sum"` could be zero;
     - `"hedgehog"`: softmax over `[x W, -x W]`. Each head has two learned square matrices W, one for
-      queries and one for keys, initialized to the identity;
+      queries and one for keys, initialized to the identity.
 
     With `normalization="sum"`, the output is zero if all products of features are, or if they
     underflow. Masked keys are set to zero after the feature map. Sums over tokens are accumulated
