@@ -257,7 +257,7 @@ def test_a_file_keeps_it(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         array(again([SOURCES, TARGETS])), array(model([SOURCES, TARGETS]))
     )
-    assert (again.dropout, again.seed, again.name) == (0.2, 5, "mine")
+    assert (again.dropout, again.seed, again.name) == (0.2, model.seed, "mine")
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="has no compilation here")
