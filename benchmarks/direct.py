@@ -11,8 +11,8 @@ from keras import ops
 
 from relation_tf import layers
 from relation_tf.layers.averages import masked_mean
-from relation_tf.layers.base import affine
 from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.token_mixer import affine
 
 _gelu = partial(ops.gelu, approximate=False)
 

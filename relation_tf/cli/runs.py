@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,8 +133,6 @@ def diagnose(
         verdicts = data.comparisons[""].verdicts
         words = describe(data.scores, verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
-        measured = _measured(layer, method.units, method.options["options"])
-        echo(f"{name} with its initial weights: {measured}")
         echo(LEVELS)
         if quick and (limits := limits_of_quick(results)):
             echo(limits)
@@ -212,17 +209,6 @@ def _share(held_out: str) -> float | Path:
         return float(held_out)
     except ValueError:
         return Path(held_out)
-
-
-def _measured(layer: str, units: Any, options: Mapping[str, Any]) -> str:
-    """Return what an untrained layer passes between tokens, or why it cannot be measured."""
-    from relation_tf.errors import one_line
-    from relation_tf.networks import probe_layer
-
-    try:
-        return str(probe_layer(layer, units, options)).replace("\n", " ")
-    except Exception as error:  # of a custom layer
-        return f"cannot be measured: {one_line(error)}"
 
 
 def _submit_if_complete(results: Results, fill_missing: bool) -> None:

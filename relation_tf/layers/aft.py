@@ -9,7 +9,6 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.averages import masked_softmax
-from relation_tf.layers.base import CausalMixer, affine
 from relation_tf.layers.masking import (
     LOWEST,
     aligned,
@@ -19,6 +18,7 @@ from relation_tf.layers.masking import (
     to_float32,
     tokens_at,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine
 
 _BLOCK = 32
 _LARGEST_BLOCK = 64  # largest window with blocks of a constant size

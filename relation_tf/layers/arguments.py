@@ -105,6 +105,15 @@ def check_width(name: str, shape: Any, width: int) -> None:
         )
 
 
+def check_equal_widths(query_width: int, value_width: int, reason: str) -> None:
+    """Raise a ValueError if the widths of query and value differ."""
+    if query_width != value_width:
+        raise ValueError(
+            f"{reason}: query and value must have the same width. "
+            f"Received: query width {query_width}, value width {value_width}"
+        )
+
+
 def differ(size: Any, other: Any) -> bool:
     """Return True if two sizes are known and differ. Sizes of exported graphs have no hash."""
     return size is not None and other is not None and bool(size != other)

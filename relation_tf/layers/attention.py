@@ -20,7 +20,6 @@ from relation_tf.layers.averages import (
     softmax,
     split_heads,
 )
-from relation_tf.layers.base import CausalMixer, affine, dropout_mask
 from relation_tf.layers.masking import (
     LOWEST,
     aligned,
@@ -32,6 +31,7 @@ from relation_tf.layers.masking import (
     transposed,
     zero_masked,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine, dropout_mask
 
 # Approximate maximum number of queries with weights in memory at a time.
 _CHUNK = 512
@@ -124,14 +124,13 @@ class Attention(CausalMixer):
         unfusible = self.drops(training) or (self.causal and value_mask is not None)
         num_queries = query.shape[1]
         num_tokens = num_queries if self.causal else value.shape[1]
-        algorithm = self._algorithm(num_queries, num_tokens, value.shape[2], unfusible)
-        if self.num_heads > 1 or algorithm == "direct":
-            return self._mix_heads(algorithm, q, value, value_mask, training)
-        if algorithm == "factored":
-            return self._factored(q, value, value_mask, training)
-        return self._attend_with(
-            self._attend(algorithm, value_mask, training), q, value, value_mask
+        algorithm = self._algorithm(num_queries, num_tokens, self.value_width, unfusible)
+        forms_keys = algorithm == "direct" or (
+            algorithm != "factored" and self.value_width + self.use_bias > self.units
         )
+        if self.num_heads > 1 or forms_keys:
+            return self._mix_heads(algorithm, q, value, value_mask, training)
+        return self._factored(self._attend(algorithm, value_mask, training), q, value, value_mask)
 
     def _queries(self, query: Any) -> Any:
         width = self.units // self.num_heads
@@ -145,11 +144,9 @@ class Attention(CausalMixer):
         values = affine(value, self.value_kernel, self.value_bias)
         q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
         mask = mask_of_heads(value_mask, self.num_heads)
-        if algorithm in ("direct", "factored"):
-            output = ops.matmul(self._weights(_scores(q, keys), mask, training), values)
-        else:
-            attend = self._attend(algorithm, mask, training)
-            output = attend(q, zero_masked(keys, mask), zero_masked(values, mask))
+        if self.use_bias:
+            keys, values = zero_masked(keys, mask), zero_masked(values, mask)
+        output = self._attend(algorithm, mask, training)(q, keys, values)
         return join_heads(output, self.num_heads)
 
     def _algorithm(
@@ -167,20 +164,10 @@ class Attention(CausalMixer):
             return "factored"
         return "fused" if fused else "direct"
 
-    def _factored(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        scores = _scores(ops.matmul(q, ops.transpose(self.key_kernel)), value)
-        if self.key_bias is not None:
-            # Softmax cancels this constant, but Keras expects a gradient for the bias.
-            scores = scores + ops.matmul(q, self.key_bias[:, None])
-        weights = self._weights(scores, value_mask, training)
-        mixed = ops.matmul(ops.matmul(weights, value), self.value_kernel)
-        if self.value_bias is None:
-            return mixed
-        # With dropout or without unmasked tokens, the weights do not sum to one.
-        return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
-
     def _attend(self, algorithm: str, mask: Any, training: bool) -> Callable[..., Any]:
-        """Return "chunked" or "fused" as a function of queries, keys and values."""
+        """Return an algorithm as a function of queries, keys and values, zero at masked tokens."""
+        if algorithm in ("direct", "factored"):
+            return partial(self._direct, mask=mask, training=training)
         if algorithm == "fused":
             return partial(_fused_attention, mask=mask, causal=self.causal)
         drops = self.drops(training)
@@ -191,8 +178,12 @@ class Attention(CausalMixer):
             seed_generator=self.seed_generator if drops else None,
         )
 
-    def _attend_with(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
-        """Compute the equations with `attend(queries, keys, values)`."""
+    def _direct(self, q: Any, keys: Any, values: Any, mask: Any, training: bool) -> Any:
+        weigh = causal_softmax if self.causal else masked_softmax
+        return ops.matmul(self.drop(weigh(_scores(q, keys), mask), training), values)
+
+    def _factored(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
+        """Compute the equations of one head without forming K and V."""
         key_kernel, value_kernel = self.key_kernel, self.value_kernel
         if self.use_bias:
             # A column of ones (zero at masked tokens) multiplies the biases.
@@ -201,22 +192,11 @@ class Attention(CausalMixer):
             # Softmax cancels the bias of the keys, but Keras expects a gradient for it.
             key_kernel = ops.concatenate([key_kernel, 0 * self.key_bias[None]], axis=0)
             value_kernel = ops.concatenate([value_kernel, self.value_bias[None]], axis=0)
-        if value.shape[-1] <= self.units:
-            q = ops.matmul(q, ops.transpose(key_kernel))
-            return ops.matmul(attend(q, value, value), value_kernel)
-        return attend(q, ops.matmul(value, key_kernel), ops.matmul(value, value_kernel))
-
-    def _weights(self, scores: Any, value_mask: Any, training: bool) -> Any:
-        weigh = causal_softmax if self.causal else masked_softmax
-        return self.drop(weigh(scores, value_mask), training)
+        q = ops.matmul(q, ops.transpose(key_kernel))
+        return ops.matmul(attend(q, value, value), value_kernel)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return empty buffers of keys and values."""
-        if max_length is None:
-            raise ValueError(
-                "`max_length` must be a positive integer: the state of attention holds all tokens. "
-                "Received: max_length=None"
-            )
         max_length = positive_integer("max_length", max_length)
         empty = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
         return empty, empty, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")

@@ -16,8 +16,9 @@ from relation_tf.layers.arguments import (
     true_or_false,
     width_of,
 )
-from relation_tf.layers.base import WeightedLayer, standardize
+from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.masking import boolean, float32_or_wider, to_float32, zero_masked
+from relation_tf.layers.token_mixer import standardize
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")
@@ -146,14 +147,13 @@ class Contextualizer(WeightedLayer):
         return ops.cast(context, x.dtype)
 
     def _start(self, x: Any) -> Any:
-        """Return `c_0`: `(batch, width)`, or `(1, width)` if it is equal for all documents."""
-        width, dtype = x.shape[-1], float32_or_wider(x.dtype)
+        """Return `c_0`, `(batch, width)`."""
+        shape, dtype = (ops.shape(x)[0], x.shape[-1]), float32_or_wider(x.dtype)
         if self.initial_context == "uniform":
-            shape = (ops.shape(x)[0], width)
             return keras.random.uniform(shape, -1.0, 1.0, dtype, seed=self.seed_generator)
         if self.initial_context == "learned":
-            return to_float32(self.context)[None]
-        return ops.ones((1, width), dtype)
+            return ops.broadcast_to(to_float32(self.context), shape)
+        return ops.ones(shape, dtype)
 
     def _crossover(self, width: int) -> int:
         """Return the number of tokens up to which `"tokens"` needs no more multiplications.
@@ -182,10 +182,8 @@ class Contextualizer(WeightedLayer):
         """
         batch, length, width = ops.shape(x)
         split = ops.where(length > self._crossover(width), 0, batch)
-        # A shared start stays unsplit: its static batch size of 1 selects the faster formula.
-        shared = context.shape[0] == 1
-        by_tokens = self._refine(context if shared else context[:split], x[:split], "tokens")
-        by_moments = self._refine(context if shared else context[split:], x[split:], "moments")
+        by_tokens = self._refine(context[:split], x[:split], "tokens")
+        by_moments = self._refine(context[split:], x[split:], "moments")
         return ops.concatenate([by_tokens, by_moments], axis=0)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> None:
@@ -201,12 +199,7 @@ def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
 
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.cast(ops.matmul(context, to_float32(step.v)), x.dtype)[:, None, :]
-        width, rank = step.u.shape
-        if context.shape[0] == 1 and 2 * rank > width:
-            # First step: one `U diag(c V) W` for all documents is the smaller product.
-            related = ops.matmul(x, ops.matmul(step.u * query[0], step.w))
-        else:
-            related = ops.matmul(ops.matmul(x, step.u) * query, step.w)
+        related = ops.matmul(ops.matmul(x, step.u) * query, step.w)
         related = related if step.bias is None else related + step.bias
         return ops.sum(to_float32(related) * to_float32(x), axis=1)
 
@@ -222,11 +215,8 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.matmul(context, to_float32(step.v))[:, None, :]
         u, w = to_float32(step.u), to_float32(step.w)
-        if context.shape[0] == 1:  # First step: one `U diag(c V) W` for all documents.
-            total = ops.sum(ops.matmul(u * query, w) * second, axis=1)
-        else:
-            weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
-            total = ops.matmul(weighted, ops.transpose(query, (0, 2, 1)))[:, :, 0]
+        weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
+        total = ops.matmul(weighted, ops.transpose(query, (0, 2, 1)))[:, :, 0]
         return total if step.bias is None else total + to_float32(step.bias) * first
 
     return mixed

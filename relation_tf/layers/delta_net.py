@@ -8,24 +8,26 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import affine, presets_with, rms_normalize
 from relation_tf.layers.masking import to_float32, transposed, zero_masked
-from relation_tf.layers.scan import (
-    CHUNK,
+from relation_tf.layers.recurrent_mixer import (
     MatrixStateMixer,
     Terms,
     convolution_step,
-    decays_between,
     decays_of_steps,
     initial_a_log,
     initial_dt_offset,
-    joined,
-    number_and_size,
     short_convolution,
-    split,
-    states_before,
     step_sizes,
 )
+from relation_tf.layers.scan import (
+    CHUNK,
+    decays_between,
+    joined,
+    number_and_size,
+    split,
+    states_before,
+)
+from relation_tf.layers.token_mixer import affine, presets_with, rms_normalize
 
 _KEY_EPSILON = 1e-6  # Of the norm of queries and keys, as in the authors' code.
 

@@ -7,9 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import check_equal_widths
 from relation_tf.layers.averages import masked_softmax
-from relation_tf.layers.base import TokenMixer, affine
 from relation_tf.layers.masking import to_float32
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -65,11 +66,7 @@ class Fastformer(TokenMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K, W_V, w_q, w_k and W_R."""
-        if query_width != value_width:
-            raise ValueError(
-                "Fastformer applies W_Q to query and value: they must have the same width. "
-                f"Received: query width {query_width}, value width {value_width}"
-            )
+        check_equal_widths(query_width, value_width, "Fastformer applies W_Q to query and value")
         self.add_query_key_value(query_width, value_width)
         self.query_score_kernel = self.add_kernel("query_score_kernel", self.units, 1)
         self.key_score_kernel = self.add_kernel("key_score_kernel", self.units, 1)

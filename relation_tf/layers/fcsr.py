@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, positive_integer_or_none, rate, width_of
-from relation_tf.layers.base import BaseLayer, WeightedLayer, affine
+from relation_tf.layers.base import BaseLayer, WeightedLayer
 from relation_tf.layers.masking import (
     as_floats,
     boolean,
@@ -21,6 +21,7 @@ from relation_tf.layers.masking import (
     to_float32,
     zero_masked,
 )
+from relation_tf.layers.token_mixer import affine
 
 _Linear = Callable[[Any], Any]
 _BLOCK = 32

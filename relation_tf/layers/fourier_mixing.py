@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.base import TokenMixer, affine
 from relation_tf.layers.masking import close_up, kept_before, to_float32, tokens_at, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 _MOST_DIRECT = 128  # queries; the direct transform is slower at 512
 _MOST_TOKENS = 46_340  # their square fits an int32

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import CausalMixer, affine, standardize
 from relation_tf.layers.masking import close_up, kept_before, to_float32, tokens_at, zero_masked
+from relation_tf.layers.token_mixer import CausalMixer, affine, standardize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -8,9 +8,9 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import rate
-from relation_tf.layers.base import affine, presets_with, standardize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.scan import MatrixStateMixer, Terms
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
+from relation_tf.layers.token_mixer import affine, presets_with, standardize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

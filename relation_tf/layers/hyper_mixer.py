@@ -7,9 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import positive_integer_or_none, true_or_false
-from relation_tf.layers.base import TokenMixer, affine, standardize
+from relation_tf.layers.arguments import check_equal_widths, positive_integer_or_none, true_or_false
 from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, affine, standardize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -78,12 +78,9 @@ class HyperMixer(TokenMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create A_1, B_1, A_2, B_2, W_V and LayerNorm's scale and offset."""
-        if self.tied and query_width != value_width:
-            raise ValueError(
-                "tied=True generates W_1 and W_2 with the same weights: query and value must have "
-                "the same width. "
-                f"Received: query width {query_width}, value width {value_width}"
-            )
+        if self.tied:
+            reason = "tied=True generates W_1 and W_2 with the same weights"
+            check_equal_widths(query_width, value_width, reason)
         self.first = self._add_generator("first", value_width)
         self.second = self.first if self.tied else self._add_generator("second", query_width)
         self.value_kernel = None

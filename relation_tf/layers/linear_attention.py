@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from relation_tf.layers.arguments import number_of_heads, one_of
+from relation_tf.layers.arguments import check_equal_widths, number_of_heads, one_of
 from relation_tf.layers.averages import join_heads, softmax, split_heads
-from relation_tf.layers.base import CausalMixer, affine, dropout_mask, presets_with, rms_normalize
 from relation_tf.layers.masking import (
     aligned,
     causal_mask,
@@ -19,10 +17,10 @@ from relation_tf.layers.masking import (
     split_tokens,
     to_float32,
     transposed,
-    zero_masked,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with, rms_normalize
 
-FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
+_FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 _NORMALIZATIONS = ("none", "sum", "rms", "released_code")
 # Tokens of a chunk, unless there are more features.
 _CHUNK = 128
@@ -50,10 +48,7 @@ class LinearAttention(CausalMixer):
     - `"identity"`: `t(x) = x`, only with `normalization="none"` or `"rms"`: the denominator of
       `"sum"` could be zero;
     - `"hedgehog"`: softmax over `[x W, -x W]`. Each head has two learned square matrices W, one for
-      queries and one for keys, initialized to the identity;
-    - a function of a tensor, applied to each feature. For `normalization="sum"` its values must not
-      be negative. Register it with `keras.saving`; otherwise the layer can be neither saved nor
-      used as an instance in networks.
+      queries and one for keys, initialized to the identity.
 
     With `normalization="sum"`, the output is zero if all products of features are, or if they
     underflow. Masked keys are set to zero after the feature map. Sums over tokens are accumulated
@@ -67,9 +62,6 @@ class LinearAttention(CausalMixer):
     - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
       selects it for at most `units / num_heads` queries, such as a readout of one token, without
       dropout.
-
-    For one query and one head with dropout, `"direct"` and `"factored"` do not form `t(K)^T V`
-    either.
 
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
@@ -85,7 +77,7 @@ class LinearAttention(CausalMixer):
             tokens and can exceed float16: use bfloat16. In blocks of encoders, language models and
             encoder-decoders, the mechanism "linear-attention" with `variant="equations"` has the
             default `"sum"`.
-        feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"`, `"hedgehog"` or a function.
+        feature_map: `"elu"`, `"relu"`, `"softmax"`, `"identity"` or `"hedgehog"`.
         num_heads: Number of heads, a divisor of `units`. With several, `"factored"` is the same as
             `"direct"`.
         variant: `"equations"` or `"released_code"`; sets the defaults of `normalization`,
@@ -130,28 +122,20 @@ class LinearAttention(CausalMixer):
         self,
         units: int,
         normalization: str | None = None,
-        feature_map: str | Callable[[Any], Any] = "elu",
+        feature_map: str = "elu",
         num_heads: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(units, **kwargs)
-        if self.algorithm == "scores" and self.dropout > 0:
+        if self.dropout > 0 and (self.causal or self.algorithm == "scores"):
             raise ValueError(
-                "algorithm='scores' does not support dropout on t(K)^T V. "
-                f"Received: dropout={self.dropout}"
-            )
-        if self.causal and self.dropout > 0:
-            raise ValueError(
-                "causal=True does not support dropout on t(K)^T V. "
-                f"Received: dropout={self.dropout}"
+                "dropout on t(K)^T V needs causal=False and another algorithm than 'scores'. "
+                f"Received: dropout={self.dropout}, causal={self.causal}, "
+                f"algorithm={self.algorithm!r}"
             )
         normalization = self.preset("normalization", normalization)
         self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
-        if isinstance(feature_map, dict):  # of a configuration
-            feature_map = keras.saving.deserialize_keras_object(feature_map)
-        self.feature_map = feature_map
-        if not callable(feature_map):
-            one_of("feature_map", feature_map, FEATURE_MAPS)
+        self.feature_map = one_of("feature_map", feature_map, _FEATURE_MAPS)
         self.num_heads = number_of_heads(num_heads, self.units)
         self._check_combination()
 
@@ -170,12 +154,9 @@ class LinearAttention(CausalMixer):
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """Create W_Q, W_K and W_V."""
-        if self.normalization == "released_code" and query_width != value_width:
-            raise ValueError(
-                "normalization='released_code' applies W_K to the query too: query and value must "
-                "have the same width. "
-                f"Received: query width {query_width}, value width {value_width}"
-            )
+        if self.normalization == "released_code":
+            reason = "normalization='released_code' applies W_K to the query too"
+            check_equal_widths(query_width, value_width, reason)
         self.add_query_key_value(query_width, value_width)
         self.query_map = self.key_map = None
         if self.feature_map == "hedgehog":
@@ -190,73 +171,67 @@ class LinearAttention(CausalMixer):
                 for name in ("query_map", "key_map")
             )
 
-    def mix_masked(
-        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
-    ) -> Any:
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute equations 5-6."""
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
-        q, keys = self._features(query, value, query_mask, value_mask)
-        if self.num_heads > 1:
-            return self._mix_heads(query, value, q, keys, training)
-        if self.causal:
-            return self._mix_causal(query, value, q, keys)
-        key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
-        algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
-        projection = (self.value_kernel, self.value_bias)
-        if algorithm == "scores":
-            output = through_scores(q, keys, value, *projection)
-        else:
-            left, right = factors(algorithm == "factored", keys, value, *projection)
-            if self.drops(training) and query.shape[1] == 1:
-                shape = (ops.shape(q)[0], q.shape[2], self.units)
-                mask = dropout_mask(shape, self.dropout, self.seed_generator)
-                output = dropped_for_one(q, left, right, mask, self.dropout)
-            else:
-                state = self.drop(ops.matmul(transposed(left), right), training)
-                output = ops.matmul(q, state)
-        return self._normalized(output, query, ops.matmul(q, key_sum))
+        q, keys = self._features(query, value, value_mask)
+        algorithm = self._choose(query.shape[1], value.shape[1], training)
+        by_features = self.num_heads == 1 and algorithm != "direct"
+        if not by_features:
+            value = affine(value, self.value_kernel, self.value_bias)
+        q, keys, x = (split_heads(each, self.num_heads) for each in (q, keys, to_float32(value)))
+        key_sum = ops.cumsum(keys, axis=1) if self.causal else ops.sum(keys, 1, keepdims=True)
+        weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
 
-    def _features(
-        self, query: Any, value: Any, query_mask: Any, value_mask: Any
-    ) -> tuple[Any, Any]:
+        def projected(mixed: Any, bias_weight: Any) -> Any:
+            """Apply W_V and its bias to mixed tokens that are not projected."""
+            if not by_features:
+                return mixed
+            mixed = ops.matmul(mixed, to_float32(self.value_kernel))
+            if self.value_bias is None:
+                return mixed
+            return mixed + bias_weight * to_float32(self.value_bias)
+
+        if self.causal:
+            attend = causal_scores if algorithm == "scores" else causal_linear_attention
+            output = projected(attend(q, keys, x), weight)
+        elif algorithm == "scores":
+            output = projected(ops.matmul(ops.matmul(q, transposed(keys)), x), weight)
+        else:
+            state = projected(ops.matmul(transposed(keys), x), transposed(key_sum))
+            output = ops.matmul(q, self.drop(state, training))
+        return join_heads(self._normalized(output, query, weight), self.num_heads)
+
+    def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
         """Return `t(Q)` and `t(K)` (zero at masked tokens) in float32 or wider."""
         q = affine(query, self.query_kernel, self.query_bias)
         keys = affine(value, self.key_kernel, self.key_bias)
-        if callable(self.feature_map):  # It or its derivative may not be finite at zero.
-            q, keys = one_at_masked(q, query_mask), one_at_masked(keys, value_mask)
         q, keys = self._mapped(q, self.query_map), self._mapped(keys, self.key_map)
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
-        if callable(self.feature_map):
-            keys = zero_masked(keys, value_mask)
-        elif value_mask is not None:
+        if value_mask is not None:
             # Faster than `where`; masked tokens of `value` are zero, so that all keys are finite.
             keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
         return q, keys
 
     def _mapped(self, x: Any, matrix: Any) -> Any:
         """Return `t(x)` in float32 or wider, `(batch, tokens, num_heads * features)`."""
-        return apply_map(self.feature_map, to_float32(x), self.num_heads, matrix)
-
-    def _mix_heads(self, query: Any, value: Any, q: Any, keys: Any, training: bool) -> Any:
-        """Compute equations 5-6 for each head, with heads as rows of the batch."""
-        values = to_float32(affine(value, self.value_kernel, self.value_bias))
-        q, keys, values = (split_heads(x, self.num_heads) for x in (q, keys, values))
-        if self.causal:
-            weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-            algorithm = self._choose_causal(query.shape[1], self.units, keys.shape[-1])
-            attend = causal_scores if algorithm == "scores" else causal_linear_attention
-            output = attend(q, keys, values)
-        else:
-            weight = ops.matmul(q, ops.sum(keys, axis=1)[..., None])
-            if self._choose(query.shape[1], None, self.units, training) == "scores":
-                output = ops.matmul(ops.matmul(q, transposed(keys)), values)
-            else:
-                state = self.drop(ops.matmul(transposed(keys), values), training)
-                output = ops.matmul(q, state)
-        return join_heads(self._normalized(output, query, weight), self.num_heads)
+        x = to_float32(x)
+        if self.feature_map == "elu":
+            # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
+            return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
+        if self.feature_map == "relu":
+            return ops.relu(x)
+        if self.feature_map == "identity":
+            return x
+        batch, tokens = ops.shape(x)[:2]
+        heads = ops.reshape(x, (batch, tokens, self.num_heads, self.units // self.num_heads))
+        if self.feature_map == "hedgehog":
+            heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
+            heads = ops.concatenate([heads, -heads], axis=-1)
+        return ops.reshape(softmax(heads), (batch, tokens, self.num_heads * heads.shape[-1]))
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
@@ -271,20 +246,6 @@ class LinearAttention(CausalMixer):
             output = rms_normalize(output)
         return ops.cast(output, query.dtype)
 
-    def _mix_causal(self, query: Any, value: Any, q: Any, keys: Any) -> Any:
-        """Compute equations 5-6 with sums up to each query."""
-        weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
-        algorithm = self._choose_causal(query.shape[1], value.shape[2], keys.shape[-1])
-        if algorithm == "direct":
-            values = ops.matmul(value, self.value_kernel)
-            output = causal_linear_attention(q, keys, to_float32(values))
-        else:
-            attend = causal_scores if algorithm == "scores" else causal_linear_attention
-            output = ops.matmul(attend(q, keys, to_float32(value)), to_float32(self.value_kernel))
-        if self.value_bias is not None:
-            output = output + weight * to_float32(self.value_bias)
-        return self._normalized(output, query, weight)
-
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
         """Return both sums at zero."""
         width = self.units // self.num_heads
@@ -298,7 +259,7 @@ class LinearAttention(CausalMixer):
         values = to_float32(affine(x, self.value_kernel, self.value_bias))
         q, keys, values = (
             ops.reshape(part, (-1, self.num_heads, 1, part.shape[2] // self.num_heads))
-            for part in (*self._features(x, x, mask, mask), values)
+            for part in (*self._features(x, x, mask), values)
         )
         total = total + ops.matmul(ops.transpose(keys, (0, 1, 3, 2)), values)
         key_sum = key_sum + keys
@@ -306,111 +267,25 @@ class LinearAttention(CausalMixer):
         output = self._normalized(ops.matmul(q, total), x[:, None], weight)
         return ops.reshape(output, (-1, 1, self.units)), (total, key_sum)
 
-    def _choose(
-        self, num_queries: int | None, num_tokens: int | None, width: int, training: bool
-    ) -> str:
+    def _choose(self, num_queries: int | None, num_tokens: int | None, training: bool) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        few = num_queries is not None and num_queries <= self.units // self.num_heads
-        if few and not self.drops(training):
+        units = self.units // self.num_heads
+        if self.causal:
+            features = 2 * units if self.feature_map == "hedgehog" else units
+            short = num_queries is not None and num_queries <= chunk_of(features)
+            by_features = self.value_width < self.units
+        else:
+            short = num_queries is not None and num_queries <= units and not self.drops(training)
+            by_features = num_tokens is not None and num_tokens >= self.value_width
+        if short:
             return "scores"
-        return "factored" if num_tokens is not None and num_tokens >= width else "direct"
-
-    def _choose_causal(self, num_tokens: int | None, width: int, features: int) -> str:
-        if self.algorithm != "auto":
-            return self.algorithm
-        if num_tokens is not None and num_tokens <= chunk_of(features):
-            return "scores"
-        return "factored" if width < self.units else "direct"
-
-
-def apply_map(feature_map: str | Callable[[Any], Any], x: Any, num_heads: int, matrix: Any) -> Any:
-    """Apply a feature map.
-
-    Args:
-        feature_map: A name of `FEATURE_MAPS`, or a function.
-        x: Tensor of shape `(batch, tokens, num_heads * width)`, in float32 or wider.
-        num_heads: Number of heads.
-        matrix: The matrix of each head for `"hedgehog"`, `(num_heads, width, width)`, else None.
-
-    Returns:
-        Tensor of shape `(batch, tokens, num_heads * features)`.
-    """
-    if callable(feature_map):
-        return feature_map(x)
-    if feature_map == "elu":
-        # elu(x) + 1 loses digits for negative x. The gradient at 0 is 1.
-        return ops.where(x > 0, x + 1.0, ops.exp(ops.where(x > 0, 0.0, x)))
-    if feature_map == "relu":
-        return ops.relu(x)
-    if feature_map == "identity":
-        return x
-    batch, tokens = ops.shape(x)[:2]
-    heads = ops.reshape(x, (batch, tokens, num_heads, x.shape[2] // num_heads))
-    if feature_map == "hedgehog":
-        heads = ops.einsum("bthd,hde->bthe", heads, ops.cast(matrix, x.dtype))
-        heads = ops.concatenate([heads, -heads], axis=-1)
-    return ops.reshape(softmax(heads), (batch, tokens, num_heads * heads.shape[-1]))
-
-
-def one_at_masked(x: Any, mask: Any) -> Any:
-    """Replace masked tokens by one, where a function or its derivative is finite."""
-    return x if mask is None else ops.where(mask[..., None], x, ops.ones_like(x))
+        return "factored" if by_features else "direct"
 
 
 def identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return an identity matrix for each head, the initial matrices of `"hedgehog"`."""
     return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
-
-
-def factors(by_features: bool, keys: Any, value: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
-    """Return factors `L` and `R` of `t(K)^T V = L^T R` with `V = value W_V + b`.
-
-    Args:
-        by_features: If True, `inner` is the number of input features (plus one with a bias), else
-            that of tokens.
-        keys: `t(K)`, `(batch, tokens, units)`, in float32 or wider.
-        value: Tensor of shape `(batch, tokens, width)`.
-        kernel: `W_V`, `(width, units)`.
-        bias: `b`, `(units,)`, or None.
-
-    Returns:
-        `L` of shape `(batch, inner, units)`, and `R` of shape `(batch, inner, units)` or
-        `(inner, units)`, in float32 or wider.
-    """
-    if not by_features:
-        return keys, to_float32(affine(value, kernel, bias))
-    left, right = ops.matmul(transposed(to_float32(value)), keys), to_float32(kernel)
-    if bias is not None:
-        left = ops.concatenate([left, ops.sum(keys, axis=1, keepdims=True)], axis=1)
-        right = ops.concatenate([right, to_float32(bias)[None]], axis=0)
-    return left, right
-
-
-def through_scores(q: Any, keys: Any, value: Any, kernel: Any, bias: Any) -> Any:
-    """Return `(t(Q) t(K)^T) V` in float32 or wider; the arguments are those of `factors`."""
-    scores = ops.matmul(q, transposed(keys))  # (batch, queries, tokens)
-    output = ops.matmul(ops.matmul(scores, to_float32(value)), to_float32(kernel))
-    if bias is None:
-        return output
-    return output + ops.sum(scores, axis=-1, keepdims=True) * to_float32(bias)
-
-
-def dropped_for_one(q: Any, left: Any, right: Any, mask: Any, rate: float) -> Any:
-    """Return `q dropout(L^T R)` for one query without forming `L^T R`.
-
-    With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
-    two products with it, forward and backward, replace three.
-
-    Args:
-        q: `t(Q)`, `(batch, 1, features)`.
-        left: L of `factors`.
-        right: R of `factors`.
-        mask: The random mask M of zeros and ones, `(batch, features, units)`.
-        rate: Dropout rate.
-    """
-    mixed = ops.matmul(q * (1 / (1 - rate)) * left, ops.cast(mask, q.dtype))
-    return ops.sum(mixed * right, axis=1, keepdims=True)
 
 
 def causal_scores(q: Any, keys: Any, values: Any) -> Any:

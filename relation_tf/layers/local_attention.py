@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +10,6 @@ from keras import ops
 
 from relation_tf.layers.arguments import non_negative_integer, positive_integer
 from relation_tf.layers.averages import masked_softmax, softmax_over
-from relation_tf.layers.base import CausalMixer, affine
 from relation_tf.layers.masking import (
     aligned,
     close_up,
@@ -23,6 +21,7 @@ from relation_tf.layers.masking import (
     tokens_at,
     transposed,
 )
+from relation_tf.layers.token_mixer import CausalMixer, affine
 
 _BLOCK = 32  # queries of a block, unless the window is larger
 
@@ -41,20 +40,6 @@ class Tokens(NamedTuple):
     values: Any
     count: Any
     last: Any
-
-
-class Window(NamedTuple):
-    """The tokens that a query sees.
-
-    Attributes:
-        size: Those at a distance below it, on each side.
-        global_tokens: Number of first tokens that all queries see.
-        causal: If True, no later tokens.
-    """
-
-    size: int
-    global_tokens: int
-    causal: bool
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -159,9 +144,7 @@ class LocalAttention(CausalMixer):
         some_global = self.global_tokens > 0 and not self.causal
         if some_global and q.shape[1] is not None and q.shape[1] <= self.global_tokens:
             return self._to_all(q, tokens, training)
-        dropped = partial(self.drop, training=training)
-        window = Window(self.window, self.global_tokens, self.causal)
-        output = attend_in_windows(q, tokens, place, window, in_order, dropped)
+        output = self._in_windows(q, tokens, place, training, in_order)
         if not some_global:
             return output
         first = (q if mask is None else close_up(q, mask))[:, : self.global_tokens]
@@ -172,6 +155,50 @@ class LocalAttention(CausalMixer):
         index = ops.clip(number - 1, 0, ops.shape(first)[1] - 1)
         is_global = ops.logical_and(mask, number <= self.global_tokens)[..., None]
         return ops.where(is_global, tokens_at(first, index), output)
+
+    def _in_windows(
+        self, q: Any, tokens: Tokens, place: Any, training: bool, in_order: bool
+    ) -> Any:
+        """Compute the outputs by blocks of queries, as if no query were global.
+
+        Args:
+            q: Queries, `(batch, queries, units)`.
+            tokens: The tokens.
+            place: Number of unmasked tokens before each query, `(batch, queries)` or
+                `(1, queries)`.
+            training: If True, dropout is applied.
+            in_order: If True, query i is at place i.
+
+        Returns:
+            Tensor of shape `(batch, queries, units)`.
+        """
+        length, size = ops.shape(q)[1], block_size(self.window, ops.shape(tokens.keys)[1])
+        num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
+        around = 2 if self.causal else 3  # blocks of tokens for a block of queries
+        last = tokens.last + ops.zeros_like(place)
+        q, place, last = (split_tokens(x, num_blocks, size) for x in (q, place, last))
+        rank = place[:, :, :1] - size + ops.arange(around * size, dtype="int32")
+        near = (
+            partial(_neighbours, num_blocks=num_blocks, size=size, around=around)
+            if in_order
+            else partial(_taken, rank=rank)
+        )
+        keys, values = near(tokens.keys), near(tokens.values)
+        distance = ops.abs(place[..., None] - rank[:, :, None])
+        seen = ops.logical_and(distance < self.window, rank[:, :, None] >= 0)
+        if self.global_tokens:
+            first = slice(0, self.global_tokens)
+            keys, values = (
+                ops.concatenate([x, every[:, None, first] + 0 * x[:, :, :1]], axis=2)
+                for x, every in ((keys, tokens.keys), (values, tokens.values))
+            )
+            number = ops.arange(ops.shape(tokens.keys[:, first])[1], dtype="int32")
+            rank = ops.concatenate([rank, number + 0 * rank[:, :, :1]], axis=-1)
+            far = ops.abs(place[..., None] - number) >= self.window  # Others are in the window.
+            seen = ops.concatenate([seen, far], axis=-1)
+        seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
+        weights = softmax_over(ops.matmul(q, transposed(keys)), seen)
+        return join_chunks(ops.matmul(self.drop(weights, training), values), length)
 
     def _to_all(self, q: Any, tokens: Tokens, training: bool) -> Any:
         """Compute the outputs of global queries."""
@@ -208,56 +235,6 @@ class LocalAttention(CausalMixer):
         seen = ops.concatenate([in_window, before], axis=1)
         scores = ops.matmul(self._queries(x), transposed(keys))
         return ops.matmul(masked_softmax(scores, seen), values), (*buffers, count)
-
-
-def attend_in_windows(
-    q: Any,
-    tokens: Tokens,
-    place: Any,
-    window: Window,
-    in_order: bool,
-    dropped: Callable[[Any], Any],
-) -> Any:
-    """Compute the outputs by blocks of queries, as if no query were global.
-
-    Args:
-        q: Queries, `(batch, queries, units)`.
-        tokens: The tokens.
-        place: Number of unmasked tokens before each query, `(batch, queries)` or `(1, queries)`.
-        window: The tokens that a query sees.
-        in_order: If True, query i is at place i.
-        dropped: Function of the weights that applies the dropout.
-
-    Returns:
-        Tensor of shape `(batch, queries, units)`.
-    """
-    length, size = ops.shape(q)[1], block_size(window.size, ops.shape(tokens.keys)[1])
-    num_blocks = abs(length - 1) // size + 1  # At least one, for zero tokens too.
-    around = 2 if window.causal else 3  # blocks of tokens for a block of queries
-    last = tokens.last + ops.zeros_like(place)
-    q, place, last = (split_tokens(x, num_blocks, size) for x in (q, place, last))
-    rank = place[:, :, :1] - size + ops.arange(around * size, dtype="int32")
-    near = (
-        partial(_neighbours, num_blocks=num_blocks, size=size, around=around)
-        if in_order
-        else partial(_taken, rank=rank)
-    )
-    keys, values = near(tokens.keys), near(tokens.values)
-    distance = ops.abs(place[..., None] - rank[:, :, None])
-    seen = ops.logical_and(distance < window.size, rank[:, :, None] >= 0)
-    if window.global_tokens:
-        first = slice(0, window.global_tokens)
-        keys, values = (
-            ops.concatenate([x, every[:, None, first] + 0 * x[:, :, :1]], axis=2)
-            for x, every in ((keys, tokens.keys), (values, tokens.values))
-        )
-        number = ops.arange(ops.shape(tokens.keys[:, first])[1], dtype="int32")
-        rank = ops.concatenate([rank, number + 0 * rank[:, :, :1]], axis=-1)
-        far = ops.abs(place[..., None] - number) >= window.size  # Others are in the window.
-        seen = ops.concatenate([seen, far], axis=-1)
-    seen = ops.logical_and(seen, rank[:, :, None] <= last[..., None])
-    weights = softmax_over(ops.matmul(q, transposed(keys)), seen)
-    return join_chunks(ops.matmul(dropped(weights), values), length)
 
 
 def block_size(window: int, num_tokens: Any) -> Any:

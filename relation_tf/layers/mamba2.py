@@ -8,19 +8,19 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.base import affine, rms_normalize
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.scan import (
+from relation_tf.layers.recurrence import recurrence_step
+from relation_tf.layers.recurrent_mixer import (
     MatrixStateMixer,
     Terms,
     convolution_step,
     decays_of_steps,
     initial_a_log,
     initial_dt_offset,
-    recurrence_step,
     short_convolution,
     step_sizes,
 )
+from relation_tf.layers.token_mixer import affine, rms_normalize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -7,9 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.base import affine, presets_with
 from relation_tf.layers.masking import join_chunks, part, split_tokens, to_float32, zero_masked
-from relation_tf.layers.scan import RecurrentMixer, Terms, pairs_of_blocks, states_before
+from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.scan import pairs_of_blocks, states_before
+from relation_tf.layers.token_mixer import affine, presets_with
 
 _BLOCK = 4  # tokens: a power of two
 _LEVELS = 5  # blocks of blocks of ...: the loop has a step for each 4^5 tokens

@@ -8,9 +8,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.base import affine, presets_with
 from relation_tf.layers.masking import LOWEST, to_float32, zero_masked
-from relation_tf.layers.scan import MatrixStateMixer, Terms, recurrence_step
+from relation_tf.layers.recurrence import recurrence_step
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
+from relation_tf.layers.token_mixer import affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

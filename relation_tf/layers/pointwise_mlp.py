@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from relation_tf.layers.arguments import true_or_false
-from relation_tf.layers.base import TokenMixer, affine, presets_with
+from relation_tf.layers.token_mixer import TokenMixer, affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -13,6 +13,33 @@ from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import as_floats, boolean, to_float32, zero_masked
 
 
+class _Encoding(BaseLayer):
+    """Base of the encodings: learned vectors, and an output with the shape of the input."""
+
+    def __init__(self, initializer: Any = "zeros", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the vectors."""
+        self.width = width_of("x", x_shape)
+        self.build_vectors(self.width)
+        self.built = True
+
+    def build_vectors(self, width: int) -> None:
+        """Create the vectors of a width."""
+        raise NotImplementedError
+
+    def add_vectors(self, name: str, *shape: int, autocast: bool = True) -> Any:
+        """Add learned vectors."""
+        initializer = cloned(self.initializer)
+        return self.add_weight(shape, initializer=initializer, autocast=autocast, name=name)
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Return the shape of `x`."""
+        return self.checked_shape(x_shape)
+
+
 @keras.saving.register_keras_serializable(package="relation_tf")
 class SinePositionEncoding(BaseLayer):
     """Add sinusoidal position encodings: `x + p`.
@@ -42,9 +69,6 @@ class SinePositionEncoding(BaseLayer):
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Check the shape; the layer has no weights."""
         width_of("x", x_shape)
@@ -67,7 +91,7 @@ class SinePositionEncoding(BaseLayer):
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class LearnedPositionEncoding(BaseLayer):
+class LearnedPositionEncoding(_Encoding):
     """Add a learned vector for each position: `x + P[pos]`, with positions from 0.
 
     Tokens after the first `max_length` have the vector of the last position: limit the length of
@@ -98,19 +122,12 @@ class LearnedPositionEncoding(BaseLayer):
     """
 
     def __init__(self, max_length: int, initializer: Any = "uniform", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(initializer, **kwargs)
         self.max_length = positive_integer("max_length", max_length)
-        self.initializer = keras.initializers.get(initializer)
 
-    def build(self, x_shape: tuple[int | None, ...]) -> None:
+    def build_vectors(self, width: int) -> None:
         """Create the vectors `P`."""
-        self.width = width_of("x", x_shape)
-        self.vectors = self.add_weight(
-            name="positions",
-            shape=(self.max_length, self.width),
-            initializer=cloned(self.initializer),
-        )
-        self.built = True
+        self.vectors = self.add_vectors("positions", self.max_length, width)
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Add the vectors of the positions."""
@@ -119,13 +136,9 @@ class LearnedPositionEncoding(BaseLayer):
         x = x + ops.take(ops.cast(self.vectors, x.dtype), place, axis=0)
         return zero_masked(x, boolean(mask, x))
 
-    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Return the shape of `x`."""
-        return self.checked_shape(x_shape)
-
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class SoftmaxPositionEncoding(BaseLayer):
+class SoftmaxPositionEncoding(_Encoding):
     """Weight each feature of the tokens by a learned softmax over positions: `x * p`.
 
     `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, with the sum over unmasked tokens and a learned slope
@@ -156,21 +169,10 @@ class SoftmaxPositionEncoding(BaseLayer):
         - Maupomé, Meurs 2022, doi 10.3390/info13060290.
     """
 
-    def __init__(self, initializer: Any = "zeros", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.initializer = keras.initializers.get(initializer)
-
-    def build(self, x_shape: tuple[int | None, ...]) -> None:
+    def build_vectors(self, width: int) -> None:
         """Create the slopes `s`."""
-        self.width = width_of("x", x_shape)
-        self.slope = self.add_weight(
-            name="slope",
-            shape=(self.width,),
-            initializer=cloned(self.initializer),
-            # The slope is multiplied by positions: in half precision exponents have errors above 1.
-            autocast=False,
-        )
-        self.built = True
+        # The slope is multiplied by positions: in half precision exponents have errors above 1.
+        self.slope = self.add_vectors("slope", width, autocast=False)
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Return the weighted tokens."""
@@ -181,10 +183,6 @@ class SoftmaxPositionEncoding(BaseLayer):
             kept = boolean(mask, x)
             x = zero_masked(x, kept)
         return ops.cast(to_float32(x) * _weights(to_float32(self.slope), kept), x.dtype)
-
-    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Return the shape of `x`."""
-        return self.checked_shape(x_shape)
 
 
 def _weights(slope: Any, kept: Any) -> Any:
@@ -201,7 +199,7 @@ def _weights(slope: Any, kept: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class SegmentEncoding(BaseLayer):
+class SegmentEncoding(_Encoding):
     """Add a learned vector to all tokens of a text: `x + S[segment]`.
 
     Args:
@@ -231,18 +229,11 @@ class SegmentEncoding(BaseLayer):
     """
 
     def __init__(self, initializer: Any = "uniform", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.initializer = keras.initializers.get(initializer)
+        super().__init__(initializer, **kwargs)
 
-    def build(self, x_shape: tuple[int | None, ...]) -> None:
+    def build_vectors(self, width: int) -> None:
         """Create the vectors `S`."""
-        self.width = width_of("x", x_shape)
-        self.vectors = self.add_weight(
-            name="segments",
-            shape=(2, self.width),
-            initializer=cloned(self.initializer),
-        )
-        self.built = True
+        self.vectors = self.add_vectors("segments", 2, width)
 
     def call(self, x: Any, segment: int = 0, mask: Any = None) -> Any:
         """Add the vector of the segment."""
@@ -251,7 +242,3 @@ class SegmentEncoding(BaseLayer):
         x = self.as_tokens(x)
         x = x + ops.cast(self.vectors, x.dtype)[segment]
         return zero_masked(x, boolean(mask, x))
-
-    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Return the shape of `x`."""
-        return self.checked_shape(x_shape)

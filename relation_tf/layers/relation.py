@@ -9,8 +9,8 @@ from keras import ops
 
 from relation_tf.layers.arguments import number_of_heads
 from relation_tf.layers.averages import masked_mean, mean_step, running_mean
-from relation_tf.layers.base import CausalMixer, affine, presets_with
 from relation_tf.layers.masking import aligned
+from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -73,20 +73,11 @@ class Relation(CausalMixer):
         self, units: int, activation: Any = "relu", num_heads: int = 1, **kwargs: Any
     ) -> None:
         super().__init__(units, **kwargs)
-        if self.algorithm == "folded" and self.dropout > 0:
-            raise ValueError(
-                "algorithm='folded' does not support dropout between G * h' and W. "
-                f"Received: dropout={self.dropout}"
-            )
-        if self.algorithm == "folded" and self.causal:
-            raise ValueError(
-                "algorithm='folded' has no causal form. Use 'direct' or 'auto'. "
-                "Received: causal=True"
-            )
         self.num_heads = number_of_heads(num_heads, self.units)
-        if self.algorithm == "folded" and self.num_heads > 1:
+        if self.algorithm == "folded" and (self.dropout or self.causal or self.num_heads > 1):
             raise ValueError(
-                f"algorithm='folded' has one head. Received: num_heads={self.num_heads}"
+                "algorithm='folded' has no dropout, no causal form and one head. Received: "
+                f"dropout={self.dropout}, causal={self.causal}, num_heads={self.num_heads}"
             )
         self.activation = keras.activations.get(activation)
 

@@ -9,9 +9,10 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.arguments import true_or_false
-from relation_tf.layers.base import affine, standardize
 from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.scan import MatrixStateMixer, Terms, recurrence_step
+from relation_tf.layers.recurrence import recurrence_step
+from relation_tf.layers.recurrent_mixer import MatrixStateMixer, Terms
+from relation_tf.layers.token_mixer import affine, standardize
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import ops
 
-from relation_tf.layers.arguments import check_width, positive_integer, true_or_false, width_of
-from relation_tf.layers.base import WeightedLayer, check_built, check_state, one_token
+from relation_tf.layers.arguments import positive_integer, true_or_false, width_of
+from relation_tf.layers.base import WeightedLayer
 from relation_tf.layers.masking import boolean, zero_masked
-from relation_tf.layers.scan import convolution_step, short_convolution
+from relation_tf.layers.recurrent_mixer import short_convolution
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -84,32 +83,3 @@ class ShortConvolution(WeightedLayer):
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return the shape of `x`."""
         return self.checked_shape(x_shape)
-
-    def initial_state(self, batch_size: int) -> Any:
-        """Return the state before the first token: `filter_width - 1` inputs that are zero.
-
-        Raises:
-            ValueError: If the layer is not built.
-        """
-        check_built(self)
-        return ops.zeros((batch_size, self.filter_width - 1, self.width), self.compute_dtype)
-
-    def step(self, x: Any, state: Any, mask: Any = None) -> tuple[Any, Any]:
-        """Return the output of the next token, `(batch, 1, width)`, and the next state.
-
-        Args:
-            x: Tensor of shape `(batch, 1, width)`.
-            state: State from `initial_state` or from the previous step.
-            mask: Boolean tensor of shape `(batch, 1)`, default: all True. If False, the output is
-                zero and later tokens do not see this token.
-
-        Raises:
-            ValueError: If the layer is not built, if `x` or `mask` has another shape, or if the
-                state is of another batch size.
-        """
-        check_built(self)
-        x, mask = one_token(x, mask, self.compute_dtype)
-        check_width("x", x.shape, self.width)
-        check_state(state, x)
-        y, state = convolution_step(zero_masked(x, mask), self.kernel, self.bias, state, mask)
-        return zero_masked(self.activation(y), mask), state

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from relation_tf.layers.averages import masked_mean, mean_step, running_mean
-from relation_tf.layers.base import CausalMixer, affine, presets_with
 from relation_tf.layers.masking import aligned, zero_masked
+from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

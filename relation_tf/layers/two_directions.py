@@ -8,8 +8,9 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import one_of
-from relation_tf.layers.base import CausalMixer, TokenMixer, second_seed
+from relation_tf.layers.base import second_seed
 from relation_tf.layers.masking import pad_tokens, part, reversed_tokens
+from relation_tf.layers.token_mixer import CausalMixer, TokenMixer
 
 Merge = Literal["concatenate", "sum"]
 

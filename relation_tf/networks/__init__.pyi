@@ -1,5 +1,4 @@
 from .check.checks import check_layer
-from .check.probe import LayerProbe, probe_layer
 from .check.report import LayerCheck, LayerReport
 from .classifiers import pair_classifier, pair_regressor, sequence_classifier, token_classifier
 from .config import NetworkConfig, Sharing
@@ -15,7 +14,6 @@ from .sizes import Match, count_parameters, match_parameters, size_step, with_si
 __all__ = [
     "Decoded",
     "LayerCheck",
-    "LayerProbe",
     "LayerReport",
     "Match",
     "NetworkConfig",
@@ -36,7 +34,6 @@ __all__ = [
     "multi_task_networks",
     "pair_classifier",
     "pair_regressor",
-    "probe_layer",
     "recurrent_encoder_decoder",
     "sequence_classifier",
     "sequence_loss",

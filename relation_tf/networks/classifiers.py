@@ -42,7 +42,7 @@ from relation_tf.layers import (
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import BaseLayer, cloned
 from relation_tf.layers.masking import float32_or_wider
-from relation_tf.networks.config import NetworkConfig, configured, refuse_settings_of_tokens
+from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.encoders import declares_causal
 from relation_tf.networks.feature_projection import projected_answer
 from relation_tf.networks.mechanisms import accepts, make_layer
@@ -298,8 +298,6 @@ class TextEncoder:
             if width := config.short_convolution:
                 self.convolution = ShortConvolution(width, name=f"{prefix}short_convolution")
             self.head = self._head()
-        else:
-            refuse_settings_of_tokens(config)
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)
@@ -412,7 +410,7 @@ class TextEncoder:
 
     def vector(self, texts: Sequence[Any]) -> Any:
         """Return the sentence vector of one text, or the product of the vectors of a pair."""
-        return self._product(texts, self._vector)
+        return self._product(texts, lambda *text: self.before_output(self._features(*text)))
 
     def features(self, texts: Sequence[Any]) -> Any:
         """Return the same as `vector`, without the dropout before the output layer."""
@@ -427,9 +425,6 @@ class TextEncoder:
             return encode(texts[0], "hidden", 0)
         vectors = [encode(text, f"hidden_{i + 1}", i) for i, text in enumerate(texts)]
         return self._once("product", lambda name: keras.layers.Multiply(name=name))(vectors)
-
-    def _vector(self, text: Any, hidden_name: str, segment: int) -> Any:
-        return self.before_output(self._features(text, hidden_name, segment))
 
     def _once(self, name: str, make: Callable[[str], Any]) -> Any:
         """Return the layer of that name, created at the first call."""
@@ -451,11 +446,14 @@ class TextEncoder:
             return mixed
         width = self.config.hidden_units or self.config.units
         dense = self._once(hidden_name, lambda name: self.dense(name, width))
-        activation = self._once(
-            f"{hidden_name}_activation",
-            lambda name: _activation(self.config.hidden_activation, name),
-        )
+        activation = self._once(f"{hidden_name}_activation", self._hidden_activation)
         return activation(dense(self.dropout(self.activation(mixed))))
+
+    def _hidden_activation(self, name: str) -> Any:
+        kind = self.config.hidden_activation
+        if kind == "leaky_relu":
+            return keras.layers.LeakyReLU(_LEAKY_SLOPE, name=name)
+        return keras.layers.Activation(kind or "linear", name=name)
 
     def tokens(self, text: Any) -> Any:
         """Return a vector for each token of a text, without a head.
@@ -526,12 +524,6 @@ class TextEncoder:
             # The first token sees only itself; the last token has seen all.
             return last_token(mixed, mask)
         return first_token(mixed) if readout else mixed
-
-
-def _activation(name: str | None, layer_name: str) -> Any:
-    if name == "leaky_relu":
-        return keras.layers.LeakyReLU(_LEAKY_SLOPE, name=layer_name)
-    return keras.layers.Activation(name or "linear", name=layer_name)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

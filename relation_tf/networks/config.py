@@ -99,13 +99,13 @@ class NetworkConfig:
             ("units", positive_integer),
             ("hidden_units", positive_integer_or_none),
             ("short_convolution", positive_integer_or_none),
+            ("dropout", rate),
+            ("reversal_weight", non_negative_number),
+            ("segments", true_or_false),
+            ("feature_projection", true_or_false),
         ):
             # Keras accepts no integers of NumPy.
             object.__setattr__(self, name, checked(name, getattr(self, name)))
-        rate("dropout", self.dropout)
-        non_negative_number("reversal_weight", self.reversal_weight)
-        true_or_false("segments", self.segments)
-        true_or_false("feature_projection", self.feature_projection)
         one_of("compute", self.compute, get_args(Compute))
         one_of("network", self.network, get_args(Network))
         if self.network == "plain" and self.hidden_units is not None:
@@ -142,11 +142,3 @@ def configured(config: NetworkConfig | None, changes: Mapping[str, Any]) -> Netw
         if name not in names:
             raise UnknownNameError("network argument", name, names)
     return replace(config or NetworkConfig(), **changes)
-
-
-def refuse_settings_of_tokens(config: NetworkConfig) -> None:
-    """Raise a ValueError for settings that a mechanism that reads text would ignore."""
-    for name in ("embeddings", "positions", "segments", "short_convolution"):
-        value = getattr(config, name)
-        if value is not None and value is not False:
-            raise ValueError(f"`{name}` must not be set for a mechanism that reads text.")

@@ -265,7 +265,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         kept = ops.not_equal(source_ids, 0)
         x = self.drop(self.source_embedding(source_ids), training=training)
         states = self.encoder(x, mask=kept)
-        return states, self.attention.project(states), kept
+        return states, self.attention.states_dense(states), kept
 
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
         """Run the cell step by step, then the hidden layer on all steps."""
@@ -318,7 +318,7 @@ class AdditiveAttention(BaseLayer):
     Call arguments:
         query: Tensor of shape `(batch, width)`.
         states: Tensor of shape `(batch, tokens, state_width)`.
-        projected: Output of `project` for the states.
+        projected: `U h_j`.
         kept: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
@@ -336,10 +336,6 @@ class AdditiveAttention(BaseLayer):
         self.states_dense = dense("states", states_shape[-1], self.units)
         self.score = dense("score", self.units, 1)
         self.built = True
-
-    def project(self, states: Any) -> Any:
-        """Return `U h_j`."""
-        return self.states_dense(states)
 
     def call(self, query: Any, states: Any, projected: Any, kept: Any) -> tuple[Any, Any]:
         """Return the weighted sum and the weights."""

@@ -19,14 +19,13 @@ from relation_tf.layers.arguments import (
 )
 from relation_tf.layers.base import (
     BaseLayer,
-    TokenMixer,
     built_child,
-    check_steps,
-    one_token,
     second_seed,
     seed_of_part,
+    show_forwarded,
 )
 from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, check_steps, one_token
 from relation_tf.networks.mixing import MixerFactory, mix_all, refuse_imports
 
 Norm = Literal["post", "pre"]
@@ -373,18 +372,7 @@ def built_norm(parent: Any, name: str, units: int) -> Any:
 
 
 def encoder(
-    mechanism: Any,
-    num_layers: int = 1,
-    units: int | None = None,
-    num_heads: int | None = None,
-    feed_forward_units: int | None = None,
-    norm: Norm = "post",
-    dropout: float = 0.1,
-    activation: Any = "relu",
-    options: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    causal: bool = False,
-    **kwargs: Any,
+    mechanism: Any, num_layers: int = 1, units: int | None = None, **kwargs: Any
 ) -> Encoder:
     """Build an `Encoder`, a stack of blocks around any mechanism; the arguments are the same.
 
@@ -393,23 +381,15 @@ def encoder(
         >>> encoder("linear-attention", num_layers=2, norm="pre").num_layers
         2
     """
-    return Encoder(
-        mechanism, num_layers, units, num_heads, feed_forward_units, norm, dropout, activation,
-        options, seed, causal, **kwargs,
-    )  # fmt: skip
+    return Encoder(mechanism, num_layers, units, **kwargs)
 
 
 def transformer(
     units: int,
     num_layers: int = 2,
     num_heads: int = 4,
-    feed_forward_units: int | None = None,
-    norm: Norm = "post",
-    dropout: float = 0.1,
-    activation: Any = "relu",
+    *,
     options: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    causal: bool = False,
     key_dim: int | None = None,
     **kwargs: Any,
 ) -> Encoder:
@@ -419,15 +399,9 @@ def transformer(
         units: Width of the blocks, a multiple of `num_heads` unless `key_dim` is set.
         num_layers: Number of blocks.
         num_heads: Number of heads.
-        feed_forward_units: Width of the hidden layer of each block. Default: `2 * units`.
-        norm: `"post"` or `"pre"`.
-        dropout: Dropout rate in [0, 1).
-        activation: Activation of the hidden layer.
         options: Further arguments of the attention.
-        seed: Random seed of the dropout.
-        causal: Must be False: multi-head attention has no causal form.
         key_dim: Width of the queries, keys and values of each head. Default: `units / num_heads`.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: Other arguments of `Encoder`.
 
     Returns:
         A layer from `(batch, tokens, width)` to `(batch, tokens, units)`.
@@ -443,20 +417,11 @@ def transformer(
     """
     if key_dim is not None:
         options = {**(options or {}), "key_dim": key_dim}
-    return Encoder(
-        "multi-head-attention",
-        num_layers,
-        units,
-        num_heads,
-        feed_forward_units,
-        norm,
-        dropout,
-        activation,
-        options,
-        seed,
-        causal,
-        **kwargs,
-    )
+    return Encoder("multi-head-attention", num_layers, units, num_heads, options=options, **kwargs)
+
+
+for _builder in (encoder, transformer):
+    show_forwarded(_builder, Encoder.__init__)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -18,7 +18,6 @@ from relation_tf.errors import (
     UnknownNameError,
     did_you_mean,
     escape,
-    join_names,
     no_such_module,
     quote,
 )
@@ -31,10 +30,23 @@ _BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
 _RELEASED_CODE = {"variant": "released_code"}
 
 
+def _layer(name: str, **declaration: Any) -> Mechanism:
+    return Mechanism(f"relation_tf.layers:{name}", **declaration)
+
+
+def _ordered(name: str) -> Mechanism:
+    """Return a mechanism that depends on the order of tokens."""
+    return _layer(name, positions=None)
+
+
+def _network(path: str, **declaration: Any) -> Mechanism:
+    return Mechanism(f"relation_tf.networks.{path}", **declaration)
+
+
 def _vector(path: str, **declaration: Any) -> Mechanism:
     """Return a mechanism that depends on the order of tokens and returns one vector."""
     vector: dict[str, Any] = {"output_type": "vector", "head": "vector", "positions": None}
-    return Mechanism(f"relation_tf.networks.{path}", **(vector | declaration))
+    return _network(path, **(vector | declaration))
 
 
 def _recurrent(cell: str, **options: Any) -> Mechanism:
@@ -42,48 +54,38 @@ def _recurrent(cell: str, **options: Any) -> Mechanism:
 
 
 _BUILT_IN = {
-    "baseline": Mechanism("relation_tf.layers:PointwiseMLP", options=_RELEASED_CODE),
-    "attention": Mechanism("relation_tf.layers:Attention", options=_RELEASED_CODE),
-    "linear-attention": Mechanism(
-        "relation_tf.layers:LinearAttention",
-        options=_RELEASED_CODE,
-        # Without a normalizer, outputs grow with the number of tokens and from block to block.
-        block_options={"normalization": "sum"},
+    "baseline": _layer("PointwiseMLP", options=_RELEASED_CODE),
+    "attention": _layer("Attention", options=_RELEASED_CODE),
+    # Without a normalizer, outputs grow with the number of tokens and from block to block.
+    "linear-attention": _layer(
+        "LinearAttention", options=_RELEASED_CODE, block_options={"normalization": "sum"}
     ),
-    "relation": Mechanism("relation_tf.layers:Relation", options=_RELEASED_CODE),
-    "contextualizer": Mechanism(
-        "relation_tf.layers:Contextualizer",
-        output_type="vector",
-        head="vector",
-        positions="softmax",
-        size="rank",
+    "relation": _layer("Relation", options=_RELEASED_CODE),
+    "contextualizer": _layer(
+        "Contextualizer", output_type="vector", head="vector", positions="softmax", size="rank"
     ),
-    "fcsr": Mechanism(
-        "relation_tf.layers:FCSR", head="feature-attention", positions=None, size=None
-    ),
-    "summary-mixing": Mechanism("relation_tf.layers:SummaryMixing"),
-    "aft-simple": Mechanism("relation_tf.layers:AFTSimple"),
-    "aft-local": Mechanism("relation_tf.layers:AFTLocal"),
-    "fastformer": Mechanism("relation_tf.layers:Fastformer"),
-    "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
-    "fourier-mixing": Mechanism("relation_tf.layers:FourierMixing"),
-    "gmlp": Mechanism("relation_tf.layers:GMLP"),
+    "fcsr": _layer("FCSR", head="feature-attention", positions=None, size=None),
+    "summary-mixing": _layer("SummaryMixing"),
+    "aft-simple": _layer("AFTSimple"),
+    "aft-local": _layer("AFTLocal"),
+    "fastformer": _layer("Fastformer"),
+    "hypermixer": _layer("HyperMixer"),
+    "fourier-mixing": _layer("FourierMixing"),
+    "gmlp": _layer("GMLP"),
     # The output at the first token is read.
-    "local-attention": Mechanism("relation_tf.layers:LocalAttention", options={"global_tokens": 1}),
-    "retention": Mechanism("relation_tf.layers:Retention", positions=None),
-    "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
-    "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),
-    "delta-net": Mechanism("relation_tf.layers:DeltaNet", positions=None),
-    "gated-delta-net": Mechanism("relation_tf.layers:GatedDeltaNet", positions=None),
-    "gated-linear-attention": Mechanism("relation_tf.layers:GatedLinearAttention", positions=None),
-    "hgrn2": Mechanism("relation_tf.layers:HGRN2", positions=None),
-    "min-gru": Mechanism("relation_tf.layers:MinGRU", positions=None),
-    "min-lstm": Mechanism("relation_tf.layers:MinLSTM", positions=None),
+    "local-attention": _layer("LocalAttention", options={"global_tokens": 1}),
+    "retention": _ordered("Retention"),
+    "mamba2": _ordered("Mamba2"),
+    "mlstm": _ordered("MLSTM"),
+    "delta-net": _ordered("DeltaNet"),
+    "gated-delta-net": _ordered("GatedDeltaNet"),
+    "gated-linear-attention": _ordered("GatedLinearAttention"),
+    "hgrn2": _ordered("HGRN2"),
+    "min-gru": _ordered("MinGRU"),
+    "min-lstm": _ordered("MinLSTM"),
     # A causal mechanism, also over the reversed text: options = { mechanism = "mamba2" }.
-    "two-directions": Mechanism(
-        "relation_tf.networks.mixing:two_directions",
-        positions=None,
-        options={"mechanism": "mamba2"},
+    "two-directions": _network(
+        "mixing:two_directions", positions=None, options={"mechanism": "mamba2"}
     ),
     "dan": _vector("sentence_encoders:DeepAveragingNetwork"),
     "cnn": _vector("sentence_encoders:ConvolutionalNetwork"),
@@ -93,32 +95,23 @@ _BUILT_IN = {
     "bilstm": _recurrent("lstm", bidirectional=True),
     "stacked-lstm": _recurrent("lstm", num_layers=2),
     "stacked-bilstm": _recurrent("lstm", num_layers=2, bidirectional=True),
-    "bilstm-attention": Mechanism(
-        "relation_tf.networks.sentence_encoders:RecurrentNetwork",
+    "bilstm-attention": _network(
+        "sentence_encoders:RecurrentNetwork",
         head="additive-attention",
         positions=None,
         options={"bidirectional": True, "return_sequences": True},
     ),
     "s-lstm": _vector("sentence_encoders:SentenceStateLSTM"),
-    "multi-head-attention": Mechanism(
-        "relation_tf.networks.encoders:MultiHeadSelfAttention",
-        options={"num_heads": 4},
-    ),
-    "transformer": Mechanism("relation_tf.networks.encoders:transformer", options={"num_heads": 4}),
+    "multi-head-attention": _network("encoders:MultiHeadSelfAttention", options={"num_heads": 4}),
+    "transformer": _network("encoders:transformer", options={"num_heads": 4}),
     # Blocks of another mechanism: options = { mechanism = "relation", num_layers = 4 }.
-    "encoder": Mechanism(
-        "relation_tf.networks.encoders:encoder",
-        options={"mechanism": "attention"},
-        pretrainable=True,
-    ),
-    "gru-encoder-decoder": Mechanism(
-        "relation_tf.networks.decoders:recurrent_encoder_decoder",
-        output_type="sequence",
-        positions=None,
+    "encoder": _network("encoders:encoder", options={"mechanism": "attention"}, pretrainable=True),
+    "gru-encoder-decoder": _network(
+        "decoders:recurrent_encoder_decoder", output_type="sequence", positions=None
     ),
     # Any mechanism with a causal form: options = { mechanism = "relation" }.
-    "transformer-encoder-decoder": Mechanism(
-        "relation_tf.networks.decoders:transformer_encoder_decoder",
+    "transformer-encoder-decoder": _network(
+        "decoders:transformer_encoder_decoder",
         output_type="sequence",
         positions=None,
         options={"mechanism": "attention"},
@@ -195,8 +188,7 @@ def make_layer(
     except (TypeError, ValueError) as error:
         _refuse_unknown(factory, [*(options or {})], str(error))
         given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
-        no_causal = arguments.get("causal") and not _declares(factory, "causal")
-        reason = "it has no causal form" if no_causal else _line(str(error), 400)
+        reason = _line(str(error), 400)
         raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
 
 
@@ -246,22 +238,10 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
-    return innermost(mechanism, options)[0]
-
-
-def innermost(mechanism: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the mechanism of `mixing_mechanism`, and its options.
-
-    Example:
-        >>> own = {"mechanism": "attention", "num_heads": 2, "options": {"use_bias": True}}
-        >>> innermost("encoder", own)
-        ('attention', {'num_heads': 2, 'use_bias': True})
-    """
     inside = _inside(mechanism, options)
     if not inside:
-        return mechanism, options
-    passed = {key: inside[key] for key in ("num_heads", "causal") if inside.get(key)}
-    return innermost(str(inside["mechanism"]), {**passed, **_table(inside.get("options"))})
+        return mechanism
+    return mixing_mechanism(str(inside["mechanism"]), _table(inside.get("options")))
 
 
 def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
@@ -368,32 +348,17 @@ def load(path: str, kind: str = "mechanism") -> Any:
         reason = _line(str(error), 200)
         if module_name in sys.modules:
             hint = did_you_mean(attribute, dir(sys.modules[module_name]))
-            hint += _layers_of(module_name) if kind == "mechanism" else ""
             reason += hint and f".{hint}"
         elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
             reason = no_such_module(module_name)
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
 
 
-def _layers_of(module_name: str) -> str:
-    """Return a sentence with the Keras layers that a module defines; empty if it defines none."""
-    keras = sys.modules.get("keras")  # a module with a layer has imported it
-    names = [
-        name
-        for name, value in vars(sys.modules[module_name]).items()
-        if isinstance(value, type)
-        and keras is not None
-        and issubclass(value, keras.layers.Layer)
-        and value.__module__ == module_name
-    ]
-    return f" Its layers: {join_names(names)}." if names else ""
-
-
 def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
     """Raise an error that names the option which a factory does not know, if that is the reason."""
     options = options_of(factory)
     for name in given:
-        if name not in (*options, "causal") and f"'{name}'" in reason:
+        if name not in options and f"'{name}'" in reason:
             raise UnknownNameError(f"{factory.__name__} option", name, options)
 
 
@@ -407,14 +372,6 @@ def options_of(factory: Any) -> list[str]:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
     return [name for name in names if name not in ("self", "name", "dtype")]
-
-
-def _declares(factory: Any, argument: str) -> bool:
-    """Return True if a function, a class or one of its bases declares the argument."""
-    if not inspect.isclass(factory):
-        parameters = inspect.signature(factory).parameters.values()
-        return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
-    return argument in options_of(factory)
 
 
 def accepts(layer: Any, argument: str) -> bool:

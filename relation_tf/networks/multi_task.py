@@ -94,11 +94,6 @@ def multi_task_networks(
         raise ValueError(
             f"`heads` must have one or more tasks, without repetition. Received: {names}"
         )
-    for head in heads:
-        if head.inputs not in (1, 2):
-            raise ValueError(
-                f"`inputs` must be 1 or 2 texts. Received: inputs={head.inputs!r} of {head.name!r}"
-            )
     non_negative_number("adversary_weight", adversary_weight)
     non_negative_number("orthogonality_weight", orthogonality_weight)
     config = configured(config, changes)

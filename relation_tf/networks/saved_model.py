@@ -17,8 +17,8 @@ class SavedModelEncoder(keras.layers.Layer):
 
     It loads models saved by `tf.saved_model.save` and `Model.export`, such as the Universal
     Sentence Encoder, without the code of the model. The model must map one tensor of strings
-    `(batch,)` to vectors `(batch, width)`, as a callable object or by a signature with one input
-    and one output. With `trainable=True` its trainable variables are fine-tuned.
+    `(batch,)` to vectors `(batch, width)`, as a callable object or else by its signature
+    `"serving_default"`. With `trainable=True` its trainable variables are fine-tuned.
 
     Requires the TensorFlow backend. XLA cannot compile strings, so Keras disables XLA for models
     with this layer.
@@ -26,8 +26,6 @@ class SavedModelEncoder(keras.layers.Layer):
     Args:
         path: Folder of the saved model.
         trainable: If True, fine-tune the model.
-        endpoint: Name of the signature, such as `"serving_default"`. Default: the saved object if
-            it is callable, else `"serving_default"`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -37,8 +35,8 @@ class SavedModelEncoder(keras.layers.Layer):
         Tensor of shape `(batch, width)`.
 
     Raises:
-        ValueError: If the folder is not a saved model, the endpoint does not exist, or the model
-            does not map strings `(batch,)` to `(batch, width)`.
+        ValueError: If the folder is not a saved model that maps strings `(batch,)` to
+            `(batch, width)`.
         RuntimeError: If the backend is not TensorFlow.
 
     References:
@@ -49,7 +47,6 @@ class SavedModelEncoder(keras.layers.Layer):
         self,
         path: str | os.PathLike[str],
         trainable: bool = False,
-        endpoint: str | None = None,
         **kwargs: Any,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
@@ -59,27 +56,21 @@ class SavedModelEncoder(keras.layers.Layer):
             )
         super().__init__(trainable=trainable, **kwargs)
         self.folder = os.fspath(path)  # Keras already defines `path`.
-        self.endpoint = endpoint
         self.supports_jit = False
-        self.saved, self.function = _load(self.folder, endpoint)
+        self.saved, self.function = _load(self.folder)
+        self.width = _width(self.function, self.folder)
         # Keras's TFSMLayer uses variable names that Keras's optimizers reject.
         self.tuned = [
-            keras.Variable(variable, trainable=variable.trainable, name=_name(variable))
+            keras.Variable(
+                variable,
+                trainable=variable.trainable,
+                name=variable.name.partition(":")[0].replace("/", "_"),
+            )
             for variable in _variables(self.function)
         ]
         # As in Keras: setting `trainable` later changes these variables.
         for variable in self.tuned:
             variable.trainable = variable.trainable and trainable
-        self.width = _width(self.function, f"path={self.folder!r}, endpoint={endpoint!r}")
-
-    def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Check the shape; the weights were loaded with the model."""
-        if len(x_shape) != 1:
-            raise ValueError(
-                "`x` must have shape (batch,), one string per sentence. "
-                f"Received: x.shape={tuple(x_shape)}"
-            )
-        self.built = True
 
     def call(self, x: Any, training: bool | None = None) -> Any:
         """Encode the sentences.
@@ -91,14 +82,8 @@ class SavedModelEncoder(keras.layers.Layer):
         Returns:
             Tensor of shape `(batch, width)`.
         """
-        _check_strings(x)
         vectors = ops.reshape(_only(self.function(x)), (-1, self.width))
         return ops.cast(vectors, self.compute_dtype)
-
-    def compute_output_spec(self, x: Any, training: bool | None = None) -> Any:
-        """Check that the input is strings, and return the symbolic output."""
-        _check_strings(x)
-        return super().compute_output_spec(x)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Return `(batch, width)`."""
@@ -106,7 +91,7 @@ class SavedModelEncoder(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        return {**super().get_config(), "path": self.folder, "endpoint": self.endpoint}
+        return {**super().get_config(), "path": self.folder}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -119,8 +104,8 @@ class SavedModelEncoder(keras.layers.Layer):
         return super().from_config(config)
 
 
-def _load(folder: str, endpoint: str | None) -> tuple[Any, Any]:
-    """Return the saved object, which owns the variables, and the function of the endpoint."""
+def _load(folder: str) -> tuple[Any, Any]:
+    """Return the saved object, which owns the variables, and its function of strings."""
     import tensorflow as tf
 
     if not tf.saved_model.contains_saved_model(folder):
@@ -129,16 +114,7 @@ def _load(folder: str, endpoint: str | None) -> tuple[Any, Any]:
         )
     with tf.init_scope():
         saved = tf.saved_model.load(folder)
-    if endpoint is None and callable(saved):
-        return saved, saved.__call__
-    signature = "serving_default" if endpoint is None else endpoint
-    if signature not in saved.signatures:
-        names = ", ".join(map(repr, saved.signatures)) or "none"
-        raise ValueError(
-            f"`endpoint` must be a signature of the saved model. Available: {names}. "
-            f"Received: endpoint={endpoint!r}"
-        )
-    return saved, saved.signatures[signature]
+    return saved, saved.__call__ if callable(saved) else saved.signatures.get("serving_default")
 
 
 def _variables(function: Any) -> list[Any]:
@@ -149,43 +125,24 @@ def _variables(function: Any) -> list[Any]:
     )
 
 
-def _name(variable: Any) -> str:
-    """Return the variable's name in a form that Keras accepts."""
-    return variable.name.partition(":")[0].replace("/", "_")
-
-
-def _width(function: Any, source: str) -> int:
+def _width(function: Any, folder: str) -> int:
     """Return the width of the function's output for one sentence."""
     import tensorflow as tf
 
-    with tf.init_scope():
-        try:
-            output = function(tf.constant(["one sentence"]))
-        except (TypeError, ValueError, tf.errors.OpError) as error:
-            raise ValueError(
-                "the saved model must take one tensor of strings (batch,). "
-                f"Choose another `endpoint`. Received: {source}"
-            ) from error
-    if isinstance(output, dict) and len(output) != 1:
+    try:
+        with tf.init_scope():
+            _, width = _only(function(tf.constant(["one sentence"]))).shape
+    except (TypeError, ValueError, tf.errors.OpError) as error:
         raise ValueError(
-            "the saved model must return one tensor (batch, width). "
-            f"Received: outputs {', '.join(map(repr, output))}"
-        )
-    shape = tuple(_only(output).shape)
-    if len(shape) != 2 or shape[0] != 1:
-        raise ValueError(
-            "the saved model must return (batch, width). "
-            f"Received: an output of shape {shape} for one sentence"
-        )
-    return int(shape[1])
+            "the saved model must map one tensor of strings (batch,) to one tensor (batch, width). "
+            f"Received: path={folder!r}"
+        ) from error
+    return int(width)
 
 
 def _only(output: Any) -> Any:
     """Return the only tensor of a signature's dictionary, or the tensor."""
-    return next(iter(output.values())) if isinstance(output, dict) else output
-
-
-def _check_strings(x: Any) -> None:
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    if dtype != "string":
-        raise ValueError(f"`x` must be a tensor of strings. Received: dtype={dtype}")
+    if not isinstance(output, dict):
+        return output
+    (tensor,) = output.values()
+    return tensor

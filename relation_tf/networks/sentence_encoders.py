@@ -466,28 +466,14 @@ class SentenceStateLSTM(SentenceEncoder):
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
         """Run all steps."""
         inputs = ops.matmul(x, self.input_kernel) + self.word_bias  # Constant over steps.
-        h, c = self._first_words(inputs, mask)
-        # All cells were zero, so that the sentence state is zero after the first step.
-        g = c_g = ops.zeros_like(inputs[:, 0, : self.units])
-        for _ in range(self.num_steps - 1):
+        zeros = ops.zeros_like(inputs[..., : self.units])
+        h, c = zero_masked(zeros + self.initial_state, mask), zeros
+        g, c_g = zeros[:, 0] + self.initial_state, zeros[:, 0]
+        for _ in range(self.num_steps):
             words = self._words(h, c, g, c_g, inputs, mask)
             g, c_g = self._sentence(h, c, g, c_g, mask)
             h, c = words
         return h if self.return_sequences else g
-
-    def _first_words(self, inputs: Any, mask: Any) -> tuple[Any, Any]:
-        """Return `h` and `c` of each word after the first step.
-
-        All words start with the same state, so a product with the number of neighbours replaces the
-        largest matrix product.
-        """
-        kept = zero_masked(ops.ones_like(inputs[..., :1]), mask)
-        left, right = _neighbours(kept, self.window)
-        states = ops.matmul(self.initial_state, ops.reshape(self.word_kernel, (3, self.units, -1)))
-        gates = ops.matmul(ops.concatenate([left, kept, right], axis=-1), states)
-        gates = gates + inputs + ops.matmul(self.initial_state, self.context_kernel)
-        none = ops.zeros((1, 1, 1), gates.dtype)
-        return self._gated(gates, none, none, none, none[0], mask)
 
     def _words(self, h: Any, c: Any, g: Any, c_g: Any, inputs: Any, mask: Any) -> tuple[Any, Any]:
         """Return the next `h` and `c` of each word."""
@@ -495,12 +481,6 @@ class SentenceStateLSTM(SentenceEncoder):
         c_left, c_right = _neighbours(c, self.window)
         gates = ops.matmul(ops.concatenate([h_left, h, h_right], axis=-1), self.word_kernel)
         gates = gates + inputs + ops.matmul(g, self.context_kernel)[:, None]
-        return self._gated(gates, c_left, c, c_right, c_g, mask)
-
-    def _gated(
-        self, gates: Any, c_left: Any, c: Any, c_right: Any, c_g: Any, mask: Any
-    ) -> tuple[Any, Any]:
-        """Return the next `h` and `c` of each word from the gates and the previous cells."""
         mixing, o, u = ops.split(gates, (5 * self.units, 6 * self.units), axis=-1)
         # Sigmoids are in (0, 1): their softmax needs no shift.
         i, left, right, f, s = ops.split(ops.exp(ops.sigmoid(mixing)), 5, axis=-1)

@@ -15,8 +15,6 @@ from relation_tf.networks.classifiers import pair_regressor, sequence_classifier
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.mechanisms import width_step
 
-_LARGEST = 1 << 20
-
 
 @dataclass(frozen=True)
 class Match:
@@ -109,11 +107,6 @@ def match_parameters(
                 f"({parameters(1):,} for all values). Received: sized_by={sized_by!r}"
             )
         highest *= 2
-        if highest > _LARGEST:
-            raise ValueError(
-                f"`target` must be reachable: {sized_by}={_LARGEST} has fewer parameters. "
-                f"Received: target={target}"
-            )
     above = bisect.bisect_left(range(highest + 1), target, lo=1, key=parameters)
     nearest = min(
         (steps for steps in (above - 1, above) if steps),

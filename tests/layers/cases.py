@@ -33,34 +33,11 @@ from relation_tf.layers import (
     Retention,
     SummaryMixing,
 )
-from relation_tf.layers.scan import RecurrentMixer
+from relation_tf.layers.recurrent_mixer import RecurrentMixer
 from tests.backends import BACKEND, array, close, compiled
 from tests.layers import naive
 
 UNITS = 3
-MIXERS = (
-    Attention,
-    LinearAttention,
-    Relation,
-    PointwiseMLP,
-    SummaryMixing,
-    AFTSimple,
-    AFTLocal,
-    Fastformer,
-    HyperMixer,
-    FourierMixing,
-    GMLP,
-    LocalAttention,
-    Retention,
-    Mamba2,
-    MLSTM,
-    DeltaNet,
-    GatedDeltaNet,
-    GatedLinearAttention,
-    HGRN2,
-    MinGRU,
-    MinLSTM,
-)
 # Outputs depend on distances between tokens; recurrences read tokens in their order.
 POSITIONAL = (AFTLocal, FourierMixing, GMLP, LocalAttention, RecurrentMixer)
 
@@ -211,6 +188,7 @@ CASES = (
     Case(MinLSTM, naive.min_gru),
     Case(MinLSTM, naive.min_gru, {**_causal, "use_bias": False}),
 )
+MIXERS = tuple(dict.fromkeys(case.layer for case in CASES))
 CAUSAL = tuple(case for case in CASES if case.causal)
 # The last variant of each mixer. Without biases its outputs are zero at all tokens where the masks
 # differ.

@@ -14,8 +14,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.networks.sentence_encoders import RecurrentNetwork
-from tests.backends import BACKEND, array, close, close_gradients, compiled, started, vjp
+from tests.backends import array, close, close_gradients, started, vjp
 from tests.keras_testing import run_layer_test
 from tests.layers.cases import built, close_slopes, poisoned, some, tokens, weights_of
 
@@ -23,8 +22,7 @@ WIDTH = 4
 SENTENCES = tokens(0, 3, 4, WIDTH)
 MASK = np.arange(4) < np.array([4, 2, 0])[:, None]
 IDS = np.array([[5, 2, 9, 7], [1, 0, 0, 0], [3, 3, 0, 0]])
-# Half an ulp of 1 is 5e-4 in float16 and 4e-3 in bfloat16; a few roundings follow each other.
-TOLERANCE = {"float16": 1e-2, "bfloat16": 8e-2}
+TOLERANCE = 8e-2  # Half an ulp of 1 is 4e-3 in bfloat16; a few roundings follow each other.
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +114,6 @@ def test_equation_and_gradients(case: Case, length: int) -> None:
     assert not for_x[~mask].any()
 
 
-@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
-def test_float64_is_float64_throughout(case: Case) -> None:
-    if case.equation is None:
-        pytest.skip("has an own test")
-    layer, mask = built(case.make(dtype="float64")), case.mask(9)
-    x = tokens(4, 3, 9, WIDTH).astype("float64")
-    output = keras.ops.convert_to_numpy(layer(x, mask=mask))
-    close(output, case.outputs(x, mask, weights_of(layer)), 1e-11)
-
-
 def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
     """Vary the values, number and side of padded tokens; one sentence is padding only."""
     if case.equation is not None:
@@ -179,16 +167,8 @@ def test_masks_and_file(case: Case, tmp_path: Path) -> None:
         np.testing.assert_array_equal(array(one), array(other))
 
 
-@pytest.mark.parametrize(
-    "policy", [pytest.param("float16", marks=pytest.mark.slow), "mixed_bfloat16"]
-)
-def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
-    if BACKEND == "jax" and "num_heads" in case.arguments and policy == "float16":
-        pytest.skip("JAX compiles no dot_product_attention in float16 for a CPU")
-    recurrent = case.layer is RecurrentNetwork and not policy.startswith("mixed")
-    # Keras has no orthogonal initializer in half precision: some backends lack this QR.
-    drawn = {"recurrent_initializer": "glorot_uniform"} if recurrent else {}
-    exact, layer = built(case.make()), case.make(dtype=policy, **drawn)
+def test_half_precision_is_close_to_float32(case: Case) -> None:
+    exact, layer = built(case.make()), case.make(dtype="mixed_bfloat16")
     layer.build(SENTENCES.shape)
     layer.set_weights(exact.get_weights())
     dtypes = []
@@ -199,20 +179,6 @@ def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
         return y
 
     output = started(encode)(poisoned(SENTENCES, MASK), MASK)
-    compute = policy.removeprefix("mixed_")
-    assert dtypes == [compute]
-    trained = {w.dtype for w in layer.trainable_weights}
-    assert trained == {"float32" if "mixed" in policy else compute}
-    close(output, run(exact)(SENTENCES, MASK), TOLERANCE[compute])
-
-
-@pytest.mark.slow
-@pytest.mark.every_backend
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-def test_compiled(case: Case) -> None:
-    layer = built(case.make())
-
-    def call(x: Any, mask: Any) -> Any:
-        return layer(x, mask=mask)
-
-    close(array(compiled(call, xla=True)(SENTENCES, MASK)), array(call(SENTENCES, MASK)))
+    assert dtypes == ["bfloat16"]
+    assert {w.dtype for w in layer.trainable_weights} == {"float32"}
+    close(output, run(exact)(SENTENCES, MASK), TOLERANCE)

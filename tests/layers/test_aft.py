@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import MLSTM, AFTLocal, AFTSimple
-from relation_tf.layers.aft import _power_of_two
 from tests.backends import BACKEND, array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import (
@@ -82,8 +81,8 @@ def test_large_position_biases(largest: float, causal: bool) -> None:
     close(started(layer)(x), expected(layer, x, mask))
 
 
-@pytest.mark.parametrize("distance", range(4))
-@pytest.mark.parametrize("bias", [-1e9, -200.0, 200.0])
+@pytest.mark.parametrize("distance", [0, 3])
+@pytest.mark.parametrize("bias", [-1e9, 200.0])
 def test_causal_with_a_large_bias_at_any_distance(bias: float, distance: int) -> None:
     """A bias of -1e9 hides a distance, except from a token that sees no other."""
     layer = aft(4, causal=True)
@@ -115,32 +114,9 @@ def test_large_keys_do_not_overflow_or_vanish(form: str, dtype: str) -> None:
         close(steps(layer, x, mask), wanted, tolerance)
 
 
-def test_position_biases_are_not_rounded() -> None:
-    """In bfloat16, 50.12 would be 50, and the weight of the second token 12 % smaller."""
-    outputs = []
-    for dtype in ("float32", "mixed_bfloat16"):
-        layer = AFTLocal(1, window=2, dtype=dtype, kernel_initializer="zeros")
-        layer.build((None, None, 1))
-        layer.value_kernel.assign(np.ones((1, 1)))
-        layer.position_bias.assign([50.0, 50.12, 50.0])
-        outputs.append(array(layer(np.array([[[0.0], [1.0]]], "float32"))).astype("float32"))
-    close(outputs[1], outputs[0], 5e-3)
-
-
 def masked(layer: Any, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return the outputs of a call."""
     return started(lambda x, mask: layer(x, query_mask=mask))(x, mask)
-
-
-def test_a_causal_layer_has_biases_for_earlier_tokens_only() -> None:
-    assert aft(5).position_bias.shape == (9,)
-    assert aft(5, causal=True).position_bias.shape == (5,)
-
-
-def test_a_block_is_not_longer_than_the_text() -> None:
-    layer = aft(500)
-    assert [layer._block_size(length) for length in (1, 40, 600)] == [1, 40, 500]
-    assert [_power_of_two(500, length) for length in (1, 40, 600, None)] == [1, 64, 512, 512]
 
 
 @pytest.mark.tensorflow

@@ -12,49 +12,38 @@ import pytest
 import relation_tf.layers
 from relation_tf.layers import (
     FOFE,
-    AFTLocal,
     Attention,
     Contextualizer,
     Fastformer,
     HyperMixer,
     LinearAttention,
-    LocalAttention,
+    PointwiseMLP,
     Relation,
     SinePositionEncoding,
 )
 from relation_tf.networks.decoders import Decoder
 from relation_tf.networks.encoders import Encoder
-from tests.layers.cases import MIXERS
 
 # The base classes check the arguments of all layers; one layer of each is enough.
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Relation, {"units": None}, r"Received: units=None$"),
     (Relation, {"dropout": 1}, r"`dropout` must be a number in \[0, 1\)\. Received: dropout=1$"),
-    (Relation, {"dropout": True}, r"Received: dropout=True$"),
-    (Relation, {"dropout": float("nan")}, r"Received: dropout=nan$"),
     (Relation, {"seed": 1.5}, r"`seed` must be an integer from 0 to .*, or None\. .*: seed=1\.5$"),
-    (Relation, {"seed": np.int64(-1)}, r"Received: seed="),
     (Relation, {"seed": 2**31}, r"Received: seed=2147483648$"),
     (Relation, {"use_bias": "false"}, r"`use_bias` must be True or False\. .*: use_bias='false'$"),
     (Relation, {"variant": "paper"}, r"'released_code'\. Received: variant='paper'$"),
     (Relation, {"algorithm": "fast"}, r"must be one of 'auto', 'direct'.*: algorithm='fast'$"),
-    (Attention, {"algorithm": "folded"}, r"Received: algorithm='folded'$"),
-    (Relation, {"algorithm": "folded", "dropout": 0.5}, r"not support dropout .*dropout=0\.5$"),
-    (Relation, {"algorithm": "folded", "causal": True}, r"no causal form\. .*: causal=True$"),
-    (LinearAttention, {"algorithm": "scores", "dropout": 0.5}, r"does not support dropout"),
-    (LinearAttention, {"causal": True, "dropout": 0.5}, r"does not support .*: dropout=0\.5$"),
+    (Relation, {"algorithm": "folded", "dropout": 0.5}, r"no dropout, .*dropout=0\.5, causal=F"),
+    (
+        LinearAttention,
+        {"causal": True, "dropout": 0.5},
+        r"needs causal=False .*dropout=0\.5, causal",
+    ),
     (Attention, {"algorithm": "fused", "dropout": 0.5}, r"does not support dropout"),
-    (LinearAttention, {"normalization": "mean"}, r"'released_code'\. .*: normalization='mean'$"),
     (Fastformer, {"causal": True}, r"^Fastformer has no causal form\. Received: causal=True$"),
-    (HyperMixer, {"hidden_units": 0}, r"^`hidden_units` must .* Received: hidden_units=0$"),
-    (AFTLocal, {"window": 0}, r"^`window` must .* Received: window=0$"),
-    (LocalAttention, {"global_tokens": True}, r"non-negative .*global_tokens=True$"),
     (FOFE, {"decay": 1}, r"`decay` must be a number in \[0, 1\)\. Received: decay=1$"),
-    (FOFE, {"window": True}, r"Received: window=True$"),
     (Contextualizer, {"rank": None}, r"^`rank` must be a positive integer\. Received: rank=None$"),
-    (Contextualizer, {"rank": 2.5}, r"Received: rank=2\.5$"),
     (Contextualizer, {"initial_context": "zeros"}, r"'ones', 'learned', 'uniform'\. .*'zeros'$"),
-    (Contextualizer, {"algorithm": "direct"}, r"'auto', 'tokens', 'moments'\. .*='direct'$"),
     (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be a positive number\. .*: epsilon=0$"),
     (Encoder, {"mechanism": "relation", "causal": "false"}, r"Received: causal='false'$"),
     (Decoder, {"mechanism": "relation"}, r"^`units` must be .* Received: units=None$"),
@@ -107,7 +96,7 @@ def test_wrong_shape_of_value() -> None:
         Relation(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
 
 
-@pytest.mark.parametrize("layer_class", MIXERS)
+@pytest.mark.parametrize("layer_class", [LinearAttention, PointwiseMLP, Relation])
 def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> None:
     presets = layer_class.presets  # type: ignore[attr-defined]
     for variant, expected in presets.items():
@@ -121,36 +110,6 @@ def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> Non
 
 
 PUBLIC = [getattr(relation_tf.layers, name) for name in relation_tf.layers.__all__]
-
-
-@pytest.mark.parametrize("layer_class", PUBLIC)
-def test_an_unknown_argument_is_named_with_the_class_that_was_called(layer_class: type) -> None:
-    name = layer_class.__name__
-    with pytest.raises(TypeError, match=rf"^{name} has no argument 'nmae'\. Did you mean 'name'\?"):
-        layer_class(nmae="mixer")
-
-
-def test_message_of_an_unknown_argument() -> None:
-    with pytest.raises(TypeError) as error:
-        relation_tf.layers.GatedDeltaNet(unit=3)
-    message = "GatedDeltaNet has no argument 'unit'. Did you mean 'units'? Received: unit=3"
-    assert str(error.value) == message
-    with pytest.raises(TypeError, match="GatedDeltaNet has no argument 'kwargs'"):
-        relation_tf.layers.GatedDeltaNet(units=4, kwargs=3)
-    with pytest.raises(TypeError, match=r"^GatedDeltaNet: missing a required argument"):
-        relation_tf.layers.GatedDeltaNet()
-
-
-class Tagged(Attention):
-    def __init__(self, units: int, **kw: Any) -> None:
-        self.tag = kw.pop("tag", "")
-        super().__init__(units, **kw)
-
-
-def test_a_subclass_may_take_other_names_from_its_keywords() -> None:
-    layer = Tagged(4, tag="mine", num_heads=2)
-    assert (layer.tag, layer.num_heads) == ("mine", 2)
-    assert layer.get_config()["num_heads"] == 2
 
 
 @pytest.mark.parametrize("layer_class", PUBLIC)

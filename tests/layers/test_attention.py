@@ -14,7 +14,7 @@ from keras import ops
 from relation_tf.layers import Attention, Relation, attention
 from tests.backends import BACKEND, array, close, close_gradients, started, vjp
 from tests.layers import cases, naive
-from tests.layers.cases import meant, poisoned, randomize, some, tokens
+from tests.layers.cases import meant, poisoned, some, tokens
 
 FORMS: list[dict[str, Any]] = [
     {"units": 6},
@@ -102,48 +102,6 @@ def test_fused_with_fully_masked_tokens(form: dict[str, Any]) -> None:
     assert not any(gradient.any() for gradient in all_gradients)
 
 
-@all_forms
-@pytest.mark.usefixtures("chunks_of_four")
-def test_large_scores(form: dict[str, Any]) -> None:
-    """Scores of thousands: `exp` without shift overflows or underflows."""
-    x = 30 * tokens(0, 2, 9, WIDTH)
-    check(form, [x], {"query_mask": np.arange(9) < np.array([[9], [4]])}, 5e-3)
-
-
-@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
-@all_forms
-@pytest.mark.usefixtures("chunks_of_four")
-def test_float64_is_float64_throughout(form: dict[str, Any]) -> None:
-    x = tokens(0, 2, 10, WIDTH).astype("float64")
-    one, other = (
-        ops.convert_to_numpy(built(algorithm, **form, dtype="float64")(x))
-        for algorithm in ("direct", "chunked")
-    )
-    close(one, other, 1e-12)
-
-
-@pytest.mark.parametrize(("policy", "tolerance"), [("float16", 5e-3), ("mixed_bfloat16", 4e-2)])
-@pytest.mark.parametrize("algorithm", ["chunked", "fused"])
-@pytest.mark.usefixtures("chunks_of_four")
-def test_half_precision(algorithm: str, policy: str, tolerance: float) -> None:
-    if (BACKEND, algorithm, policy) == ("jax", "fused", "float16"):
-        pytest.skip("JAX has no such kernel for float16 on a CPU")
-    x, mask = tokens(0, 2, 10, WIDTH), np.arange(10) < np.array([[10], [6]])
-    expected, expected_gradients = gradients(built("direct", units=3), [x], {"query_mask": mask})
-    layer = built(algorithm, units=3, dtype=policy)
-    cotangent = tokens(9, 2, 10, 3)
-
-    def run(x: Any) -> Any:
-        return ops.cast(layer(x, query_mask=mask), "float32")
-
-    output, for_inputs, for_weights = vjp(run, [x], layer.weights, cotangent)
-    assert keras.backend.standardize_dtype(layer(x).dtype) == policy.removeprefix("mixed_")
-    close(output, expected, tolerance)
-    gradients_in_half = [x.astype("float32") for x in (*for_inputs, *for_weights)]
-    # Gradients accumulate several rounding errors.
-    close_gradients(gradients_in_half, expected_gradients, 3 * tolerance)
-
-
 @pytest.mark.usefixtures("chunks_of_four")
 def test_many_tokens_do_not_overflow_float16() -> None:
     """A sum of 70,000 ones is infinite in float16."""
@@ -153,33 +111,6 @@ def test_many_tokens_do_not_overflow_float16() -> None:
     output, _, [*_, for_values] = vjp(lambda x: layer(x[:, :5], x), [ones], layer.weights)
     close(output, np.full((1, 5, 2), 2.0), 5e-3)
     close(for_values, np.full((2, 2), 5.0), 5e-3)
-
-
-LENGTHS = [
-    # queries, tokens, width, algorithm
-    (1, 10_000, 4, "factored"),
-    (1, None, 4, "factored"),
-    (1, None, 9, "factored"),
-    (512, None, 4, "factored"),
-    (None, 512, 9, "direct"),
-    (512, 10_000, 9, "direct"),
-    (10_000, 1, 4, "factored"),
-    (513, 513, 4, "chunked"),
-    (513, None, 9, "chunked"),
-    (None, 513, 9, "chunked"),
-    (None, None, 4, "chunked"),
-]
-
-
-@pytest.mark.parametrize(("queries", "length", "width", "algorithm"), LENGTHS)
-def test_auto_selects_chunks_for_many_weights(
-    queries: int | None, length: int | None, width: int, algorithm: str
-) -> None:
-    dropping = Attention(6)._algorithm(queries, length, width, True)
-    assert dropping == algorithm
-    on_torch = {"direct": "fused", "chunked": "fused"} if BACKEND == "torch" else {}
-    still = Attention(6)._algorithm(queries, length, width, False)
-    assert still == on_torch.get(algorithm, algorithm)
 
 
 @all_forms
@@ -208,46 +139,6 @@ def test_empty_inputs(shape: tuple[int, int], dropout: float) -> None:
 
 
 # Compilation
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.usefixtures("chunks_of_four")
-def test_compiled_training_with_unknown_lengths() -> None:
-    ids = np.random.default_rng(0).integers(0, 10, (2, 11))
-
-    def trained(*, xla: bool) -> list[np.ndarray]:
-        inputs = keras.Input((None,), dtype="int32")
-        x = keras.layers.Embedding(10, WIDTH, mask_zero=True)(inputs)
-        y = Attention(3, algorithm="chunked", dropout=0.5, seed=1)(x)
-        model = keras.Model(inputs, keras.layers.Dense(2)(y))
-        randomize(model)
-        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=xla)
-        model.train_on_batch(ids, np.zeros((2, 11, 2)))
-        return model.get_weights()
-
-    for one, other in zip(trained(xla=True), trained(xla=False), strict=True):
-        close(one, other)
-
-
-@pytest.mark.skipif(BACKEND != "jax", reason="a transformation of JAX")
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
-@pytest.mark.usefixtures("chunks_of_four")
-def test_jax_vmap(dropout: float) -> None:
-    """Batch over several sets of weights, as for several seeds."""
-    import jax
-
-    layer = built("chunked", units=3, dropout=dropout, seed=1)
-    x, mask = tokens(0, 2, 10, WIDTH), np.arange(10) < np.array([[10], [6]])
-    weights = [tokens(20 + i, 3, *w.shape) for i, w in enumerate(layer.weights)]
-
-    def loss(weights: Any, mask: Any) -> Any:
-        with keras.StatelessScope(state_mapping=zip(layer.weights, weights, strict=True)):
-            return ops.sum(layer(x, query_mask=mask, training=True) ** 2)
-
-    together = jax.vmap(jax.grad(loss), in_axes=(0, None))(weights, mask)
-    for i in range(3):
-        alone = jax.grad(loss)([w[i] for w in weights], mask)
-        close_gradients([x[i] for x in together], alone)
 
 
 # Memory
@@ -387,24 +278,7 @@ def test_heads_of_attention(algorithm: str, causal: bool) -> None:
         close(run(poisoned(x, mask), mask), wanted)
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="the draws of dropout differ")
-def test_heads_equal_those_of_keras() -> None:
-    x = tokens(0, 2, 5, 4)
-    peer = keras.layers.MultiHeadAttention(2, 3, use_bias=False, output_shape=6)
-    expected = array(peer(x, x))
-    layer = Attention(6, 2)
-    layer.build(x.shape)
-    *projections, out = peer.get_weights()
-    layer.set_weights([w.reshape(4, 6) for w in projections])
-    close(array(layer(x)) @ out.reshape(6, 6), expected)
-
-
 @pytest.mark.parametrize("layer", [Attention, Relation])
 def test_numbers_of_heads_that_do_not_divide_the_units(layer: type) -> None:
     with pytest.raises(ValueError, match=r"must divide `units`. Received: units=6, num_heads=4"):
         layer(6, num_heads=4)
-
-
-def test_folding_has_one_head() -> None:
-    with pytest.raises(ValueError, match="algorithm='folded' has one head"):
-        Relation(6, num_heads=2, algorithm="folded")

@@ -12,7 +12,6 @@ from keras import ops
 from relation_tf.layers import (
     GMLP,
     Attention,
-    LinearAttention,
     Relation,
 )
 from tests.backends import BACKEND, array, close, compiled, started, vjp
@@ -45,18 +44,6 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 # Visible tokens
 
 
-@pytest.mark.parametrize(("queries", "length"), [(3, 7), (7, 3), (5, 5)])
-def test_positions_count_from_the_start_as_in_keras(queries: int, length: int) -> None:
-    query, value = tokens(0, 2, queries, WIDTH), tokens(1, 2, length, WIDTH)
-    layer = Attention(3, causal=True)
-    peer = keras.layers.MultiHeadAttention(1, 3, use_bias=False, output_shape=3)
-    expected = peer(query, value, use_causal_mask=True)
-    layer.build(query.shape, value.shape)
-    q, k, v, out = peer.get_weights()
-    layer.set_weights([q[:, 0], k[:, 0], v[:, 0]])
-    close(array(layer(query, value)) @ out[0], array(expected))
-
-
 @all_algorithms
 def test_later_tokens_do_not_change_outputs(case: Case, algorithm: str) -> None:
     t, x, mask = 70, tokens(0, 2, 150, WIDTH), some(0, 2, 150)
@@ -69,37 +56,6 @@ def test_later_tokens_do_not_change_outputs(case: Case, algorithm: str) -> None:
 
 
 # Chunks
-
-
-@pytest.mark.parametrize("length", [129, 300])
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_chunks_equal_all_scores(algorithm: str, length: int) -> None:
-    mask = some(0, 3, length)
-    x, cotangent = poisoned(tokens(1, 3, length, WIDTH), mask), tokens(2, 3, length, 5)
-
-    def results(algorithm: str) -> list[np.ndarray]:
-        layer = LinearAttention(5, "sum", causal=True, use_bias=True, algorithm=algorithm)
-        built(layer)
-        output, for_x, for_weights = vjp(
-            lambda x: layer(x, query_mask=mask), [x], layer.weights, cotangent
-        )
-        return [output, *for_x, *for_weights]
-
-    for actual, expected in zip(results(algorithm), results("scores"), strict=True):
-        close(actual, expected, 2e-5)
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_chunks_hold_neither_all_scores_nor_all_states(algorithm: str) -> None:
-    length, units = 1031, 64
-
-    def largest(algorithm: str) -> int:
-        layer = built(LinearAttention(units, causal=True, algorithm=algorithm))
-        return max(int(np.prod(shape)) for shape in shapes_of_a_step(layer, length))
-
-    assert largest("scores") >= 2 * length**2
-    assert largest(algorithm) <= 3 * length * 128 < length * units**2
 
 
 def growth(layer: Any) -> float:
@@ -117,38 +73,11 @@ def test_memory_is_linear_in_tokens(case: Case) -> None:
     assert growth(case.built()) < 2.1
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-def test_memory_of_all_scores_is_quadratic_in_tokens() -> None:
-    case = next(case for case in LINEAR if case.layer is LinearAttention)
-    assert growth(case.built(algorithm="scores")) > 3.5
-
-
 @all_algorithms
 def test_no_tokens(case: Case, algorithm: str) -> None:
     layer = case.built(algorithm=algorithm)
     output, [for_x], _ = vjp(layer, [tokens(0, 2, 0, WIDTH)], layer.weights)
     assert (output.shape, for_x.shape) == ((2, 0, 3), (2, 0, WIDTH))
-
-
-@pytest.mark.parametrize(
-    ("length", "width", "algorithm"),
-    [(128, 4, "scores"), (129, 4, "factored"), (129, 6, "direct"), (None, 6, "direct")],
-)
-def test_auto_selects_chunks_if_there_are_several(
-    length: int | None, width: int, algorithm: str
-) -> None:
-    assert LinearAttention(6, causal=True)._choose_causal(length, width, 6) == algorithm
-    assert LinearAttention(200, causal=True)._choose_causal(200, width, 200) == "scores"
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])
-def test_sums_of_many_tokens_are_accurate(dtype: str) -> None:
-    """In bfloat16 a sum of ones stops at 256."""
-    ones = np.ones((1, 3000, 2), "float32")
-    relation = Relation(2, kernel_initializer="ones", causal=True, dtype=dtype)
-    np.testing.assert_array_equal(array(relation(ones)), np.full((1, 3000, 2), 8.0))
-    linear = LinearAttention(2, "sum", kernel_initializer="ones", causal=True, dtype=dtype)
-    np.testing.assert_array_equal(array(linear(ones)), np.full((1, 3000, 2), 2.0))
 
 
 # Steps of one token
@@ -188,13 +117,6 @@ def test_a_compiled_loop_of_steps(case: Case) -> None:
 
     run = last if BACKEND == "torch" else compiled(last, xla=True)
     close(array(run(ops.convert_to_tensor(x))), array(layer(x))[:, -1:])
-
-
-@pytest.mark.parametrize("case", [c for c in CAUSAL if c.layer is not Attention], ids=str)
-def test_states_of_sums_have_constant_size(case: Case) -> None:
-    layer = case.built()
-    sizes = {sum(int(np.prod(s.shape)) for s in layer.initial_state(2, n)) for n in (1, 10_000)}
-    assert len(sizes) == 1
 
 
 @all_cases

@@ -18,8 +18,8 @@ from relation_tf.layers import (
     Mamba2,
     Retention,
 )
-from relation_tf.layers.scan import chunked_recurrence, recurrence_step
-from tests.backends import BACKEND, array, close, close_gradients, started, vjp, with_unknown_length
+from relation_tf.layers.recurrence import chunked_recurrence
+from tests.backends import array, close, close_gradients, started, vjp, with_unknown_length
 from tests.layers import naive
 from tests.layers.cases import built, meant, poisoned, some, tokens
 
@@ -70,24 +70,6 @@ def test_outputs_and_gradients(length: int, vector: bool) -> None:
     close_gradients(gradients, pairwise_gradients(arrays, cotangent.astype("float64")))
 
 
-def test_one_head_of_queries_and_keys_for_all_values() -> None:
-    q, k, v, log_decays = terms(100, heads=1)
-    together = chunked_recurrence(*map(ops.convert_to_tensor, (q, k, v, log_decays)))
-    repeated = [np.repeat(x, 2, axis=2) for x in (q, k)]
-    close(together, expected([*repeated, v, log_decays]))
-
-
-@vector_or_not
-def test_steps_equal_the_whole(vector: bool) -> None:
-    arrays = terms(5, vector=vector)
-    state, outputs = ops.zeros((2, 2, 3, 4)), []
-    for t in range(5):
-        own = (ops.convert_to_tensor(x[:, t : t + 1]) for x in arrays)
-        output, state = recurrence_step(*own, state)
-        outputs.append(array(output))
-    close(np.concatenate(outputs, axis=1), expected(arrays))
-
-
 @vector_or_not
 def test_a_large_decay_does_not_disturb_small_ones(vector: bool) -> None:
     """The difference of two sums of logarithms around -1e6 has no digits for 0.01."""
@@ -117,20 +99,6 @@ def test_texts_of_a_chunk_do_not_see_each_other() -> None:
         broken = [y.copy() if y is x else y for y in arrays]
         next(y for y, z in zip(broken, arrays, strict=True) if y is not z)[0] = np.nan
         close(unknown(*broken)[0][1:], expected(arrays)[1:])
-
-
-@pytest.mark.skipif(BACKEND != "jax", reason="only JAX compiles loops of eager calls")
-@pytest.mark.parametrize("layer_class", [Retention, DeltaNet])
-def test_a_second_call_compiles_nothing(layer_class: Any, caplog: pytest.LogCaptureFixture) -> None:
-    import jax
-
-    layer, x = layer_class(4), tokens(0, 2, 200, 4)
-    with jax.log_compiles():
-        layer(x)
-        assert "Compiling" in caplog.text
-        caplog.clear()
-        layer(x)
-        assert "Compiling" not in caplog.text
 
 
 @pytest.mark.parametrize("causal", [False, True])

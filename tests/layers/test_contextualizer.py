@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.layers import Contextualizer, SoftmaxPositionEncoding, contextualizer
+from relation_tf.layers import Contextualizer, contextualizer
 from tests.backends import (
-    BACKEND,
     array,
     close,
     close_gradients,
-    compiled,
     vjp,
     with_unknown_length,
 )
@@ -105,20 +103,6 @@ def test_length_unknown_at_trace_time(initial_context: str, xla: bool) -> None:
             close_gradients(gradients, for_x)
 
 
-@pytest.mark.tensorflow
-def test_auto_selects_at_run_time_for_unknown_lengths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import tensorflow as tf
-
-    by_moments = contextualizer._by_moments
-    monkeypatch.setattr(contextualizer, "_by_moments", lambda x: by_moments(x * np.nan))
-    run = tf.function(built(made()), input_signature=[tf.TensorSpec((None, None, WIDTH))])
-    lengths = range(1, 7)
-    by_tokens = [np.isfinite(run(tokens(17, 2, n, WIDTH)).numpy()).all() for n in lengths]
-    assert by_tokens == [length <= CROSSOVER for length in lengths]
-
-
 def test_uniform_context_is_sampled_for_each_call() -> None:
     """Samples differ between documents and calls; equal seeds give equal samples."""
     x = np.repeat(tokens(22, 1, 5, WIDTH), 2, axis=0)
@@ -135,17 +119,6 @@ def test_uniform_context_is_sampled_for_each_call() -> None:
             assert np.abs(one - other).max() > 1e-3
 
 
-def test_uniform_context_is_uniform() -> None:
-    layer, samples = made(initial_context="uniform", seed=1), 5000
-    x, nothing = np.zeros((samples, 1, WIDTH), "float32"), np.zeros((samples, 1), bool)
-    drawn = array(layer(x, mask=nothing))  # Initial offsets are zero.
-    assert drawn.min() >= -1
-    assert drawn.max() <= 1
-    quantiles = np.quantile(drawn, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
-    expected = np.array([[-0.9, -0.5, 0, 0.5, 0.9]]).T
-    np.testing.assert_allclose(quantiles, np.repeat(expected, WIDTH, axis=1), rtol=0, atol=0.06)
-
-
 @both_algorithms
 def test_long_documents_do_not_overflow_float16(algorithm: str) -> None:
     """A sum of 70,000 ones is infinite in float16."""
@@ -153,30 +126,3 @@ def test_long_documents_do_not_overflow_float16(algorithm: str) -> None:
     arguments = {"algorithm": algorithm, "kernel_initializer": "ones"}
     output = array(made(dtype="float16", **arguments)(x))
     close(output, array(made(**arguments)(x.astype("float32"))), 2e-3)
-
-
-@both_algorithms
-def test_ten_thousand_tokens_with_positions(algorithm: str) -> None:
-    x, mask = tokens(24, 1, 10_000, WIDTH), np.ones((1, 10_000), bool)
-    positions = SoftmaxPositionEncoding()
-    positions.build(x.shape)
-    slope = np.array([0.0, 1e-3, -5.0, 5.0], "float32")
-    positions.set_weights([slope])
-    layer = built(made(algorithm=algorithm))
-    document = naive.softmax_position_encoding(x[0].astype("float64"), slope.astype("float64"))
-    close(
-        array(layer(positions(x))),
-        twin(weights_of(layer), document[None], mask, np.ones((1, WIDTH))),
-        1e-3,
-    )
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-def test_compilation_of_uniform_context() -> None:
-    """On TensorFlow XLA samples other numbers from the same distribution."""
-    layer = made(initial_context="uniform", seed=1)
-    x, nothing = np.zeros((2, 1, WIDTH), "float32"), np.zeros((2, 1), bool)
-    layer.build(x.shape)
-    drawn = array(compiled(lambda x: layer(x, mask=nothing), xla=True)(x))
-    assert np.abs(drawn).max() <= 1
-    assert len(np.unique(drawn)) == drawn.size

@@ -26,7 +26,7 @@ from relation_tf.layers import (
 )
 from tests.backends import array, close
 from tests.layers import contract, naive
-from tests.layers.cases import PLAIN, UNITS, VARIANTS, built
+from tests.layers.cases import PLAIN, UNITS, VARIANTS, built, tokens
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import WIDTH, Case
 
@@ -99,7 +99,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.mark.parametrize("mixer", [*VARIANTS.values(), PLAIN[-1]], ids=str)
 def test_half_precision_of_a_mixer(mixer: Any) -> None:
     own = Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, "tokens")
-    contract.test_half_precision_is_close_to_float32(own, "mixed_bfloat16")
+    contract.test_half_precision_is_close_to_float32(own)
 
 
 INTEGERS = np.arange(2 * 3 * WIDTH).reshape(2, 3, WIDTH) % 5
@@ -123,3 +123,9 @@ def test_another_width_than_in_build_is_refused(make: Callable[[], Any]) -> None
     for x in (np.zeros((1, 3, 1), "float32"), keras.Input((None, 1))):
         with pytest.raises(ValueError, match="must have the width 4 with which the layer was"):
             layer(x)
+
+
+@pytest.mark.parametrize("width", [4, 512])
+def test_short_convolutions_start_with_the_variance_of_the_inputs(width: int) -> None:
+    x = tokens(0, 4, 200, width)
+    assert 0.7 < array(ShortConvolution()(x)).std() < 1.3

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from keras import ops
 
-from relation_tf.layers.delta_net import delta_rule, delta_rule_step
+from relation_tf.layers.delta_net import delta_rule
 from tests.backends import (
-    array,
     close,
     close_gradients,
     hessian_product,
@@ -72,10 +70,9 @@ def test_outputs_and_gradients(length: int) -> None:
     close_gradients(gradients, recurrent_gradients(arrays, cotangent))
 
 
-@pytest.mark.parametrize("length", [1, 65, 100])
-def test_second_derivatives(length: int) -> None:
+def test_second_derivatives() -> None:
     """Compare with central differences of the gradients of the recurrence, in float64."""
-    arrays, cotangent = terms(length), tokens(6, 2, length, 2, 4)
+    arrays, cotangent = terms(65), tokens(6, 2, 65, 2, 4)
     directions = [tokens(seed, *x.shape) for seed, x in enumerate(arrays, 7)]
     step = 1e-5
     above, below = (
@@ -103,16 +100,6 @@ def test_equal_keys(strength: float) -> None:
     output, gradients, _ = vjp(delta_rule, arrays, [], cotangent)
     close(output, expected(arrays))
     close_gradients(gradients, recurrent_gradients(arrays, cotangent))
-
-
-def test_steps_equal_the_whole() -> None:
-    arrays = terms(5)
-    state, outputs = ops.zeros((2, 2, 3, 4)), []
-    for t in range(5):
-        own = (ops.convert_to_tensor(x[:, t : t + 1]) for x in arrays)
-        output, state = delta_rule_step(*own, state)
-        outputs.append(array(output))
-    close(np.concatenate(outputs, axis=1), expected(arrays))
 
 
 @pytest.mark.tensorflow

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from relation_tf.layers.base import dropout_mask
-from tests.backends import array, close, close_gradients, vjp
+from relation_tf.layers.token_mixer import dropout_mask
+from tests.backends import array, close
 from tests.layers.cases import MIXERS, tokens
 
 RELEASED = [functools.partial(layer_class, variant="released_code") for layer_class in MIXERS]
@@ -64,27 +64,6 @@ def test_mean_over_dropout_masks_equals_output_without_dropout(make: Any) -> Non
     assert (np.abs(dropped.mean(axis=0) - still) <= 5 * deviation / samples**0.5 + 1e-5).all()
 
 
-def test_attention_drops_weights_and_scales_up_the_rest() -> None:
-    """With one token the weight is 0 or 1 / (1 - rate)."""
-    samples, rate = 4000, 0.25
-    layer = started(Attention(3, dropout=rate, seed=7))
-    x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
-    ratio = array(layer(x, training=True)) / array(layer(x))
-    kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
-    assert (kept | (ratio == 0)).all()
-    assert (
-        kept.all(axis=-1) | ~kept.any(axis=-1)
-    ).all()  # All features of a token are dropped together.
-    assert abs(kept[:, 0, 0].mean() - (1 - rate)) < 5 * (rate * (1 - rate) / samples) ** 0.5
-
-
-def test_relation_with_dropout_does_not_fold() -> None:
-    """`auto` folds long sequences only without dropout."""
-    x = tokens(0, 1, 63, 4)
-    layer = started(Relation(8, dropout=0.5))
-    assert np.abs(array(layer(x, training=True)) - array(layer(x))).max() > 1e-3
-
-
 @pytest.mark.parametrize("rate", [0.5, 0.3])
 def test_every_entry_is_dropped_independently(rate: float) -> None:
     """At rate 0.5 the bits of a random integer decide 32 entries."""
@@ -95,25 +74,3 @@ def test_every_entry_is_dropped_independently(rate: float) -> None:
     pairs = np.corrcoef(drawn.T)[np.triu_indices(64, k=1)]
     assert np.abs(pairs).max() < 5 / rows**0.5
     assert np.abs(np.corrcoef(drawn[:-1, -1], drawn[1:, 0])[0, 1]) < 5 / rows**0.5
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.3])
-@pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_one_query_of_linear_attention_has_the_same_dropout(algorithm: str, rate: float) -> None:
-    """One query does not form the matrix that is dropped; two queries do."""
-    x = tokens(0, 2, 6, 4)
-    mask = np.arange(6) < np.array([[6], [3]])
-    arguments = {"normalization": "released_code", "use_bias": True, "algorithm": algorithm}
-
-    def first(queries: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        layer = started(LinearAttention(5, dropout=rate, seed=1, **arguments))
-
-        def output(x: Any) -> Any:
-            return layer(x[:, :queries], x, value_mask=mask, training=True)[:, :1]
-
-        y, for_inputs, for_weights = vjp(output, [x], layer.trainable_weights, tokens(1, 2, 1, 5))
-        return y, [*for_inputs, *for_weights]
-
-    (one, one_gradients), (two, two_gradients) = first(1), first(2)
-    close(one, two)
-    close_gradients(one_gradients, two_gradients)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import FCSR, FOFE, FeatureAttention, fcsr
+from relation_tf.layers import FCSR, FOFE, FeatureAttention
 from tests.backends import BACKEND, array, close, compiled, vjp, with_unknown_length
 from tests.keras_testing import run_layer_test
 from tests.layers import naive
@@ -129,43 +128,12 @@ def test_long_sequences(decay: float, window: int | None) -> None:
         close(array(side_by_side(FOFE(decay, window), x, mask)), expected)
 
 
-@pytest.mark.tensorflow  # Other backends need float64 to be enabled at startup.
-@pytest.mark.parametrize("decay", [0.2, 0.999])
-def test_float64_is_float64_throughout(decay: float) -> None:
-    x, mask = tokens(5, 5, 90, 4).astype("float64"), masks(90, gaps=True)
-    output = keras.ops.convert_to_numpy(side_by_side(FOFE(decay, dtype="float64"), x, mask))
-    close(output, twin(x, mask, decay, None), 1e-12)
-
-
 @pytest.mark.parametrize("shape", [(0, 7), (2, 0)])
 @pytest.mark.parametrize(("decay", "window"), [(0.9, 3), (0.999, None)])
 def test_empty_inputs(decay: float, window: int | None, shape: tuple[int, int]) -> None:
     layer, x, mask = FOFE(decay, window), tokens(0, *shape, 4), np.ones(shape, bool)
     output, [gradient], _ = vjp(lambda x: side_by_side(layer, x, mask), [x], [])
     assert (output.shape, gradient.shape) == ((*shape, 8), x.shape)
-
-
-@all_masks
-def test_only_sequences_with_gaps_are_reordered(gaps: bool, monkeypatch: Any) -> None:
-    calls, argsort = [], fcsr.ops.argsort
-
-    def counted(*arguments: Any, **named: Any) -> Any:
-        calls.append(arguments)
-        return argsort(*arguments, **named)
-
-    monkeypatch.setattr(fcsr.ops, "argsort", counted)
-    with one_branch():
-        FOFE()(tokens(0, 5, 9, 4), mask=masks(9, gaps=gaps))
-    assert bool(calls) is gaps
-
-
-def one_branch() -> Any:
-    """Disable JIT on JAX, which traces both branches of a condition."""
-    if BACKEND != "jax":
-        return contextlib.nullcontext()
-    import jax
-
-    return jax.disable_jit()
 
 
 def test_both_outputs_have_the_mask_and_an_explicit_one_overrides_it() -> None:
@@ -207,11 +175,3 @@ def test_keras_contract() -> None:
         supports_masking=True,
         run_training_check=False,  # The layer has no weights.
     )
-
-
-@pytest.mark.skipif(BACKEND != "jax", reason="only JAX compiles branches outside of jit again")
-def test_a_second_call_on_jax_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, x, mask = FOFE(), tokens(0, 5, 11, 3), masks(11, gaps=True)
-    first = side_by_side(layer, x, mask)
-    monkeypatch.setattr(fcsr, "_geometric_sum", None)  # called only to compile
-    close(side_by_side(layer, x, mask), first)

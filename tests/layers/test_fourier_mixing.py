@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
 from relation_tf.layers import FourierMixing, fourier_mixing
-from tests.backends import array, close
+from tests.backends import array
 from tests.layers.cases import tokens
 
 
@@ -32,26 +31,3 @@ def test_zero_tokens(algorithm: str) -> None:
     query, value = tokens(0, 2, 3, 4), np.zeros((2, 0, 4), "float32")
     output = array(FourierMixing(4, algorithm=algorithm)(query, value))
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
-
-
-@pytest.mark.tensorflow  # the transforms of PyTorch and JAX in Keras are float32
-def test_the_fast_transform_keeps_float64() -> None:
-    x = tokens(0, 2, 200, 4).astype("float64")
-    fast, direct = (
-        keras.ops.convert_to_numpy(FourierMixing(4, algorithm=algorithm, dtype="float64")(x))
-        for algorithm in ("fft", "direct")
-    )
-    close(fast, direct, 1e-12)
-
-
-def test_fnet_of_keras_hub_mixes_equally() -> None:
-    hub = pytest.importorskip("keras_hub", reason="needs the package keras-hub")
-    x = tokens(0, 2, 9, 4)
-    encoder = hub.layers.FNetEncoder(intermediate_dim=3, layer_norm_epsilon=1e-5)
-    encoder.build(x.shape)
-    for variable in encoder.weights:  # without its feed-forward part
-        if variable.path.endswith("kernel"):
-            variable.assign(np.zeros(variable.shape))
-    norm = keras.layers.LayerNormalization(epsilon=1e-5)
-    expected = array(norm(norm(keras.ops.add(x, FourierMixing(4)(x)))))
-    close(encoder(x), expected)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from relation_tf.layers import LinearAttention
 from tests.backends import array, close, started, vjp
@@ -51,35 +49,6 @@ def test_steps_of_heads_equal_the_whole(num_heads: int) -> None:
         (3, num_heads, 1, 12 // num_heads),
     ]
     close(steps(layer, x, mask), array(layer(x, query_mask=mask)))
-
-
-@keras.saving.register_keras_serializable(package="tests")
-def squared(x: Any) -> Any:
-    return ops.square(x)
-
-
-def test_a_function_as_feature_map(tmp_path: Path) -> None:
-    layer = linear(normalization="sum", feature_map=squared, num_heads=2)
-    x = tokens(0, 2, 5, 4)
-    assert np.isfinite(array(layer(x))).all()
-    inputs = keras.Input((None, 4))
-    model = keras.Model(inputs, layer(inputs))
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.layers[-1].feature_map is squared
-    close(array(again(x)), array(layer(x)))
-
-
-@pytest.mark.parametrize("options", [{}, {"num_heads": 2}, {"causal": True}])
-def test_gradients_of_a_function_that_is_not_finite_at_zero(options: dict[str, Any]) -> None:
-    layer = built(LinearAttention(4, "sum", lambda x: 1 / ops.square(x), **options))
-    x, mask = tokens(0, 2, 5, 4), np.arange(5) < np.array([[5], [3]])
-    output, (for_x,), for_weights = vjp(
-        lambda x: layer(x, query_mask=mask), [x], layer.trainable_variables
-    )
-    assert all(np.isfinite(each).all() for each in (output, for_x, *for_weights))
-    assert (for_x[1, 3:] == 0).all()
-    close(output[1:, :3], array(layer(x[1:, :3])))
 
 
 def test_regularizers_reach_the_matrices_of_hedgehog() -> None:
@@ -139,9 +108,3 @@ def test_small_features_are_exact() -> None:
     wanted = (scores / scores.sum(axis=-1, keepdims=True)) @ value
     assert np.abs(expected - wanted).max() > 1e-3  # the bias has an effect
     close(array(layer(x)), wanted)
-
-
-def test_the_gradient_of_elu_at_zero_is_one() -> None:
-    layer = linear(normalization="none", feature_map="elu")
-    _, [for_x], _ = vjp(lambda x: layer._mapped(x, None), [np.zeros((1, 1, 6), "float32")], [])
-    np.testing.assert_array_equal(for_x, np.ones((1, 1, 6)))

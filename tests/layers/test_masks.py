@@ -8,10 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import Relation, SinePositionEncoding
-from relation_tf.layers.averages import masked_mean, masked_softmax
-from relation_tf.layers.base import TokenMixer
-from relation_tf.layers.masking import part, tokens_at, zero_masked
+from relation_tf.layers import Relation
+from relation_tf.layers.token_mixer import TokenMixer
 from tests.backends import array, close, with_unknown_length
 from tests.layers.cases import CASES, MIXERS, PLAIN, Case, built, tokens
 
@@ -99,36 +97,6 @@ def test_one_graph_serves_all_lengths(case: Case) -> None:
         close(traced(q, v)[0], array(layer(q, v)))
 
 
-def test_sine_positions_keep_the_mask() -> None:
-    output = SinePositionEncoding()(embedding(mask_zero=True)(IDS))
-    np.testing.assert_array_equal(mask_of(output), IDS != 0)
-    assert not array(output)[IDS == 0].any()
-
-
-X = np.array([[[1.0, 2.0], [np.nan, np.inf], [3.0, 5.0]], [[np.nan] * 2] * 3], "float32")
-MASK = np.array([[True, False, True], [False] * 3])
-
-
-def test_zero_masked() -> None:
-    expected = [[[1, 2], [0, 0], [3, 5]], [[0, 0]] * 3]
-    np.testing.assert_array_equal(array(zero_masked(X, MASK)), expected)
-    assert zero_masked(X, None) is X
-
-
-def test_masked_mean() -> None:
-    x = zero_masked(X, MASK)
-    close(masked_mean(x, MASK), [[2, 3.5], [0, 0]])
-    close(masked_mean(x, None), [[4 / 3, 7 / 3], [0, 0]])
-
-
-def test_masked_softmax() -> None:
-    scores = np.log(np.array([[[1, 7, 3]], [[1, 2, 3]]], "float32"))
-    weights = masked_softmax(scores, MASK)
-    close(weights, [[[0.25, 0, 0.75]], [[0, 0, 0]]])
-    everything = masked_softmax(scores, None)
-    close(everything[1], [[1 / 6, 2 / 6, 3 / 6]])
-
-
 @pytest.mark.parametrize("shape", [(2, 1), (5,), (2, 5, 1), (1, 5), (3, 5)])
 def test_a_mask_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
     """It would be broadcast, or fail with a message of the backend."""
@@ -141,20 +109,3 @@ def test_a_mask_of_the_value_has_its_tokens() -> None:
     mixer = MIXERS[0](4)
     with pytest.raises(ValueError, match=r"`value_mask` must have shape \(batch=2, tokens=3\)"):
         mixer(tokens(0, 2, 5, 4), tokens(1, 2, 3, 4), value_mask=np.ones((2, 5), bool))
-
-
-@pytest.mark.parametrize(("start", "length"), [(0, 5), (0, 0), (2, 3), (4, 1)])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_part_equals_indexing(start: int, length: int, axis: int) -> None:
-    x = tokens(0, 5, 5, 5)
-    expected = np.take(x, np.arange(start, start + length), axis)
-    found = array(part(keras.ops.convert_to_tensor(x), start, length, axis))
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(("length", "positions"), [(5, 5), (5, 7), (1, 2), (5, 0), (0, 0)])
-def test_tokens_at_equals_take_along_axis(length: int, positions: int) -> None:
-    x, generator = tokens(0, 3, length, 2), np.random.default_rng(0)
-    at = generator.integers(length, size=(3, positions)) if positions else np.zeros((3, 0), int)
-    found = array(tokens_at(*map(keras.ops.convert_to_tensor, (x, at))))
-    np.testing.assert_array_equal(found, np.take_along_axis(x, at[..., None], axis=1))

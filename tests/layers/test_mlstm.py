@@ -48,15 +48,6 @@ def test_a_query_of_zero_gives_zero(gate: float, options: dict[str, Any], token:
     assert all(np.isfinite(gradient).all() for gradient in (for_x, *for_weights))
 
 
-def test_a_step_with_a_query_of_zero() -> None:
-    layer = MLSTM(4, causal=True, use_bias=False)
-    layer.build((None, None, 4))
-    layer.i_offset.assign([120.0])
-    _, state = layer.step(tokens(0, 1, 1, 4), layer.initial_state(1))
-    output, _ = layer.step(np.zeros((1, 1, 4), "float32"), state)
-    assert not array(output).any()
-
-
 def test_gates_start_without_effect_of_the_text() -> None:
     """As in the authors' code: normal with 0.1 (input) and from 3 to 6 (forget)."""
     layer = MLSTM(64, 64)
@@ -65,21 +56,3 @@ def test_gates_start_without_effect_of_the_text() -> None:
     assert not array(layer.f_kernel).any()
     assert 0.05 < array(layer.i_offset).std() < 0.15
     close(array(layer.f_offset), np.linspace(3, 6, 64))
-
-
-def test_offsets_keep_their_precision_under_mixed_policies() -> None:
-    """bfloat16 rounds 4.51 to 4.5."""
-    seen = []
-
-    class Watched(MLSTM):
-        def recurred(self, queries: Any, terms: Any, mask: Any) -> Any:
-            seen.append(terms)
-            return super().recurred(queries, terms, mask)
-
-    layer = Watched(4, dtype="mixed_bfloat16", causal=True)
-    layer.build((None, None, 4))
-    layer.i_offset.assign([4.51])
-    layer.f_offset.assign([4.51])
-    layer(np.zeros((1, 1, 4), "float32"))
-    close(array(seen[0].log_inputs), [[[4.51]]], 1e-6)
-    close(array(seen[0].log_decays), [[[-np.log1p(np.exp(-4.51))]]], 1e-6)

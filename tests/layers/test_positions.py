@@ -14,7 +14,6 @@ from relation_tf.layers import (
     SoftmaxPositionEncoding,
 )
 from tests.backends import array, close, vjp
-from tests.layers import naive
 from tests.layers.cases import poisoned, tokens
 
 MASK = np.arange(8) < np.array([[8], [1]])
@@ -39,15 +38,6 @@ def test_learned_positions(length: int) -> None:
     vectors = array(layer.vectors)[np.minimum(np.arange(length), 4)]
     close(array(layer(x)), x + vectors)
     close(array(layer(poisoned(x, mask), mask=mask)), np.where(mask[..., None], x + vectors, 0))
-
-
-def test_gradients_of_learned_positions() -> None:
-    x, g = np.zeros((2, 4, 3), "float32"), np.ones((2, 4, 3), "float32")
-    layer = LearnedPositionEncoding(3)
-    layer.build(x.shape)
-    _, (own,), (gradient,) = vjp(layer, [x], layer.trainable_variables, g)
-    close(own, g)
-    close(gradient, np.array([[2.0], [2.0], [4.0]]) * np.ones((1, 3)))
 
 
 @pytest.mark.parametrize("segment", [0, 1])
@@ -75,13 +65,6 @@ def softmax_encoding(slope: Any, **arguments: Any) -> SoftmaxPositionEncoding:
     layer.build((None, None, len(slope)))
     layer.set_weights([np.asarray(slope, "float32")])
     return layer
-
-
-def test_initial_weights_are_equal() -> None:
-    x = tokens(5, 2, 5, 3)
-    close(array(SoftmaxPositionEncoding()(x)), x / 5)
-    expected = [naive.softmax_position_encoding(row, np.ones(3)) for row in x]
-    close(array(SoftmaxPositionEncoding(initializer="ones")(x)), expected)
 
 
 @pytest.mark.parametrize("slope", [5.0, -5.0, 1e-3, -1e-3, 0.0, 1e4])

@@ -11,7 +11,6 @@ import pytest
 
 import relation_tf.layers
 from relation_tf.layers import (
-    MLSTM,
     AFTLocal,
     AFTSimple,
     Attention,
@@ -19,11 +18,10 @@ from relation_tf.layers import (
     LinearAttention,
     Mamba2,
     Relation,
-    SinePositionEncoding,
     SummaryMixing,
     TwoDirections,
 )
-from relation_tf.layers.base import CausalMixer
+from relation_tf.layers.token_mixer import CausalMixer
 from tests.backends import array, close
 from tests.layers.cases import tokens
 
@@ -65,16 +63,6 @@ def test_many_equal_tokens_have_the_output_of_one(layer_class: type, causal: boo
     close(output, np.broadcast_to(array(layer(same[:, :1])), output.shape), 1e-2)
 
 
-@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
-def test_sine_positions_in_half_precision(policy: str) -> None:
-    """Angles in half precision have errors above 1 radian at position 5,000."""
-    x = np.zeros((1, 5001, 6), "float32")
-    output = SinePositionEncoding(dtype=policy)(x)
-    compute = policy.removeprefix("mixed_")
-    assert keras.backend.standardize_dtype(output.dtype) == compute
-    close(array(output), array(SinePositionEncoding()(x)), TOLERANCE[compute])
-
-
 # Products of large tokens exceed float16; their docstrings say so.
 CAN_EXCEED_FLOAT16 = {"FCSR", "FeatureAttention", "Fastformer", "LinearAttention", "MLSTM"}
 
@@ -96,18 +84,3 @@ def test_large_inputs_of_long_texts_stay_finite_in_float16(name: str, causal: bo
     keras.utils.set_random_seed(0)
     layer = made(name, 512, dtype="mixed_float16", **({"causal": True} if causal else {}))
     assert np.isfinite(array(layer(30 * tokens(0, 1, 512, 16)))).all()
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_gates_of_mlstm_are_applied_before_the_output_is_rounded(causal: bool) -> None:
-    """An infinite h times a closed gate was NaN."""
-    keras.utils.set_random_seed(0)
-    half, full = (MLSTM(16, 2, causal=causal, dtype=each) for each in ("mixed_float16", "float32"))
-    x = (30 * tokens(0, 1, 4096, 16)).astype("float16").astype("float32")
-    output = array(half(x))
-    full.build((None, None, 16))
-    full.set_weights(half.get_weights())
-    within = np.abs(array(full(x))) < 6e4
-    assert within.mean() > 0.9
-    assert not np.isnan(output).any()
-    assert np.isfinite(output[within]).mean() > 0.999  # of others, the rounding decides

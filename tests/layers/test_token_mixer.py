@@ -10,8 +10,6 @@ import pytest
 from keras import ops
 
 from relation_tf.layers import LinearAttention, Relation
-from relation_tf.layers.base import CausalMixer
-from tests.backends import BACKEND
 from tests.layers.cases import MIXERS, built, tokens
 
 UNITS, WIDTH = 6, 4
@@ -52,33 +50,6 @@ def test_an_unknown_width_is_allowed() -> None:
     layer = built(LinearAttention(UNITS))
     call = tf.function(layer, input_signature=[tf.TensorSpec([None, None, None])])
     assert call(tokens(0, 2, 3, WIDTH)).shape == (2, 3, UNITS)
-
-
-@pytest.mark.skipif(BACKEND != "torch", reason="export of PyTorch")
-def test_export_with_an_unknown_batch_size() -> None:
-    import torch
-
-    class Call(torch.nn.Module):
-        def __init__(self, layer: Any) -> None:
-            super().__init__()
-            self.layer = layer
-
-        def forward(self, query: Any, value: Any) -> Any:
-            return self.layer(query, value)
-
-    batch = {0: torch.export.Dim("batch")}
-    inputs = tuple(torch.ones(2, 5, WIDTH, device="cpu") for _ in range(2))
-    call = Call(built(Relation(UNITS))).to("cpu")
-    exported = torch.export.export(call, inputs, dynamic_shapes=(batch, batch), strict=False)
-    assert exported.module()(*(x.repeat(2, 1, 1) for x in inputs)).shape == (4, 5, UNITS)
-
-
-@each_mixer
-def test_a_layer_without_a_causal_form_refuses_only_true(mixer: Any) -> None:
-    assert mixer(UNITS, causal=False).name
-    if not issubclass(mixer, CausalMixer):
-        with pytest.raises(ValueError, match=r"has no causal form\. Received: causal=True$"):
-            mixer(UNITS, causal=True)
 
 
 @pytest.mark.tensorflow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import signal
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import pytest
 from keras import ops
 
@@ -19,10 +17,7 @@ from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
 from relation_tf.networks.check import checks
-from relation_tf.networks.check.checks import KEPT, Check, Subject, percent, vary_constants
-from relation_tf.networks.mixing import entry_of
 from relation_tf.registry import MECHANISMS
-from tests.backends import BACKEND
 
 tensorflow = pytest.mark.tensorflow
 
@@ -75,31 +70,6 @@ class WrongWidth(Mean):
 class DeclaresAnotherShape(Mean):
     def compute_output_shape(self, x_shape: Any) -> Any:
         return (*x_shape[:-1], self.units + 1)
-
-
-class FixedLength(Mean):
-    def build(self, x_shape: Any) -> None:
-        super().build(x_shape)
-        self.mixing = self.add_weight(shape=(x_shape[1], x_shape[1]), name="mixing")
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return ops.einsum("ij,bjd->bid", self.mixing, super().call(x, mask))
-
-
-class AssociativeScan(Mean):
-    """Exponential moving average; on TensorFlow the scan needs a known number of tokens."""
-
-    def mean(self, x: Any, count: Any) -> Any:
-        def join(a: Any, b: Any) -> Any:
-            return a[0] * b[0], b[0] * a[1] + b[1]
-
-        return ops.associative_scan(join, (ops.full_like(x, 0.9), x), axis=1)[1]
-
-
-class VarianceOfOne(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        length = ops.cast(ops.shape(x)[1], x.dtype)
-        return super().mean(x, count) * (length - 1) / (length - 1)
 
 
 class NoMask(Mean):
@@ -169,55 +139,14 @@ class FailsInHalfPrecision(Mean):
         return super().call(x, mask)
 
 
-class OwnNoise(Mean):
-    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
-        noise = np.random.default_rng().normal() if training else 0.0
-        return super().call(x, mask) + ops.cast(noise, self.compute_dtype)
-
-
 class ForgetsAnArgument(Mean):
     def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         self.scale = scale
 
 
-class ChangesWhenLoaded(Mean):
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
-        self.scale = 1.0
-
-    def mean(self, x: Any, count: Any) -> Any:
-        return super().mean(x, count) * self.scale
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        layer = cls(**config)
-        layer.scale = 2.0
-        return layer
-
-
 class Unregistered(Mean, registered=False):
     pass
-
-
-class Float32Constant(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return ops.multiply(super().call(x, mask), ops.convert_to_tensor(np.full(1, 2, "float32")))
-
-
-class RoughInHalfPrecision(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return super().mean(x, count) + (
-            0.5 if keras.backend.standardize_dtype(x.dtype) == "bfloat16" else 0.0
-        )
-
-
-class NoXLA(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        import tensorflow as tf
-
-        one = tf.py_function(lambda: 1.0, [], "float32")
-        return super().call(x, mask) * ops.cast(ops.reshape(one, ()), self.compute_dtype)
 
 
 class RunningMean(Mean):
@@ -269,12 +198,6 @@ class NotDeclared(RunningMean):
 class SeesLaterTokens(RunningMean):
     def mean(self, x: Any, count: Any) -> Any:
         return Mean.mean(self, x, count)
-
-
-class OtherSteps(RunningMean):
-    def step(self, x: Any, state: Any, mask: Any = None) -> Any:
-        total, count = state[0] + x, state[1] + 1
-        return self.dense(x * total), (total, count)
 
 
 class GrowingState(RunningMean):
@@ -334,32 +257,10 @@ class ClosedGate(WithWeight):
         return x + self.own * ops.mean(x, axis=1, keepdims=True)
 
 
-class Taps(WithWeight):
-    """Its taps, of which only one is not zero at first, include the next token."""
-
-    causal = True
-    size = (3,)
-    initializer = keras.initializers.Constant(np.array([1.0, 1.0, 0.0], "float32"))
-
-    def mixed(self, x: Any, mask: Any) -> Any:
-        padded = ops.pad(x, ((0, 0), (1, 1), (0, 0)))
-        length = ops.shape(x)[1]
-        return sum(self.own[i] * padded[:, i : i + length] for i in range(3))
-
-
-class Root(WithWeight):
-    """The root of a weight that training can make negative."""
-
-    def mixed(self, x: Any, mask: Any) -> Any:
-        return x * ops.sum(x, axis=1, keepdims=True) * ops.sqrt(self.own)
-
-
 # Each appears only when training changes constants.
 HIDDEN = [
     (Biased, "padding"),
     (ClosedGate, "padding"),
-    (Taps, "causality"),
-    (Root, "inference"),
 ]
 # The message, where it has numbers or names.
 FAULTS = [
@@ -371,7 +272,6 @@ FAULTS = [
     (WrongProduct, "output shape", r" at test_checks\.py:\d+, in call: [^{]*$"),
     (WrongWidth, "output shape", r"has shape \(4, 6, 9\) .* \[\(4, 6, 8\), \(4, 8\)\]"),
     (DeclaresAnotherShape, "output shape", r"\(None, None, 9\) .* \(None, None, 8\)"),
-    (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
     (NoMask, "padding", "takes no mask"),
     (LeaksThroughSoftmax, "padding", "values of masked tokens"),
     (CountsPadding, "padding", "number of padded tokens"),
@@ -382,116 +282,23 @@ FAULTS = [
     (InfiniteGradient, "gradients", "kernel are NaN or infinite"),
     (CutsTheInput, "gradients", "The input has no gradient"),
     (NotDeclared, "token read", r"set `self\.causal = True` in __init__"),
-    (OwnNoise, "determinism", "different outputs with training=True"),
     (SeesLaterTokens, "causality", ""),
-    (OtherSteps, "steps", ""),
     (StepIgnoresMask, "steps", "if tokens are masked"),
     (GrowingState, "steps", r"float32 \(1, 0, 6\) before, float32 \(1, 1, 6\) after a step\."),
     (ForgetsAnArgument, "saving", r"omits .*: scale\. .*'scale': self\.scale"),
-    (ChangesWhenLoaded, "saving", "A loaded model gives other outputs"),
-    (Float32Constant, "mixed precision", "have dtype float32"),
-    (RoughInHalfPrecision, "mixed precision", ""),
+    (Unregistered, "saving", r"register_keras_serializable\(\) before the class"),
     # JAX itself refuses noise without a seed; only TensorFlow traces with unknown lengths.
     *(
         pytest.param(*fault, marks=tensorflow)
         for fault in (
             (NoisyInInference, "inference", ""),
             (FailsInHalfPrecision, "training in mixed precision", "RuntimeError.*: half precision"),
-            (AssociativeScan, "output shape", r"\.py:\d+, in mean: .* To fix: use cumsum"),
-            (FixedLength, "output shape", "the shapes of weights must not"),
-            (NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc"),
         )
     ),
 ]
 
 
-class ScanOfTwo(RunningMean):
-    def mean(self, x: Any, count: Any) -> Any:
-        def step(h: Any, inputs: Any) -> Any:
-            h = inputs[0] * h + inputs[1]
-            return h, h
-
-        x = ops.swapaxes(x, 0, 1)
-        return ops.swapaxes(ops.scan(step, x[0], (ops.full_like(x, 0.9), x))[1], 0, 1)
-
-
-class LoopOverTokens(RunningMean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return ops.stack([ops.mean(x[:, : i + 1], axis=1) for i in range(x.shape[1])], axis=1)
-
-
-class NumPy(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return np.mean(x, axis=1, keepdims=True)
-
-
-class IfOnValues(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return super().mean(x, count) if ops.sum(x) > 0 else -super().mean(x, count)
-
-
-class StoresTensor(Mean):
-    last = 0.0
-
-    def mean(self, x: Any, count: Any) -> Any:
-        self.last = super().mean(x, count) + self.last
-        return self.last
-
-
-class Assigns(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        x[:, 0] = 0
-        return super().mean(x, count)
-
-
-class SliceUpdate(Mean):
-    def mean(self, x: Any, count: Any) -> Any:
-        return super().mean(ops.slice_update(x, (0, 0, 0), x[:, :1]), count)
-
-
-class WeightOfBatch(Mean):
-    def build(self, x_shape: Any) -> None:
-        super().build(x_shape)
-        self.state = self.add_weight(shape=(x_shape[0], 1, x_shape[2]), name="state")
-
-
-class CreatesInCall(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        if not hasattr(self, "own"):
-            self.own = self.add_weight(shape=(1,), name="own")
-        return super().call(x, mask) * self.own
-
-
-class AddsBoolean(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(x + mask[..., None], mask)
-
-
-class InputTimesBoolean(Mean):
-    """On TensorFlow, a float times a boolean is boolean: True for all unmasked tokens."""
-
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return super().call(ops.cast(x * mask[..., None], self.compute_dtype), mask)
-
-
-CAUSES = [
-    (ScanOfTwo, "output shape", "concatenate the inputs of keras.ops.scan"),
-    (LoopOverTokens, "output shape", "use scan or cumsum, not a Python loop"),
-    (NumPy, "output shape", "use keras.ops instead of NumPy"),
-    (IfOnValues, "output shape", "use ops.where instead of"),
-    (StoresTensor, "inference", "untrained weights, not in attributes"),
-    (Assigns, "output shape", "tensors cannot be changed in place"),
-    (SliceUpdate, "gradients", "slice_update has no gradient"),
-    (WeightOfBatch, "output shape", "the shapes of weights must not"),
-    (CreatesInCall, "output shape", "create and build weights and layers in build"),
-    (AddsBoolean, "output shape", "cast the boolean mask"),
-    (InputTimesBoolean, "gradients", "a boolean mask as factor"),
-    (Unregistered, "saving", "register_keras_serializable() before the class"),
-]
-
-ADVICE = {
-    "determinism", "steps", "saving", "mixed precision", "XLA", "training in mixed precision",
-}  # fmt: skip
+ADVICE = {"steps", "saving", "training in mixed precision"}
 
 
 @pytest.fixture
@@ -525,7 +332,7 @@ def test_a_fault_is_found_by_its_check(
     layer: type, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # These checks take most of the time.
-    slow = {"saving", "mixed precision", "XLA", "training in mixed precision"} - {name}
+    slow = {"saving", "training in mixed precision"} - {name}
     slow |= set() if name.startswith("training") else {"training"}
     monkeypatch.setattr(checks, "CHECKS", [one for one in checks.CHECKS if one.name not in slow])
     report = check_layer(layer)
@@ -538,68 +345,17 @@ def test_a_fault_is_found_by_its_check(
     assert re.search(message, found.message)
 
 
-@tensorflow
-@pytest.mark.parametrize(("layer", "name", "fix"), CAUSES)
-def test_the_advice_is_that_of_the_cause(layer: type, name: str, fix: str, only: Any) -> None:
-    only(name)
-    assert fix in faults(check_layer(layer))[name].partition(" To fix: ")[2]
-
-
 @pytest.mark.parametrize(("layer", "name"), HIDDEN)
 def test_constants_at_initialization_hide_no_fault(layer: type, name: str, only: Any) -> None:
     only(name)
-    message = faults(check_layer(layer))[name]
-    assert "only when training changes" in message
-    # Networks see no difference in the first step, so only these values show the fault.
-    subject = Subject(layer, entry_of(layer), 8, 6, {})
-    (checked,) = (one for one in checks.CHECKS if one.name == name)
-    assert checked.run(subject)
-
-
-def test_a_fault_of_the_initial_weights_is_not_put_down_to_training(only: Any) -> None:
-    only("padding")
-    assert "training changes" not in faults(check_layer(LeaksThroughSoftmax))["padding"]
-
-
-def test_constants_are_varied_and_other_weights_are_not() -> None:
-    keras.utils.set_random_seed(0)
-    layer = keras.Sequential(
-        [
-            keras.layers.Dense(4),
-            keras.layers.BatchNormalization(),
-            keras.layers.Dense(4, kernel_initializer="identity", bias_constraint="non_neg"),
-            keras.layers.Dense(4, bias_initializer=keras.initializers.Constant(-2.0)),
-            keras.layers.Dropout(0.5),
-        ]
-    )
-    layer.layers[-2].trainable = False  # training does not change it
-    layer.build((None, 4))
-    before = [weight.numpy() for weight in layer.weights]
-    vary_constants(layer)
-    changed = {weight.path.split("/", 1)[1]: weight.numpy() for weight in layer.weights}
-    kernel, bias, gamma, beta, mean, variance, identity, positive, *kept = changed.values()
-    assert (kernel == before[0]).all()
-    assert all((one == start).all() for one, start in zip(kept, before[8:], strict=True))
-    for zeros in (bias, beta, mean):
-        assert ((np.abs(zeros) >= 0.1) & (np.abs(zeros) <= 0.3)).all()
-    for ones in (gamma, variance, np.diag(identity)):
-        assert ((np.abs(ones - 1) >= 0.09) & (np.abs(ones - 1) <= 0.31)).all()
-    assert positive.min() == 0 < positive.max() <= 0.3
-    others = identity[~np.eye(4, dtype=bool)]
-    assert np.abs(others).min() >= 0.05  # those of a bias, divided by the root of four inputs
-    assert np.abs(others).max() <= 0.15
-    vary_constants(layer)  # nothing is constant any more
-    assert (layer.weights[1].numpy() == bias).all()
-
-
-ONLY_ON_TENSORFLOW = set() if BACKEND == "tensorflow" else {"XLA"}
+    assert name in faults(check_layer(layer))
 
 
 def test_correct_layer_passes() -> None:
     report = check_layer(Mean)
     assert report.passed
     others = {check.name for check in report.checks if check.status != "ok"}
-    assert others == {"causality", "steps", "read-out"} | ONLY_ON_TENSORFLOW
+    assert others == {"causality", "steps", "read-out"}
 
 
 @pytest.mark.usefixtures("without_training")
@@ -661,13 +417,12 @@ class SoftmaxPool(Mean):
         return self.dense(ops.sum(ops.softmax(scores, axis=1) * x, axis=1))
 
 
-@pytest.mark.parametrize("width", [6, 100])
-def test_a_bias_without_effect_is_no_fault(width: int, only: Any) -> None:
+def test_a_bias_without_effect_is_no_fault(only: Any) -> None:
     only("gradients")
-    assert statuses(check_layer(SoftmaxPool, width=width))["gradients"] == "ok"
+    assert statuses(check_layer(SoftmaxPool, width=100))["gradients"] == "ok"
 
 
-QUICK = ("attention", "relation", "fcsr", "cnn")
+QUICK = ("relation", "fcsr")
 
 
 @pytest.mark.usefixtures("without_training")
@@ -715,61 +470,9 @@ class Pooled(Mean):
         return ops.sum(y if mask is None else zero_masked(y, mask), axis=1)
 
 
-class Wider(Mean):
-    def call(self, x: Any, mask: Any = None) -> Any:
-        return ops.repeat(super().call(x, mask), 2, axis=-1)
-
-
-class WithoutUnits(keras.layers.Layer):
-    def call(self, x: Any) -> Any:
-        return x
-
-
-NEEDED = r"for an input of shape \(4, 6, 8\); blocks need \[\(4, 6, 8\)\]\."
-
-
-@pytest.mark.usefixtures("without_training")
-@pytest.mark.parametrize(
-    ("layer", "name", "message"),
-    [
-        (Pooled, "output shape", rf"^The output has shape \(4, 8\) {NEEDED}"),
-        (Wider, "output shape", rf"^The output has shape \(4, 6, 16\) {NEEDED}"),
-        (WithoutUnits, "construction", "WithoutUnits.*To fix: __init__ must accept `units`"),
-        (WrongProduct, "output shape", "To fix: `call` must accept"),
-    ],
-)
-@pytest.mark.parametrize("around", ["encoder", "two encoders"])
-def test_a_fault_of_a_layer_in_an_encoder_is_that_of_the_layer(
-    layer: type, name: str, message: str, around: str
-) -> None:
-    options: dict[str, Any] = {"mechanism": f"{__name__}:{layer.__name__}", "num_layers": 1}
-    if around == "two encoders":
-        options = {"mechanism": "encoder", "options": options}
-    report = check_layer("encoder", options=options, required_only=True)
-    assert {*faults(report)} == {name}
-    assert re.search(message, faults(report)[name])
-
-
 def test_vector_layer_with_mask_support_trains_in_both_networks(only: Any) -> None:
     only("training", "training in mixed precision")
     assert {*statuses(check_layer(Pooled)).values()} == {"ok"}
-
-
-@pytest.mark.parametrize("added", [1e-7, np.nan])
-def test_rounding_and_nan_are_no_noise(added: float) -> None:
-    """A GPU adds in any order; masked tokens may be NaN."""
-    ones = np.ones((4, 6, 2))
-    masked = np.where(KEPT[..., None], 0, added)  # NaN of unmasked tokens is a fault
-    outputs = [ones + masked, ones + masked if np.isnan(added) else ones + added]
-
-    class Fixed:
-        x = np.zeros((4, 6, 2), np.float32)
-
-        def model(self) -> Any:
-            return lambda *_, **__: outputs.pop()
-
-    message = checks._inference(Fixed())
-    assert message == "two calls give the same outputs."
 
 
 @pytest.mark.tensorflow
@@ -798,16 +501,6 @@ def test_object_that_is_not_a_layer() -> None:
     assert "dict is not a subclass" in found
 
 
-def test_dtype_policy_is_restored(only: Any) -> None:
-    only()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        assert check_layer(Mean).passed
-        assert keras.config.dtype_policy().name == "mixed_bfloat16"
-    finally:
-        keras.config.set_dtype_policy("float32")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -830,13 +523,6 @@ def test_module_that_raises_on_import(tmp_path: Any, monkeypatch: Any) -> None:
         check_layer("broken_layer:A")
 
 
-@pytest.mark.parametrize(
-    ("share", "said"), [(0.0054, "0.54 %"), (1.5, "150 %"), (9.94, "990 %"), (65.0, "over 1,000 %")]
-)
-def test_large_differences_have_no_exponent(share: float, said: str) -> None:
-    assert percent(share) == said
-
-
 def test_the_table_has_one_line_for_all_checks_that_wait_for_a_fault() -> None:
     checks = (
         LayerCheck("padding", "failed", "No."),
@@ -852,22 +538,6 @@ def test_the_table_has_one_line_for_all_checks_that_wait_for_a_fault() -> None:
     assert [row[:14].strip() + ": " + row[16:33].strip() for row in rows] == [
         "failed: padding", "not applicable: causality … steps", "ok: saving", "warning: XLA",
     ]  # fmt: skip
-
-
-def test_warnings_of_tensorflow_are_hidden(monkeypatch, caplog):
-    """It warns of traces of the networks that the checks create."""
-    logger = logging.getLogger("tensorflow")
-
-    def run(subject: Any) -> str:
-        logger.warning("5 out of the last 5 calls triggered tf.function retracing.")
-        return ""
-
-    monkeypatch.setattr(checks, "CHECKS", [Check("training", run, "", after=())])
-    monkeypatch.setattr(logger, "propagate", True)
-    before = logger.level
-    assert check_layer(Mean).passed
-    assert caplog.records == []
-    assert logger.level == before
 
 
 class Pressed(keras.layers.Dense):

@@ -14,8 +14,6 @@ from keras import ops
 from relation_tf.layers import Relation, SinePositionEncoding
 from relation_tf.networks import (
     encoder,
-    exact_match,
-    greedy_decode,
     recurrent_encoder_decoder,
     sequence_loss,
     transformer_encoder_decoder,
@@ -251,15 +249,6 @@ def test_padding_changes_nothing_and_gets_zeros(make: Make) -> None:
     assert not logits[~KEPT].any()
 
 
-def settings_of(model: Any) -> list[Any]:
-    """Return the configuration without the build shapes of the stacks."""
-    stacks = [
-        getattr(model, name).get_config() for name in ("encoder", "decoder") if hasattr(model, name)
-    ]
-    config = model.get_config()
-    return [{name: config[name] for name in config if name not in ("encoder", "decoder")}, *stacks]
-
-
 @pytest.mark.parametrize("name", ["gru", "two mechanisms"])
 def test_a_file_keeps_it(name: str, tmp_path: Path) -> None:
     model = built(MAKE[name], dropout=0.2, seed=5, name="mine")
@@ -268,7 +257,7 @@ def test_a_file_keeps_it(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         array(again([SOURCES, TARGETS])), array(model([SOURCES, TARGETS]))
     )
-    assert settings_of(again) == settings_of(model)
+    assert (again.dropout, again.seed, again.name) == (0.2, model.seed, "mine")
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="has no compilation here")
@@ -281,15 +270,6 @@ def test_a_step_can_be_compiled() -> None:
     close(array(logits), array(model([SOURCES, TARGETS]))[:, 1:2], 1e-4)
 
 
-def test_logits_are_nan_after_the_last_step() -> None:
-    model = built(MAKE["relation"])
-    state = model.initial_state(SOURCES, max_length=1)
-    token = TARGETS[:, :1]
-    logits, state, _ = model.step(token, state)
-    assert np.isfinite(array(logits)).all()
-    assert np.isnan(array(model.step(token, state)[0])).all()
-
-
 @pytest.mark.parametrize("name", ["gru", "relation"])
 def test_dropout_in_training_only_and_by_its_seed(name: str) -> None:
     def trained(seed: int) -> np.ndarray:
@@ -299,27 +279,6 @@ def test_dropout_in_training_only_and_by_its_seed(name: str) -> None:
 
     np.testing.assert_array_equal(trained(1), trained(1))
     assert np.abs(trained(1) - trained(2)).max() > 1e-3
-
-
-@pytest.mark.parametrize("name", ["gru", "relation"])
-def test_mixed_precision_keeps_whole_logits(name: str) -> None:
-    model = MAKE[name](dtype="mixed_bfloat16")
-    model.build()
-    same = MAKE[name]()
-    same.build()
-    same.set_weights(model.get_weights())
-    logits = model([SOURCES, TARGETS])
-    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
-    close(array(logits), array(same([SOURCES, TARGETS])), 0.05)
-
-
-@pytest.mark.parametrize("name", ["gru", "relation"])
-def test_symbolic_inputs(name: str) -> None:
-    model = MAKE[name]()
-    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
-    whole = keras.Model(inputs, model(inputs))
-    assert whole.output_shape == (None, None, TARGET)
-    close(array(whole([SOURCES, TARGETS])), array(model([SOURCES, TARGETS])))
 
 
 def test_seeds_and_options_reach_the_stacks() -> None:
@@ -376,26 +335,3 @@ def test_loss_is_that_of_the_unmasked_tokens() -> None:
     expected = -np.mean(np.log([p[0, 0, 4], p[0, 1, 2], p[1, 0, 1]]))
     close(array(sequence_loss(targets, logits)), expected)
     assert float(sequence_loss(np.zeros((2, 3), int), logits)) == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gru", "attention"])
-def test_learns_to_reverse(name: str) -> None:
-    """Train on all strings of up to four of five letters, except a tenth for the test."""
-    rng = np.random.default_rng(0)
-    words = [np.array(word) for n in (1, 2, 3, 4) for word in np.ndindex(*(5,) * n)]
-    words = [words[i] + 3 for i in rng.permutation(len(words))]
-    sources = np.array([np.pad(word, (0, 4 - len(word))) for word in words])
-    targets = np.array([np.pad([1, *word[::-1], 2], (0, 4 - len(word))) for word in words])
-    if name == "gru":
-        model = recurrent_encoder_decoder(8, 8, 32, dropout=0.0)
-    else:
-        model = transformer_encoder_decoder(8, 8, 32, name, dropout=0.0)
-    model.compile(keras.optimizers.Adam(0.01), sequence_loss, jit_compile=False)
-    held = len(words) // 10
-    model.fit(
-        [sources[held:], targets[held:, :-1]], targets[held:, 1:],
-        batch_size=39, epochs=25, verbose=0,
-    )  # fmt: skip
-    decoded = greedy_decode(model, sources[:held], start=1, end=2, max_length=5)
-    assert exact_match(targets[:held, 1:], decoded.ids) > 0.9

@@ -7,7 +7,6 @@ from keras import ops
 
 from relation_tf.networks import (
     TaskHead,
-    count_parameters,
     multi_task_networks,
     pair_classifier,
     pair_regressor,
@@ -77,19 +76,6 @@ def test_direction_and_its_gradients():
     assert np.isfinite(gradient).all()
     across = weights - (weights * meant).sum(axis=1, keepdims=True) * meant
     close(gradient[2:], (across / np.where(norms > 0, norms, 1))[2:], 1e-4)
-
-
-def test_direction_in_float16():
-    x = np.array([[0, 0], [1e-4, 0], [300, 400]], "float16")
-    close(array(Direction(dtype="float16")(x)), np.array([[0, 0], [1, 0], [0.6, 0.8]]), 1e-3)
-
-
-def test_half_precision_keeps_its_type():
-    main, common, _ = features()
-    project = OrthogonalProjection(dtype="mixed_bfloat16")
-    output = project([main, common])
-    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
-    close(array(output), naive_projection(main, common), 0.02)
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.05])
@@ -163,23 +149,6 @@ def test_the_network_classifies_orthogonal_features():
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     close(model(IDS), expected)
     close(training_branches(model)(IDS)[0], expected)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "network"),
-    [("relation", "benchmark"), ("cnn", "plain")],
-)
-def test_any_mechanism_has_two_branches_on_one_embedding(mechanism, network):
-    model = make(mechanism, network=network)
-    alone = count_parameters(make(mechanism, network=network, feature_projection=False))
-    counts = count_parameters(model)
-    assert counts["embedding"] == alone["embedding"]
-    assert counts["network"] == 2 * alone["network"]
-    assert counts["mechanism"] == 2 * alone["mechanism"]
-    wide = np.pad(IDS, ((0, 0), (0, 3)))
-    close(model(wide), array(model(IDS)))
-    first = model.get_layer("mechanism").get_weights()[0]
-    assert not np.allclose(first, model.get_layer("common_mechanism").get_weights()[0])
 
 
 def test_pairs_and_several_tasks():

@@ -101,17 +101,3 @@ def test_invalid_arguments():
         LanguageModel(Encoder("relation"), WORDS)
     with pytest.raises(ValueError, match="`vocabulary_size` must be a positive integer"):
         language_model("relation", 0)
-
-
-def test_logits_of_positions_outside_are_nan():
-    model = language_model("relation", WORDS, units=4)
-    ids = np.array([[3, 4, 5]])
-    whole = array(model(ids))
-    found = array(model(ids, np.array([[-3, 2, 3, -4]])))
-    close(found[0, :2], whole[0, [0, 2]])
-    assert np.isnan(found[0, 2:]).all()
-
-
-def test_widths_are_positive():
-    with pytest.raises(ValueError, match="`embedding_dim` must be a positive integer"):
-        language_model("relation", WORDS, embedding_dim=0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.layers import AFTSimple, MinGRU, Relation, TwoDirections
+from relation_tf.layers import AFTSimple, MinGRU, TwoDirections
 from relation_tf.networks import sequence_classifier
 from relation_tf.networks.encoders import Encoder
 from relation_tf.networks.mixing import two_directions
@@ -64,14 +64,6 @@ def test_blocks_have_other_seeds() -> None:
         assert len({*seeds}) == 4
 
 
-def test_both_directions_have_the_dtype_of_the_stack() -> None:
-    stack = Encoder("two-directions", units=8, dtype="mixed_bfloat16")
-    assert stack(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
-    layer = stack.blocks[0].mixer
-    policies = {each.dtype_policy.name for each in (layer, layer.layer, layer.backward)}
-    assert policies == {"mixed_bfloat16"}
-
-
 def test_a_layer_instance_is_refused() -> None:
     with pytest.raises(ValueError, match=r"for a layer, use TwoDirections\(layer\)\. Received: M"):
         two_directions(units=8, mechanism=MinGRU(8, causal=True))
@@ -80,10 +72,3 @@ def test_a_layer_instance_is_refused() -> None:
 def test_a_mechanism_without_a_causal_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no causal form"):
         two_directions(8, "fastformer")
-
-
-def test_concatenated_directions_have_half_of_the_units_each() -> None:
-    layer = two_directions(8, "relation", "concatenate", {"use_bias": True})
-    assert isinstance(layer.layer, Relation)
-    assert (layer.units, layer.layer.units, layer.layer.use_bias) == (8, 4, True)
-    assert two_directions(7, "relation", "concatenate").units == 8

@@ -8,13 +8,12 @@ from keras import ops
 from relation_tf.networks import (
     TaskHead,
     as_one,
-    count_parameters,
     frozen_layers,
     multi_task_networks,
     pair_regressor,
     sequence_classifier,
 )
-from relation_tf.networks.multi_task import GradientReversal, Orthogonality, TaskAdversary
+from relation_tf.networks.multi_task import GradientReversal, TaskAdversary
 from tests.backends import BACKEND, array, close, started, vjp
 
 HEADS = [TaskHead("books"), TaskHead("nli", inputs=2, num_classes=3),
@@ -92,17 +91,6 @@ def test_frozen_layers(sharing, options):
     assert not frozen_layers(make("adversarial")[0])
 
 
-def test_a_single_channel_is_the_shared_network():
-    """Its outputs depend on the shared features alone: all weights are those of `"shared"`."""
-    (alone,), (shared,) = make("single-channel", HEADS[:1]), make("shared", HEADS[:1])
-    paths = [[weight.path for weight in model.weights] for model in (alone, shared)]
-    assert sorted(paths[0]) == sorted(paths[1])
-    values = {weight.path: array(weight) for weight in shared.weights}
-    for weight in alone.weights:
-        weight.assign(values[weight.path])
-    close(alone(IDS), array(shared(IDS)))
-
-
 def losses_of(model, inputs):
     model(inputs, training=True)
     return sorted(float(array(loss)) for loss in model.losses)
@@ -163,20 +151,6 @@ def test_discriminator_gradient_is_reversed():
     assert np.abs(plain).max() > 0.01
 
 
-@reads_losses
-def test_equal_vectors_have_a_finite_gradient():
-    same = np.ones((3, 4), "float32")
-    layer = Orthogonality(0.01)
-
-    def cost(x):
-        layer([x, x], training=True)
-        return layer.losses[0]
-
-    output, (gradient,), _ = vjp(cost, [same], [])
-    assert float(output) == 0.0
-    assert np.all(np.isfinite(gradient))
-
-
 def test_padding_changes_nothing():
     for model in make("adversarial"):
         pair = len(model.inputs) == 2
@@ -197,7 +171,6 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
     ("arguments", "message"),
     [
         ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
-        ({"heads": [TaskHead("a", inputs=3)]}, "`inputs` must be 1 or 2 texts. Received: inputs=3"),
         ({"adversary_weight": -1}, "`adversary_weight` must be a non-negative number"),
         ({"orthogonality_weight": "x"}, "`orthogonality_weight` must be a non-negative number"),
         ({"heads": []}, "`heads` must have one or more tasks"),
@@ -207,10 +180,3 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
 def test_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         multi_task_networks("relation", 12, **{"heads": HEADS, **arguments})
-
-
-def test_parameters_of_all_tasks_are_counted():
-    counts = count_parameters(as_one(make("shared-private", HEADS[:2])))
-    alone = count_parameters(make("shared", HEADS[:1])[0])
-    assert counts["mechanism"] == 3 * alone["mechanism"]
-    assert counts["embedding"] == alone["embedding"] == 60

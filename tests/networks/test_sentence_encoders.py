@@ -108,13 +108,6 @@ def test_wrong_arguments(layer: Any, arguments: dict[str, Any], message: str) ->
         layer(4, **arguments)
 
 
-def test_long_sentences_of_additive_attention_in_float16() -> None:
-    """A weight of 1 / 70,000 has three digits in float16, and a sum of 70,000 ones is infinite."""
-    x = np.ones((1, 70_000, 2), "float16")
-    output = AdditiveAttentionPooling(2, dtype="float16")(x)
-    np.testing.assert_allclose(array(output), [[1.0, 1.0]], rtol=1e-3)
-
-
 # Averages
 
 
@@ -178,12 +171,3 @@ def test_equation_of_convolutions(length: int, num_layers: int) -> None:
     stacks = [weights[first : first + step] for first in range(0, len(weights), step)]
     expected = [convolved(x[b], mask[b], stacks) for b in range(4)]
     close(array(layer(x, mask=mask)), expected)
-
-
-def test_negative_maxima_are_not_hidden_by_padding() -> None:
-    layer = ConvolutionalNetwork(1, widths=[1], activation="linear")
-    layer.build((None, None, 1))
-    layer.set_weights([np.ones((1, 1, 1)), np.zeros(1)])
-    x = -np.ones((1, 3, 1), "float32")
-    mask = np.array([[True, True, False]])
-    assert array(layer(x, mask=mask)) == -1

@@ -61,13 +61,6 @@ def test_signature_names_every_option(name: str) -> None:
         assert not accepted(cls) - options(make).keys() - (FIXED if cls is not make else set())
 
 
-@pytest.mark.parametrize("name", [name for name, make in PUBLIC.items() if isinstance(make, type)])
-def test_only_sizes_and_parts_have_no_default(name: str) -> None:
-    without = [key for key, each in options(PUBLIC[name]).items() if each.default is each.empty]
-    sizes = {"units", "rank", "max_length", "source_vocabulary"}
-    assert set(without) <= sizes | {"path", "mechanism", "layer"}
-
-
 @pytest.mark.parametrize("name", layers.__all__)
 def test_configuration_is_the_signature(name: str) -> None:
     size = {"units": 4, "rank": 4, "max_length": 4, "layer": layers.Relation(4, causal=True)}

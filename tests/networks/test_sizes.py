@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from relation_tf.config import load_suite
 from relation_tf.networks import (
     count_parameters,
     match_parameters,
-    pair_regressor,
     sequence_classifier,
     size_step,
 )
-from relation_tf.networks.encoders import MultiHeadSelfAttention
 from relation_tf.networks.sizes import with_size
-from relation_tf.registry import MECHANISMS
 
 # Counts are equal on all backends, and building a hundred networks is slow on JAX.
 pytestmark = pytest.mark.tensorflow
@@ -54,16 +50,6 @@ def test_the_rank_is_the_best(target: int) -> None:
     assert match.miss == match.parameters / target - 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name, entry in MECHANISMS.items() if entry.output_type != "sequence"]
-)
-def test_every_mechanism_can_be_sized_by_units(name: str) -> None:
-    match = match_parameters(name, 30_000, embedding_dim=16)
-    assert match.parameters == parameters(name, embedding_dim=16, units=match.value)
-    assert abs(match.miss) < 0.1
-
-
 def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
     inside = {"mechanism": "multi-head-attention", "options": {"num_heads": 3}}
     match = match_parameters("encoder", 5_000, options=inside, embedding_dim=8)
@@ -76,18 +62,6 @@ def test_heads_of_the_mechanism_in_an_encoder_divide_its_width() -> None:
     assert size_step("encoder", "units", directions) == 8
 
 
-def test_heads_of_a_class_divide_its_width() -> None:
-    assert size_step(MultiHeadSelfAttention, "units", None) == 4
-    assert size_step(MultiHeadSelfAttention, "units", {"num_heads": np.int64(3)}) == 3
-    path = "relation_tf.networks.encoders:MultiHeadSelfAttention"
-    assert size_step(path, "units", None) == 4
-    assert size_step("encoder", "units", {"mechanism": path}) == 4
-
-    def needs_heads(units: int, num_heads: int) -> None: ...
-
-    assert size_step(needs_heads, "units", None) == 1
-
-
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
     options = {"num_layers": 2}
     match = match_parameters(
@@ -97,19 +71,6 @@ def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
     settings = with_size(match, {"options": options, "network": "plain"})
     assert settings["embedding_dim"] == settings["units"] == match.value
     assert parameters("transformer", **settings) == match.parameters
-
-
-def test_the_width_of_the_heads_is_the_best_of_all() -> None:
-    settings: dict[str, Any] = {"embedding_dim": 8, "units": 8, "network": "plain"}
-    match = match_parameters("transformer", 1_000, "key_dim", options={"num_layers": 1}, **settings)
-    misses = {
-        width: abs(
-            parameters("transformer", options={"num_layers": 1, "key_dim": width}, **settings)
-            - 1_000
-        )
-        for width in range(3, 8)
-    }
-    assert match.value == min(misses, key=misses.__getitem__) == 5
 
 
 @pytest.mark.slow
@@ -129,11 +90,6 @@ def test_the_contextualizer_papers_sizes_are_met() -> None:
     match = match_parameters("transformer", 500_000, "key_dim", options=wide, **settings)
     assert match.value == 1
     assert match.parameters > 660_000
-
-
-def test_pairs_have_two_hidden_layers_to_count() -> None:
-    match = match_parameters("relation", 10_000, build=pair_regressor, embedding_dim=8)
-    assert match.parameters > parameters("relation", embedding_dim=8, units=match.value)
 
 
 @pytest.mark.parametrize(

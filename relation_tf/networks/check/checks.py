@@ -9,7 +9,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.networks.check.report import TOKEN_READ, LayerCheck, LayerReport, Status
 from relation_tf.networks.classifiers import pair_classifier, sequence_classifier
 from relation_tf.networks.encoders import declares_causal
-from relation_tf.networks.mechanisms import accepts, innermost, load, make_layer
+from relation_tf.networks.mechanisms import accepts, load, make_layer
 from relation_tf.networks.mixing import (
     copy_of,
     entry_of,
@@ -46,7 +46,6 @@ _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
 _ROUNDING = 1e-5  # A GPU adds in any order.
 _UNCHANGED = 1e-6  # Rounding, such as that of a Fourier transform over all tokens.
-_HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
 _VOCABULARY, _CLASSES = 12, 2
 BATCH, TOKENS = 4, 6  # Different, to detect layers that confuse the axes.
 KEPT = np.arange(TOKENS) < np.array([[6], [3], [1], [4]])
@@ -56,27 +55,9 @@ _SEED = 0
 _UNDEFINED = "look for a division, or a root, norm or logarithm of zero or of a negative value."
 _OF_VECTORS = "The output is one vector per text, not per token."
 _OF_POLICIES = "An instance keeps its dtype policy."
-_CAST = "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers."
 _OPERATION = "run the layer in `keras.Sequential` with these shapes to find the operation."
 _LONGEST = 300  # Maximum number of characters of an exception.
 _PACKAGE = Path(__file__).parents[2]
-# Parts of a message of Python, Keras, TensorFlow or JAX, or of the line that raised it.
-_FIXES = {
-    "assert_is_compatible_with": (
-        "concatenate the inputs of keras.ops.scan and split them in the step: on TensorFlow, scan "
-        "fails with two or more inputs of unknown length."
-    ),
-    r"`bool`.*associative_scan": "use cumsum or scan of keras.ops instead of associative_scan.",
-    r"(Type|Tensor)' object cannot be int": "use scan or cumsum, not a Python loop.",
-    r"numpy array|NumPy call|TracerArray": "use keras.ops instead of NumPy.",
-    r"`bool`|TracerBool": "use ops.where instead of Python's `if` on values of tensors.",
-    r"out of scope|UnexpectedTracer": "keep tensors in untrained weights, not in attributes.",
-    r"item assignment": "use ops.where or ops.concatenate: tensors cannot be changed in place.",
-    r"XlaDynamicUpdateSlice": "use keras.ops.scan: slice_update has no gradient on TensorFlow.",
-    r"fully-defined": "the shapes of weights must not contain the number of rows or tokens.",
-    r"new elements of state|was never built": "create and build weights and layers in build.",
-    r"bool tensor|dtype bool|of bool is not": "cast the boolean mask: ops.cast(mask, x.dtype).",
-}
 
 
 @interrupts_delayed()
@@ -96,8 +77,7 @@ def check_layer(
     `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
     outputs. Weights that start as constants, such as biases, get other values, as after training;
     only the training steps start from the initial weights. Exceptions of the layer are reported,
-    not raised. If an encoder around a layer fails, the fault of the layer is reported, if it has
-    one. The random seeds of Python, NumPy and Keras are set.
+    not raised. The random seeds of Python, NumPy and Keras are set.
 
     Args:
         layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
@@ -131,40 +111,18 @@ def check_layer(
     one_of("precision", precision, PRECISIONS)
     given = dict(options or {})
     refuse_options(layer_or_name, given)
-    subject = Subject(layer_or_name, entry, units, width, given, varied=True)
+    subject = Subject(layer_or_name, entry, units, width, given)
     selected = [each for each in CHECKS if precision in each.required or not required_only]
     # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
     ignored = warnings.catch_warnings(action="ignore")
     with ignored, errors_only("tensorflow"), dtype_policy("float32"):
-        outcomes = _outcomes(selected, subject, precision)
-        if any(each.status == "failed" for each in outcomes[:2]):
-            inside = _faults_inside(subject, precision)
-            outcomes[: len(inside)] = inside
+        _refuse_wrong_options(subject)
+        outcomes: list[LayerCheck] = []
+        for check in selected:
+            check_interrupts()
+            faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
+            outcomes.append(check.outcome(subject, faulty, precision))
     return LayerReport(str(subject), tuple(outcomes))
-
-
-def _outcomes(checks: Sequence[Check], subject: Subject, precision: str) -> list[LayerCheck]:
-    """Run checks in order."""
-    _refuse_wrong_options(subject)
-    outcomes: list[LayerCheck] = []
-    for check in checks:
-        check_interrupts()
-        faulty = {each.name for each in outcomes if each.status in ("failed", "warning")}
-        outcomes.append(check.outcome(subject, faulty, precision))
-    return outcomes
-
-
-def _faults_inside(subject: Subject, precision: str) -> list[LayerCheck]:
-    """Check the layer inside a stack; return nothing if it has no fault or there is none."""
-    if not isinstance(subject.mechanism, str):
-        return []
-    name, options = innermost(subject.mechanism, subject.options)
-    if name == subject.mechanism:
-        return []
-    units = subject.units
-    layer = Subject(name, _entry(name), units, units, dict(options), varied=True, in_blocks=True)
-    outcomes = _outcomes(CHECKS[:2], layer, precision)
-    return [] if all(each.status == "ok" for each in outcomes) else outcomes
 
 
 def _refuse_wrong_options(subject: Subject) -> None:
@@ -206,8 +164,6 @@ class Subject:
     units: int
     width: int
     options: dict[str, Any]
-    varied: bool = False  # If True, weights have other values than their initial constants.
-    in_blocks: bool = False  # If True, the layer must return a vector for each token.
 
     def __str__(self) -> str:
         name = self.mechanism
@@ -237,8 +193,7 @@ class Subject:
         x = keras.Input((None, self.width), name="x")
         mask = keras.Input((None,), dtype="bool", name="mask")
         model = keras.Model([x, mask], mix_all(self.layer(), before(x), mask))
-        if self.varied:
-            vary_constants(model)
+        vary_constants(model)
         return model
 
     @cached_property
@@ -255,9 +210,8 @@ class Subject:
     def mixer(self) -> Any:
         """Layer that `mixed` calls."""
         layer = self.layer()
-        if self.varied:
-            mix_all(layer, tensor(self.x), tensor(KEPT))  # creates the weights
-            vary_constants(layer)
+        mix_all(layer, tensor(self.x), tensor(KEPT))  # creates the weights
+        vary_constants(layer)
         return layer
 
     def mixed(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -347,19 +301,10 @@ class Check:
         except NotApplicableError as reason:
             return LayerCheck(self.name, "not applicable", str(reason))
         except FaultError as fault:
-            return LayerCheck(self.name, bad, f"{fault}{self._hint(subject)}")
+            return LayerCheck(self.name, bad, str(fault))
         # The layer may raise any exception.
         except Exception as error:
-            fix = fix_of(error, self.fix)
-            return LayerCheck(self.name, bad, f"{described(error)} To fix: {fix}")
-
-    def _hint(self, subject: Any) -> str:
-        """Return a sentence if the layer has no fault with its initial weights."""
-        try:
-            self.run(replace(subject, varied=False))
-        except Exception:
-            return ""
-        return " It appears only when training changes weights that start constant, such as biases."
+            return LayerCheck(self.name, bad, f"{described(error)} To fix: {self.fix}")
 
 
 CHECKS: list[Check] = []
@@ -391,12 +336,11 @@ def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
     last = subject.units if is_custom(subject.entry, subject.mechanism) else shape[-1]
     allowed = [(BATCH, TOKENS, last), (BATCH, last)]
-    allowed = allowed[:1] if subject.in_blocks else allowed
     if shape not in allowed:
         raise FaultError(
-            f"The output has shape {shape} for an input of shape {subject.x.shape}; "
-            f"{'blocks' if subject.in_blocks else 'networks'} need {allowed}.",
-            "return `units` values for each token, or outside of blocks for each row.",
+            f"The output has shape {shape} for an input of shape {subject.x.shape}; networks need "
+            f"{allowed}.",
+            "return `units` values for each token, or for each row.",
         )
     symbolic = tuple(subject.model().output.shape)
     expected = (*[None] * (len(shape) - 1), shape[-1])
@@ -534,18 +478,6 @@ def _batch_order(subject: Subject) -> str:
         what = f"Outputs of a row depend on other rows (in a batch of the rows {rows})"
         expect_same(subject.mixed(subject.x[rows], KEPT[rows]), expected[rows], what, fix)
     return "outputs do not depend on other rows or their order."
-
-
-@add_check("determinism", "`call` must work with training=True.", required=())
-def _determinism(subject: Subject) -> str:
-    one, other = (array(subject.model()([subject.x, KEPT], training=True)) for _ in range(2))
-    what = "Equal seeds give different outputs with training=True"
-    fix = (
-        "create weights with Keras initializers; use keras.random with a keras.random."
-        "SeedGenerator created in __init__."
-    )
-    expect_same(kept_of(other), kept_of(one), what, fix)
-    return "equal seeds give equal outputs in training."
 
 
 @add_check("read-out", "`call` must accept x[:, :1] and value=x.")
@@ -688,39 +620,6 @@ def _arguments(cls: Any) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
-@add_check("mixed precision", _CAST, required=())
-def _mixed_precision(subject: Subject) -> str:
-    if is_layer(subject.mechanism):
-        raise NotApplicableError(_OF_POLICIES)
-    exact = kept_of(subject.mixed(subject.x, KEPT))
-    with dtype_policy("mixed_bfloat16"):
-        layer = subject.layer()
-        mix_all(layer, tensor(subject.x), tensor(KEPT))  # creates the weights
-        layer.set_weights(subject.mixer.get_weights())
-        output = mix_all(layer, tensor(subject.x), tensor(KEPT))
-    dtype = keras.backend.standardize_dtype(output.dtype)
-    if dtype != "bfloat16":
-        raise FaultError(f"Under mixed_bfloat16, outputs have dtype {dtype}.", _CAST)
-    half = kept_of(array(output))
-    fix = "compute exponentials and sums over tokens in float32."
-    expect_same(half, exact, "mixed_bfloat16 changes outputs", fix, tolerance=_HALF_TOLERANCE)
-    return f"mixed_bfloat16 differs from float32 by at most {percent(difference_of(half, exact))}."
-
-
-@add_check("XLA", "use keras.ops and static shapes.", required=())
-def _xla(subject: Subject) -> str:
-    if keras.backend.backend() != "tensorflow":
-        raise NotApplicableError("Only networks on TensorFlow can be trained with and without XLA.")
-    import tensorflow as tf
-
-    call = tf.function(lambda x, mask: mix_all(subject.mixer, x, mask), jit_compile=True)
-    output = kept_of(array(call(tensor(subject.x), tensor(KEPT))))
-    fix = "look for dependence on Python state or a masked division by zero."
-    expected = kept_of(subject.mixed(subject.x, KEPT))
-    expect_same(output, expected, "XLA compilation changes outputs", fix)
-    return "compiles and gives the same outputs."
-
-
 @add_check("training", _OPERATION)
 def _training(subject: Subject) -> str:
     keras.utils.set_random_seed(0)
@@ -803,13 +702,6 @@ def described(error: BaseException) -> str:
     frame = _frame_of_user(error)
     place = f" at {Path(frame.filename).name}:{frame.lineno}, in {frame.name}" if frame else ""
     return f"{type(error).__name__}{place}: {short.rstrip('.')}."
-
-
-def fix_of(error: BaseException, otherwise: str) -> str:
-    """Return how to fix the likely cause of an exception, or else the general advice."""
-    frame = _frame_of_user(error)
-    text = f"{described(error)} {frame.line if frame else ''}"
-    return next((fix for cause, fix in _FIXES.items() if re.search(cause, text)), otherwise)
 
 
 def _frame_of_user(error: BaseException) -> traceback.FrameSummary | None:
