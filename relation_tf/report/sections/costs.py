@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.axis import Axis
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 from scipy import stats
 
 from relation_tf.errors import SuiteError, join_names
@@ -275,10 +284,11 @@ def score_panel(
         costs = [cost for point in points for cost in point.costs]
         if 0 < 20 * min(costs) < max(costs):
             ax.set_xscale("log")
+            ax.set_xlim(_logarithmic(ax.xaxis, costs))
         else:
             ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
             ax.xaxis.set_major_locator(MaxNLocator(4))
-            ax.xaxis.set_major_formatter(EngFormatter(sep=" "))
+            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
         ax.margins(y=0.2)
         low, high = ax.get_ylim()
         ax.set_ylim(max(low, limits[0]), min(high, limits[1]))
@@ -293,6 +303,32 @@ def score_picture(name: str, title: str, panels: list[Panel], look: Mapping[str,
     """Return a figure of panels from `score_panel`."""
     size = (_WIDTH, _TALL if len(look) > _MANY_METHODS else _HEIGHT)
     return Picture(name, title, panels, size=size, left=_LEFT, bottom=_BOTTOM, legend=look)
+
+
+def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
+    """Set round ticks on a logarithmic axis and return its limits with a margin.
+
+    The start of a range can be 0: a run may need no memory beyond that of its process.
+    """
+    positive = [value for value in values if value > 0]
+    low, high = min(positive), max(positive)
+    margin = max(high / low, 1.5) ** 0.08
+    low, high = low / margin, high * margin
+    locator: Locator = MaxNLocator(4)
+    if high >= 10 * low:
+        locator = LogLocator(subs=(1.0, 3.0) if high < 1000 * low else (1.0,))
+    ticks = locator.tick_values(low, high)
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_major_formatter(FuncFormatter(_tick))
+    axis.set_minor_locator(NullLocator())
+    return low, high
+
+
+def _tick(value: float, _place: int) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g} {letter}"
+    return f"{value:.4g}"
 
 
 def _number(value: float) -> str:
@@ -366,7 +402,10 @@ def length_panel(
             if f"{column}_low" in own:
                 ends = own[f"{column}_low"], own[f"{column}_high"]
                 ax.vlines(x, *ends, color=style.color, linewidth=1)
+        ranges = [name for name in (column, f"{column}_low", f"{column}_high") if name in rows]
         ax.set(xscale="log", yscale="log", xlabel="mean length, tokens", ylabel=unit)
+        ax.set_xlim(_logarithmic(ax.xaxis, rows["mean_length"]))
+        ax.set_ylim(_logarithmic(ax.yaxis, rows[ranges].to_numpy(dtype=float).ravel()))
         ax.grid(axis="y")
 
     return Panel(title, f"{title} in {unit} by mean length: {'; '.join(words)}.", draw)
