@@ -331,7 +331,6 @@ def _answer(part: Comparison) -> list[Block]:
         scores=part.scores,
         verdicts=verdicts,
         table=table or _standing_table(part),
-        # If True, the memory is that above the process before its first run.
         **(values or {"figure": _best_figure(part)}),
     )
 
