@@ -21,7 +21,7 @@ _SHORT = 70  # tokens to compare the results: more than a chunk
 
 # Kernels where the layers import them, and their recurrences.
 _KERNELS = {
-    "scan.chunked_recurrence": direct.recurrence,
+    "recurrence.chunked_recurrence": direct.recurrence,
     "delta_net.delta_rule": direct.delta_rule,
     "min_gru.elementwise_recurrence": direct.elementwise_recurrence,
 }

@@ -33,7 +33,7 @@ from relation_tf.config.loading import select
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import RelationError, SuiteError, one_line
+from relation_tf.errors import RelationError, SuiteError, UnknownNameError, one_line
 from relation_tf.files import align
 from relation_tf.quiet import stderr_to
 from relation_tf.registry import STOPPING_RULES
@@ -362,6 +362,8 @@ def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
     try:
         trainer = compile_network(group, run)
         estimate = trainer.estimate()
+    except UnknownNameError as error:  # an option of a layer
+        raise SuiteError(f"method {run.method}: {error}") from error
     except RelationError:
         raise
     except Exception as error:  # a custom layer may raise anything

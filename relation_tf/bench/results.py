@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,9 @@ from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import finished_runs, run_folder
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
+
+# A probability; the first three columns are text.
+_NOT_FINITE = re.compile(rb"^(?:[^\t\n]*\t){3}(?:[^\n]*\t)?(?:nan|-?inf)\b", re.MULTILINE)
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -419,6 +423,9 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
             f"Received: {result['metrics']!r:.80}"
         )
     _read_history(suite, result["task"], folder / "history.csv")
+    for path in folder.glob("predictions/*.dev.tsv"):
+        if _NOT_FINITE.search(path.read_bytes()):
+            raise SuiteError(f"{path}: must have finite outputs")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
 
 

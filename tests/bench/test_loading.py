@@ -65,7 +65,7 @@ def run(trained, tmp_path):
 
 
 def texts_of(name, data, split="dev"):
-    columns = find_source(name, data=data).read(False).splits[split].texts
+    columns = find_source(name, data=data).read().splits[split].texts
     return [*columns[0]] if len(columns) == 1 else [*zip(*columns, strict=True)]
 
 

@@ -269,7 +269,6 @@ def of(**method):
         (OWN | {"task": [STARS | {"lable": "x"}]}, "key 'task.1.lable'. Did you mean 'label'?"),
         (OWN | {"task": [STARS, STARS]}, "'task': must be a new name. Received: 'stars'"),
         # groups
-        (OWN | {"task": [STARS | {"name": "needle-3"}]}, "key 'task': must be a new name"),
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
         (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "or more different tasks. Received: 1"),
         (TWO | {"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "names of tasks. Re"),

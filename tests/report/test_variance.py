@@ -121,9 +121,7 @@ def test_methods_with_other_rows_are_left_out(predicted):
     assert report.tables["variance"]["method"].tolist() == ["relation", "attention"]
 
 
-def test_a_run_of_an_earlier_version_with_other_outputs_has_failed(predicted):
-    """These versions wrote NaN for outputs that were not finite, also if the losses were."""
-
+def test_a_run_with_outputs_that_are_not_finite_has_failed(predicted):
     def change(table, run):
         if (run["method"], run["seed"]) == ("relation", 2):
             return table.assign(probability_0=np.nan, probability_1=np.nan)
@@ -132,6 +130,6 @@ def test_a_run_of_an_earlier_version_with_other_outputs_has_failed(predicted):
     report = make_report(predicted(change))
     ((name, error),) = content(report)["failures"]
     assert name == "MRPC/relation/seed-2"
-    assert "MRPC.dev.tsv are not finite" in error
+    assert "MRPC.dev.tsv: must have finite outputs" in error
     found = report.tables["variance"].set_index("method")["seeds"]
     assert found["relation"] == found["attention"] - 1
