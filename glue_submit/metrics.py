@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.tables import as_list, convert_all
@@ -88,7 +89,11 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
     """
     import numpy as np
 
-    given, true = np.asarray(predictions), np.asarray(labels)
+    # NumPy would make text of None or NaN in a list of words.
+    given, true = (
+        np.asarray(values, None if hasattr(values, "dtype") else object)
+        for values in (predictions, labels)
+    )
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
             "predictions and labels must have one column each. "
@@ -174,11 +179,12 @@ def _column(task: Task, values: Any, what: str) -> Column:
 def _words(name: str, values: Column) -> Column:
     import numpy as np
 
+    for value in values.tolist():  # "1.0" differs from "1"
+        if not isinstance(value, str | bool | Integral | np.bool_):
+            raise SubmissionError(
+                f"{name}: labels must be words or integers. Received: {short(value)}"
+            )
     words = np.asarray(values.tolist())
-    if words.dtype.kind not in "Uiub":  # "1.0" differs from "1"
-        raise SubmissionError(
-            f"{name}: labels must be words or integers. Received: {short(values.tolist())}"
-        )
     return (words.astype(int) if words.dtype == bool else words).astype(str)
 
 

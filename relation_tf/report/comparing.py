@@ -20,7 +20,6 @@ from relation_tf.errors import (
     UnknownNameError,
     did_you_mean,
     join_names,
-    quote,
 )
 from relation_tf.option_fields import accepts
 from relation_tf.registry import PROCEDURES
@@ -269,8 +268,6 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
     scores, read = join(
         read, merge=given.merge, lower_is_better=lower, higher_is_better=higher, alpha=given.alpha
     )
-    if given.failed_as is not None:
-        _check_failed_as(given.failed_as, scores)
     scores = with_families(scores, given)
     if any(source.scores.families for source in read):
         scores = drop_lost_control(scores)
@@ -326,21 +323,6 @@ def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
         raise OptionError("failed_as", "must not be set with --drop-failed")
     if given.merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
-
-
-def _check_failed_as(value: float, scores: Scores) -> None:
-    """Check that failed runs do not get a score that is better than that of another run."""
-    for task, own in scores.table.groupby("task")["score"]:
-        lower = task in scores.lower_is_better
-        others = own[own != value]
-        worst = others.max() if lower else others.min()
-        if len(others) < len(own) and (value < worst if lower else value > worst):
-            side = "at least" if lower else "at most"
-            raise OptionError(
-                "failed_as",
-                f"must be no better than the worst score of {quote(str(task))}: {side} {worst:g}. "
-                f"Received: {value:g}",
-            )
 
 
 def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[LoadedScores]:

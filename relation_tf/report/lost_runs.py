@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
     from relation_tf.report.sections.predictions import PredictedRows
 
-_COLUMNS = [*KEY, "run", "diverged"]
+_COLUMNS = [*KEY, "run", "diverged", "ranked"]
 _MOST_NAMED = 6  # runs in one warning
 _ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
 
@@ -37,8 +37,9 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         scores: The scores; a failed run of an unknown task counts for each of their tasks.
 
     Returns:
-        Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged` and
-        `ranked` (if True, rank tests rank the run worst: unless it is known not to have diverged).
+        Columns `task` (scored), `method`, `seed`, `run` (trained task and seed), `diverged`, `lost`
+        (False if the run is known not to have diverged) and `ranked` (if True, rank tests rank the
+        run worst: a lost run, unless it was left out).
     """
     # A table can have a row for the trained task and others for the scored ones.
     scored, tasks = scored_names(suite), scores.own_tasks
@@ -51,7 +52,9 @@ def failed_runs(runs: pd.DataFrame, suite: Suite | None, scores: Scores) -> pd.D
         for task in known.get(run["task"], tasks)
     ]
     found = pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates(ignore_index=True)
-    return found.assign(diverged=found["diverged"].eq(True), ranked=~found["diverged"].eq(False))
+    lost = ~found["diverged"].eq(False)
+    ranked = lost & ~found["ranked"].eq(False)
+    return found.assign(diverged=found["diverged"].eq(True), lost=lost, ranked=ranked)
 
 
 def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool]]:
@@ -162,10 +165,10 @@ def lost_networks(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, i
 
     Args:
         scores: The scores.
-        *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which the ranked
-            runs count.
+        *lost: The lost runs: results of `collapsed_runs`, or of `failed_runs`, of which the lost
+            ones count.
     """
-    own = pd.concat([x[x["ranked"]] if "ranked" in x else x for x in lost])
+    own = pd.concat([x[x["lost"]] if "lost" in x else x for x in lost])
     gone, of = (
         trained_networks(runs, scores)["method"].value_counts()
         for runs in (own, pd.concat([scores.table, own]))

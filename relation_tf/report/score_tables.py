@@ -69,12 +69,13 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
     _check_unique(own[key])
     own["score"] = own["score"].mask(own["diverged"].eq(True))
     if options.failed_as is not None:
+        _check_failed_as(options.failed_as, own, options)
         own["score"] = own["score"].fillna(options.failed_as)
     failed = own[own["score"].isna()]
     notes += failure_notes(failed)
     lost = failed.groupby(KEY, sort=False, as_index=False)[["diverged"]].first()
     if options.drop_failed:
-        lost["diverged"] = False  # tests leave out runs that did not diverge
+        lost["ranked"] = False
     methods = [*dict.fromkeys(own["method"])]
     # A seed with a failed metric has no mean.
     own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost[KEY]))]
@@ -96,6 +97,22 @@ def read_table(table: pd.DataFrame, where: str, options: ComparisonOptions) -> S
         lost.assign(status="failed"),
         notes,
     )
+
+
+def _check_failed_as(value: float, table: pd.DataFrame, options: ComparisonOptions) -> None:
+    """Check that failed runs do not get a score that is better than that of another run."""
+    for key, own in table.groupby([name for name in ("task", "metric") if name in table]):
+        task, *metrics = map(str, key)
+        is_lower = not suggest_direction(task, metrics).higher_is_better
+        for names, lower in ((options.lower_is_better, True), (options.higher_is_better, False)):
+            is_lower = lower if {task, *metrics} & {*names} else is_lower
+        worst = own["score"].max() if is_lower else own["score"].min()
+        if own["score"].isna().any() and (value < worst if is_lower else value > worst):
+            raise OptionError(
+                "failed_as",
+                f"must be no better than the worst score of {quote(task)}: "
+                f"{'at least' if is_lower else 'at most'} {worst:g}. Received: {value:g}",
+            )
 
 
 def _on_split(

@@ -235,15 +235,8 @@ class Scores:
 
     def lower_is_better_on(self, title: str) -> bool:
         """Return True for a network, or a mean over tasks, where lower scores are better."""
-        return self._first_task(title) in self.lower_is_better
-
-    def digits_on(self, title: str) -> int:
-        """Return the number of decimals of a network, or of a mean over tasks."""
-        return self.digits(self._first_task(title))
-
-    def _first_task(self, title: str) -> str:
-        """Return a task of a network or mean, whose tasks have one unit and direction."""
-        return (self.counted(title) if title in self.by_network else self.main_tasks)[0]
+        tasks = self.counted(title) if title in self.by_network else self.main_tasks
+        return tasks[0] in self.lower_is_better
 
     @property
     def procedure(self) -> Procedure:

@@ -274,7 +274,8 @@ def read_tsv(path: Path, columns: Sequence[str] | None = None) -> Table:
     def fields(line: int, record: bytes) -> list[str]:
         return decode_record(path, line, record).split("\t")
 
-    columns = columns or _header(path, fields(*next(records)))
+    first = None if columns else next(records, None)
+    columns = columns or _header(path, first and fields(*first))
     return collect_table(path, columns, records, fields)
 
 
@@ -323,7 +324,8 @@ def read_csv(
     limit = csv.field_size_limit(_FIELD_LIMIT)
     try:
         records = rows()
-        columns = columns or _header(path, next(records)[1])
+        first = None if columns else next(records, None)
+        columns = columns or _header(path, first and first[1])
         return collect_table(path, columns, records, lambda _, row: row)
     finally:
         csv.field_size_limit(limit)
@@ -350,7 +352,9 @@ def text_of(place: str, name: str, value: object) -> str:
     return text
 
 
-def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
+def _header(path: Path, columns: Sequence[str] | None) -> Sequence[str]:
+    if columns is None:
+        raise DataError(f"{path}:1: expected column names, found none")
     for name, times in Counter(columns).most_common(1):
         if times > 1:
             raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")

@@ -83,8 +83,9 @@ def test_compute_takes_integer_labels_and_numbers_as_text():
         (["recall"], [1], [1], "metric must be one of matthews, accuracy, f1, pearson, spearman. "
          "Received: 'recall'"),
         (["accuracy", "f1"], [1.0, 0.0], [1, 0], "accuracy: labels must be words or integers. "
-         "Received: [1.0, 0.0]"),
-        (["matthews"], [1, 0], np.array([1.5, 0.0], object), "Received: [1.5, 0.0]"),
+         "Received: 1.0"),
+        (["matthews"], [1, 0], np.array([1.5, 0.0], object), "Received: 1.5"),
+        (["accuracy"], ["a", float("nan")], ["a", "b"], "Received: nan"),
         (["accuracy"], [[1, 0]], [[1, 0]], "must have one column each"),
         (["pearson"], [1.0, float("nan")], [1.0, 2.0], "must be finite numbers. Received: nan"),
         (["pearson"], ["good", "bad"], [1.0, 2.0], "values must be numbers: "),

@@ -119,3 +119,11 @@ def test_classes_without_rows_are_named():
 @pytest.mark.parametrize("number", [2, 46])
 def test_readable(names, readable, number):
     readable(picture(made([names[0], "b"], number), classes_of(number)))
+
+
+def test_the_area_of_a_method_with_a_seed_of_one_class_is_undefined():
+    both, one = np.array([0, 1, 0, 1]), np.array([1, 1, 1, 1])
+    odds = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.9]])
+    found = picture({"a": {1: (both, odds), 2: (one, odds)}, "b": {1: (both, odds)}}, ("0", "1"))
+    assert "a undefined" in found.panels[0].alt
+    assert "b 1.000" in found.panels[0].alt

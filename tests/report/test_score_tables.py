@@ -9,6 +9,7 @@ import pytest
 
 from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.report import compare
+from relation_tf.report.lost_runs import mostly_lost
 from relation_tf.report.options import ComparisonOptions
 from relation_tf.report.score_tables import read_table
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS
@@ -183,6 +184,22 @@ def test_failed_runs_are_left_out_or_scored():
         for options in ({}, {"drop_failed": True}, {"failed_as": 0.0})
     )
     assert (len(ranked), len(dropped), len(scored)) == (5, 4, 5)
+
+
+def test_a_failed_metric_gets_no_better_score_than_others():
+    table = pd.concat([long_table(["A"]).assign(metric=name) for name in ("f1", "accuracy")])
+    table = table.reset_index(drop=True)
+    table.loc[0, "score"] = float("nan")
+    with pytest.raises(OptionError, match="worst score of 'A'"):
+        read(table, failed_as=1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"drop_failed": True}])
+def test_runs_that_are_left_out_are_lost(options):
+    table = long_table(["A"], ["a", "b"], seeds=5)
+    table.loc[:2, "score"] = float("nan")
+    report = compare(table, **options)
+    assert mostly_lost(report.data.scores, report.data.failed) == {"a": (3, 5)}
 
 
 @pytest.mark.parametrize(

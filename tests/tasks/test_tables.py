@@ -104,6 +104,14 @@ def test_a_malformed_row_is_named(tmp_path, reader, content, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("content", ["\n\n", ",,\n,,\n"])
+def test_a_table_of_blank_rows_has_no_column_names(tmp_path, content):
+    path = tmp_path / "scores.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"scores\.csv:1: expected column names, found none$"):
+        read_csv(path, blank_rows=True)
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n \r\n", b"\n\n"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, end):
     assert rows(read(tmp_path, b"1,a\r\n2,b\r\n" + end)) == [("1", "a"), ("2", "b")]

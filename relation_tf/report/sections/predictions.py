@@ -372,10 +372,7 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
     for average, kind in averages.items():
         found = own.rocs[kind]
         curves = {name: np.mean([x.curve for x in rocs], axis=0) for name, rocs in found.items()}
-        means = pd.DataFrame(
-            {name: pd.Series([x.area for x in own]) for name, own in found.items()}
-        )
-        areas = {name: spread(own.mean(), own.std(), 3) for name, own in means.items()}
+        areas = {name: _mean_area([x.area for x in rocs]) for name, rocs in found.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
         title = f"{own.name}, {average}"
         alt = f"{title}, ROC curve as the mean over seeds; area under it: {values}{own.remarks}."
@@ -389,6 +386,11 @@ def roc_curves(own: PredictedRows, look: Mapping[str, Style]) -> Picture:
         size=CURVE_SIZE,
         legend={words.rstrip(","): look[name] for name, words in legend.items()},
     )
+
+
+def _mean_area(areas: Sequence[float]) -> str:
+    values = pd.Series(areas)
+    return "undefined" if values.isna().any() else spread(values.mean(), values.std(), 3)
 
 
 def _macro(run: Run) -> _Roc:

@@ -216,7 +216,8 @@ def _marks(data: ReportData) -> dict[str, Any]:
         "lettered": any(cell.letters for cell in cells),
         "averages_elsewhere": scores.averages and all(part.over_tasks for part in parts),
         "no_difference": scores.control is None
-        and any(len(part.pvalues) and not part.pvalues["significant"].any() for part in parts),
+        and not any(part.pvalues["significant"].any() for part in parts if len(part.pvalues))
+        and any(len(part.pvalues) for part in parts),
         "several_tasks": suite is not None and len(suite.tasks) > 1 and not suite.timed,
     }
 

@@ -901,7 +901,7 @@ class Tests(Section):
         )
 
 
-def _with_interval(value: float, low: float, high: float, digits: int = 2) -> Cell:
+def _with_interval(value: float, low: float, high: float) -> Cell:
     """Return a cell with a value and its interval, unless that is unknown."""
-    limits = f"{signed(low, digits)} to {signed(high, digits)}"
-    return Cell(signed(value, digits), notes=[] if math.isnan(low) else [limits])
+    limits = f"{signed(low, 2)} to {signed(high, 2)}"
+    return Cell(signed(value, 2), notes=[] if math.isnan(low) else [limits])

@@ -490,9 +490,7 @@ def verdicts_by_task(part: Comparison) -> list[Block]:
     # With a mean over tasks, a paper shows the verdicts on the mean.
     paper = Paper("verdicts-by-task", caption) if verdicts.mean is None else None
     shown = Table("Table: verdicts by task", columns, rows, "verdicts", paper)
-    return blocks(
-        "verdicts-by-task.jinja", family=part.family, table=shown, scores=scores, verdicts=verdicts
-    )
+    return blocks("verdicts-by-task.jinja", family=part.family, table=shown, scores=scores)
 
 
 def cost_columns(
