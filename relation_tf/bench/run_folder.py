@@ -501,7 +501,7 @@ def damage_of_model(folder: Path) -> str | None:
     """Return how the model of a finished run has changed since it was written; None if unknown.
 
     Args:
-        folder: The folder of a run, or an exported model, whose other files may be missing.
+        folder: The folder of the run.
     """
     files, fault = _recorded(folder)
     if fault is not None:
