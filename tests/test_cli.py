@@ -254,6 +254,8 @@ def test_suites_are_listed(call):
     [
         (["run", "diagnostics-small", "--data", "."],
          "has only generated tasks, which read no folder of files. Received: --data ."),
+        (["run", "diagnostics-small", "--data", ".", "--fill-missing"],
+         "suite diagnostics-small has no task of the GLUE leaderboard. Its tasks: "),
         (["suites", "x" * 300 + "/b"], ": File name too long.\n"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),

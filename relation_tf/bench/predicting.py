@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -222,7 +222,8 @@ def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) 
     task = trainer.task.task
     tests = {*task.answered.values()}
     outputs, metrics = _outputs(trainer, run)
-    diagnosed = {name: metrics[name] for name in {*names} & {*task.diagnostics} & {*metrics}}
+    old = {*names} & {*task.diagnostics}
+    diagnosed = {name: metrics[name] for name in old & {*metrics}}
     answers = {
         (split, name): output
         for (split, name), output in outputs.items()
@@ -230,12 +231,12 @@ def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) 
     }
     with writing(run.folder):
         result = read_result(run.folder)
-        result["metrics"] |= diagnosed
+        result["metrics"] = _without(result["metrics"], old) | diagnosed
         # If the process is killed before the end, the old checksums must not name new files.
         write_result(run.folder, result, changing=("predictions", "manifest.json"))
         write_predictions(run.folder / "predictions", trainer, answers)
         scores, _ = score_tests(run.folder / "predictions", trainer.task.source)
-        result["test_metrics"] = result.get("test_metrics", {}) | scores
+        result["test_metrics"] = _without(result.get("test_metrics", {}), names) | scores
         before = run.manifest["data"]
         rows = {name: len(split) for name, split in trainer.task.splits.items()}
         predicted = {  # A test file that is absent now keeps what was recorded.
@@ -294,6 +295,10 @@ def _outputs(
                     "state outside its weights, train the run again"
                 )
     return outputs, metrics
+
+
+def _without(scores: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: score for name, score in scores.items() if name not in names}
 
 
 def _runs(names: Sequence[str]) -> str:

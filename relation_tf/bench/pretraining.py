@@ -105,7 +105,7 @@ class PretrainingGroup(Group):
             _train_run(run, path, self.settings, self.text, notify)
 
         with stderr_to(log):
-            train_each(self.runs, RunFolder(self.folder), train, notify)
+            train_each(self.runs, RunFolder(self.folder, self.began), train, notify)
 
 
 @workers.ends_workers
@@ -179,7 +179,7 @@ def pretrain(
     lost = count_diverged(folder, runs, pending)
 
     def train(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
-        group = PretrainingGroup(free, folder.path, settings, text)
+        group = PretrainingGroup(free, folder.path, settings, text, began=folder.began)
         workers.run_locally([group], notify, RunOptions())
 
     with Progress(folder.path, len(runs), pending, lost, quiet=quiet) as progress:

@@ -23,9 +23,10 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import ENOTDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -73,9 +74,11 @@ class RunFolder:
 
     Attributes:
         path: The folder.
+        began: Start of the command, in seconds since the epoch.
     """
 
     path: Path
+    began: float = field(default_factory=time.time, compare=False)
 
     @contextmanager
     def locked(self, name: object, *, wait: bool = False) -> Iterator[bool]:
@@ -201,6 +204,17 @@ class RunFolder:
         if self.holds_result(run):
             return self.has_result(run)
         return has_diverged(self.run(run)) and self._has_configuration(run)
+
+    def new_error(self, run: AnyRun) -> Mapping[str, Any] | None:
+        """Return the `error.json` of a run with this configuration, if it failed in this command.
+
+        Another command, which trains the runs of the same folder, may have written it.
+        """
+        path = self.run(run) / ERROR
+        with suppress(OSError, SuiteError):
+            if path.stat().st_mtime >= self.began and self._has_configuration(run):
+                return read_json(path)
+        return None
 
     def has_other_settings(self, run: AnyRun) -> bool:
         """Return True if a run has diverged, with another configuration."""
@@ -487,7 +501,7 @@ def damage_of_model(folder: Path) -> str | None:
     """Return how the model of a finished run has changed since it was written; None if unknown.
 
     Args:
-        folder: The folder of a run, or an exported model, whose other files may be missing.
+        folder: The folder of the run.
     """
     files, fault = _recorded(folder)
     if fault is not None:

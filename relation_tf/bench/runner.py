@@ -90,7 +90,7 @@ def run_suite(
     """
     given = make_options(options)
     suite = load(suite, settings, replace_methods, given.plugins)
-    folder = folder_of(suite, out)
+    folder = RunFolder(folder_of(suite, out))
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
     EXECUTORS.find(given.executor)
     if given.track:
@@ -101,18 +101,18 @@ def run_suite(
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
         check_requirements(suite, runs, given)
-        RunFolder(folder).check_runs(suite)
-        check_no_untuned_runs(suite, folder, runs)
+        folder.check_runs(suite)
+        check_no_untuned_runs(suite, folder.path, runs)
         say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
         once = replace(given, track=())
 
         def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
-            return _train_pending(tuning, runs, RunFolder(path), once)
+            return _train_pending(tuning, runs, RunFolder(path, folder.began), once)
 
-        suite = tune(suite, folder, train, say, tasks, methods)
+        suite = tune(suite, folder.path, train, say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)
-    return _train_pending(suite, runs, RunFolder(folder), given)
+    return _train_pending(suite, runs, folder, given)
 
 
 def _listed(selection: Any) -> Any:
@@ -149,7 +149,7 @@ def _train_pending(
 
     def train(free: Sequence[RunConfig], notify: EventCallback) -> None:
         groups = [
-            RunGroup(part, folder.path, options, suite.save_models)
+            RunGroup(part, folder.path, options, suite.save_models, began=folder.began)
             for part in group_runs(suite, free, options.jobs or 1)
         ]
         EXECUTORS.find(options.executor)(groups, notify, options)

@@ -10,6 +10,7 @@ from pathlib import Path
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import DIGEST, digest_of, prediction_file, writing
+from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
 from relation_tf.steps import advance
@@ -50,6 +51,19 @@ class Submissions:
         yield from (f"left out: {run}: {reason}" for run, reason in self.left_out)
 
 
+def check_leaderboard(suite: Suite) -> None:
+    """Check that a suite has a task of the GLUE leaderboard.
+
+    Raises:
+        SuiteError: If it has none.
+    """
+    if not any(suite.find_task(name).answered for name in suite.tasks):
+        raise SuiteError(
+            f"suite {suite.name} has no task of the GLUE leaderboard. Its tasks: "
+            f"{', '.join(suite.tasks)}"
+        )
+
+
 def check_submittable(results: Results) -> None:
     """Check that there are finished runs on tasks of the GLUE leaderboard.
 
@@ -57,11 +71,7 @@ def check_submittable(results: Results) -> None:
         SuiteError: If there are none, or the suite has no such task.
     """
     suite, folder = results.suite, results.folder
-    if not any(suite.find_task(name).answered for name in suite.tasks):
-        raise SuiteError(
-            f"{folder}: suite {suite.name} has no task of the GLUE leaderboard. Its tasks: "
-            f"{', '.join(suite.tasks)}"
-        )
+    check_leaderboard(suite)
     if not any(suite.find_task(run["task"]).answered for run in results.runs):
         raise SuiteError(
             f"{folder}: nothing to submit: there are no finished runs on tasks of the GLUE "

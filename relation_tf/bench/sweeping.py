@@ -295,17 +295,6 @@ def same_score(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-12)
 
 
-def is_at_end(sweep: Sweep, settings: Mapping[str, Any]) -> bool:
-    """Return True if a number is the smallest or largest of three or more of its key.
-
-    Example:
-        >>> sweep = Sweep(learning_rate=[0.001, 0.01, 0.1], dropout=[0.0, 0.5])
-        >>> is_at_end(sweep, {"learning_rate": 0.01, "dropout": 0.5})
-        False
-    """
-    return _from_middle(sweep, settings)[0] == 1.0
-
-
 def _from_middle(sweep: Sweep, settings: Mapping[str, Any]) -> tuple[float, float]:
     """Return the largest distance of a number from the middle of its range, and the sum.
 

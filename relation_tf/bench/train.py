@@ -98,10 +98,12 @@ class Group(ABC):
     Attributes:
         runs: The runs.
         folder: The folder of all runs.
+        began: Start of the command, see `RunFolder`.
     """
 
     runs: Sequence[Any]
     folder: Path
+    began: float = field(default_factory=time.time, kw_only=True)
 
     @abstractmethod
     def train(self, notify: EventCallback) -> None:
@@ -139,7 +141,7 @@ class RunGroup(Group):
             train_run(config, path, self, compiled, notify)
 
         with stderr_to(self.folder / LOG):
-            train_each(self.runs, RunFolder(self.folder), train, notify)
+            train_each(self.runs, RunFolder(self.folder, self.began), train, notify)
 
 
 def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
@@ -202,16 +204,23 @@ def train_each(
 def claimed(run: AnyRun, folder: RunFolder, notify: EventCallback) -> Iterator[bool]:
     """Lock a run; yield False, after an event, if another process trains or has trained it.
 
+    A run that has failed since the start of this command is not tried again.
+
     Raises:
         SuiteError: If another process has trained it with another configuration.
     """
     with folder.locked(run) as free:
+        event: dict[str, Any] = {}
         if not free:
-            notify({"event": "locked", "run": run.key})
-        elif is_done := folder.has_result(run):
+            event = {"event": "locked"}
+        elif folder.has_result(run):
             folder.check_configuration(run)
-            notify({"event": "done", "run": run.key})
-        yield free and not is_done
+            event = {"event": "done"}
+        elif error := folder.new_error(run):
+            event = {"event": "failed", **error, "detail": bool(error.get("traceback"))}
+        if event:
+            notify({**event, "run": run.key})
+        yield not event
 
 
 def _train_or_fail(

@@ -49,11 +49,14 @@ def run(suite: SuiteName, **options: Any) -> None:
     """
     with interrupts_delayed():
         from relation_tf.bench import run_suite
-        from relation_tf.config.loading import select
+        from relation_tf.bench.submissions import check_leaderboard
+        from relation_tf.config.loading import load_suite, select
 
     options = parse_selection(options)
     fill_missing = options.pop("fill_missing")
     import_from_here(suite)
+    if fill_missing:
+        check_leaderboard(load_suite(suite, options["settings"], options["plugins"]))
     results = run_suite(suite, **options)
     if results.runs:
         write_report(results)

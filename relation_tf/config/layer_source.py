@@ -6,7 +6,7 @@ import ast
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from relation_tf.tasks.sources import digest_of_path
 if TYPE_CHECKING:
     from relation_tf.config.run import RunConfig
 
+_IMPORTS = ast.Import | ast.ImportFrom
 _SCOPES = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -138,7 +139,10 @@ def _source_of(loaded: Any, module: str, name: str) -> str | None:
 
 def _with_what_it_names(source: str, name: str) -> str:
     """Return the statements that define or change a name and, recursively, the names they use."""
-    defined = {statement: _defined(statement) for statement in ast.parse(source).body}
+    body = ast.parse(source).body
+    imports = (part for top in body for part in _executed(top) if isinstance(part, _IMPORTS))
+    imported = {name for part in imports for name in _defined(part)}
+    defined = {statement: _defined(statement, imported) for statement in body}
     wanted, reached = {name}, list[ast.stmt]()
     while statements := [
         other for other in defined if other not in reached and wanted & defined[other]
@@ -151,16 +155,22 @@ def _with_what_it_names(source: str, name: str) -> str:
     return "\n".join(line for first, last in spans for line in lines[first - 1 : last])
 
 
-def _defined(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement defines or changes, such as `A` of `A["x"] = 1`."""
+def _defined(statement: ast.AST, imported: Collection[str] = ()) -> set[str]:
+    """Return the names that a statement defines or changes, such as `A` of `A["x"] = 1`.
+
+    A call of a method, `A.update(x=1)`, may change its object, but not an imported module.
+    """
     names = set[str]()
     for node in _executed(statement):
         if isinstance(node, _SCOPES):
             names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, _IMPORTS):
             names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             names |= set() if isinstance(node.ctx, ast.Load) else _root(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            names |= set() if isinstance(called, ast.Name) else _root(called) - {*imported}
     return names
 
 

@@ -52,7 +52,7 @@ def faults_of(suite: Suite) -> Iterator[str]:
         )
     yield from _names_of_methods(suite)
     facts = _Facts(suite)
-    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families)
+    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families, _layout)
     for rule in named:
         yield from rule(facts)
     for method in facts.methods:
@@ -241,9 +241,13 @@ def _settings_of_tasks(facts: _Facts) -> Iterator[str]:
 
 
 def _tuned(facts: _Facts) -> Iterator[str]:
+    tasks, swept = facts.suite.tasks, [*facts.swept]
     for choice in facts.suite.tuned:
+        yield from _unknown("tuned", choice.task, tasks, f"a task of the suite: {', '.join(tasks)}")
         expected = f"a method of the suite: {join_names(facts.names)}"
         yield from _unknown("tuned", choice.method, facts.names, expected)
+        for key in choice.settings if swept else ():
+            yield from _unknown("tuned", key, swept, f"settings of the sweep: {join_names(swept)}")
         method = facts.methods[facts.names.index(choice.method)]
         try:
             tuned_method(method, choice.settings)
@@ -261,6 +265,22 @@ def _families(facts: _Facts) -> Iterator[str]:
     for name in chain.from_iterable(families or ()):
         expected = f"lists of methods: {join_names(facts.names)}"
         yield from _unknown("families", name, facts.names, expected)
+
+
+def _layout(facts: _Facts) -> Iterator[str]:
+    if (layout := facts.suite.layout) is None:
+        return
+    known = sorted(facts.keys)
+    for key in (*layout.rows, *layout.columns):
+        yield from _unknown("layout", key, known, f"one of {join_names(known)}")
+    names = [name for task in facts.tasks.values() for name in task.scored]
+    places = Counter(layout.place(method, name) for method in facts.methods for name in names)
+    (row, column), times = places.most_common(1)[0]
+    if times > 1:
+        yield (
+            "key 'layout': must give each method and task its own cell. Received: "
+            f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
+        )
 
 
 # Keys that restrict others.

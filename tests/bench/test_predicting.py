@@ -130,6 +130,27 @@ def test_a_changed_test_file_is_predicted_again(folder, small_glue):
     assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
 
 
+def test_scores_of_replaced_files_without_labels_are_dropped(
+    folder, small_glue, diagnosed, tmp_path
+):
+    def scores(runs, data):
+        assert predict_missing(runs, data).added
+        run = read_results(runs).runs[0]
+        return run["metrics"].keys(), run["test_metrics"].keys()
+
+    add_test_file(folder, small_glue)
+    test, labels = (folder / "data" / "RTE" / name for name in ("test.tsv", "test_gold.tsv"))
+    rows = [f"{row}\tentailment" for row in range(8)]
+    labels.write_text("\n".join(["index\tlabel", *rows, ""]), "utf-8")
+    assert scores(folder / "runs", folder / "data") == ({"RTE"}, {"RTE"})
+    labels.unlink()
+    test.write_text("".join(test.read_text("utf-8").splitlines(keepends=True)[:4]), "utf-8")
+    assert scores(folder / "runs", folder / "data") == ({"RTE"}, set())
+    other = shutil.copytree(diagnosed, tmp_path / "diagnosed")
+    (other / "data" / "diagnostic" / "diagnostic-full.tsv").unlink()
+    assert scores(other / "other", other / "data") == ({"MNLI-m", "MNLI-mm"}, set())
+
+
 def test_a_file_that_was_absent_for_a_while_is_predicted_again(diagnosed, tmp_path):
     shutil.copytree(diagnosed, tmp_path, dirs_exist_ok=True)
     runs, data = tmp_path / "other", tmp_path / "data"

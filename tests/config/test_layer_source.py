@@ -43,6 +43,9 @@ CONFIG = {"scale": 1, "kept": [1]}
 UNRELATED = {}
 CONFIG["scale"] = 3
 UNRELATED["other"] = 7
+CONFIG["kept"].append(5)
+UNRELATED.update(more=9)
+math.floor(1.5)
 
 try:
     import missing
@@ -94,6 +97,9 @@ def digest(tmp_path, monkeypatch):
         # Statements that change a name.
         ("Configured", "11 * x", "12 * x", True),
         ("Configured", "rate = 13", "rate = 14", True),
+        ("Configured", "append(5)", "append(6)", True),
+        ("Configured", "update(more=9)", "update(more=8)", False),
+        ("Configured", "floor(1.5)", "floor(2.5)", False),
         ("Configured", '["other"] = 7', '["other"] = 8', False),
         ("Configured", "value = OTHER", "value = SCALE", False),
     ],

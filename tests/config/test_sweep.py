@@ -80,6 +80,14 @@ SUITE: dict[str, Any] = {
             "either 'options.options' or 'options.options.window', not both",
         ),
         (
+            {"tuned": [{"task": "WNL", "method": "relation-64", "settings": {}}]},
+            "key 'tuned': must be a task of the suite: CoLA, RTE. Received: 'WNL'",
+        ),
+        (
+            {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {"epochs": 3}}]},
+            "key 'tuned': must be settings of the sweep: learning_rate, dropout. Received: 'epoc",
+        ),
+        (
             {"tuned": [{"task": "RTE", "method": "relation-64", "settings": {}}] * 2},
             "one entry per task and method. Received: 2 for relation-64 on RTE",
         ),

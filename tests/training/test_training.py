@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -199,6 +200,23 @@ def test_xla_does_not_change_training(network, monkeypatch):
     assert {width for ((_, width),) in shapes} <= {8, 16, 24}
     assert sorted({rows for ((rows, _),) in shapes}) == [12, 16]
     assert trained.padding > expected.padding
+
+
+def test_an_estimate_does_not_count_the_compilation_of_xla(network, monkeypatch):
+    from relation_tf.training import task_trainer
+
+    made, _ = network("SST-2", **EXACT, epochs=2, xla=True)
+    now, compiled = [0.0], set()
+
+    def train(part, ids, labels):
+        now[0] += 1.0 if ids[0].shape in compiled else 100.0
+        compiled.add(ids[0].shape)
+        return 0.0, 0
+
+    monkeypatch.setattr(made, "train", train)
+    monkeypatch.setattr(task_trainer, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    assert made.estimate().epoch == 4.0  # steps
+    assert len(compiled) > 1
 
 
 def test_both_branches_of_feature_projection_are_trained(network):
