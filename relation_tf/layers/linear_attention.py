@@ -18,7 +18,13 @@ from relation_tf.layers.masking import (
     to_float32,
     transposed,
 )
-from relation_tf.layers.token_mixer import CausalMixer, affine, presets_with, rms_normalize
+from relation_tf.layers.token_mixer import (
+    CausalMixer,
+    affine,
+    dropout_mask,
+    presets_with,
+    rms_normalize,
+)
 
 _FEATURE_MAPS = ("elu", "relu", "softmax", "identity", "hedgehog")
 _NORMALIZATIONS = ("none", "sum", "rms", "released_code")
@@ -62,6 +68,9 @@ class LinearAttention(CausalMixer):
     - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
       selects it for at most `units / num_heads` queries, such as a readout of one token, without
       dropout.
+
+    For one query and one head with dropout, `"direct"` and `"factored"` do not form `t(K)^T V`
+    either.
 
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
@@ -198,6 +207,17 @@ class LinearAttention(CausalMixer):
             output = projected(attend(q, keys, x), weight)
         elif algorithm == "scores":
             output = projected(ops.matmul(ops.matmul(q, transposed(keys)), x), weight)
+        elif self.num_heads == 1 and self.drops(training) and query.shape[1] == 1:
+            left, right = keys, x
+            if by_features:
+                left, right = ops.matmul(transposed(x), keys), to_float32(self.value_kernel)
+                if self.value_bias is not None:
+                    left = ops.concatenate([left, key_sum], axis=1)
+                    bias = to_float32(self.value_bias)[None]
+                    right = ops.concatenate([right, bias], axis=0)
+            shape = (ops.shape(q)[0], q.shape[2], self.units)
+            mask = dropout_mask(shape, self.dropout, self.seed_generator)
+            output = dropped_for_one(q, left, right, mask, self.dropout)
         else:
             state = projected(ops.matmul(transposed(keys), x), transposed(key_sum))
             output = ops.matmul(q, self.drop(state, training))
@@ -286,6 +306,23 @@ class LinearAttention(CausalMixer):
 def identities(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return an identity matrix for each head, the initial matrices of `"hedgehog"`."""
     return ops.tile(ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
+
+
+def dropped_for_one(q: Any, left: Any, right: Any, mask: Any, rate: float) -> Any:
+    """Return `q dropout(L^T R)` for one query without forming `L^T R`.
+
+    With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
+    two products with it, forward and backward, replace three.
+
+    Args:
+        q: `t(Q)`, `(batch, 1, features)`.
+        left: Factor L of `t(K)^T V = L^T R`, `(batch, inner, features)`.
+        right: Factor R, `(batch, inner, units)` or `(inner, units)`.
+        mask: The random mask M of zeros and ones, `(batch, features, units)`.
+        rate: Dropout rate.
+    """
+    mixed = ops.matmul(q * (1 / (1 - rate)) * left, ops.cast(mask, q.dtype))
+    return ops.sum(mixed * right, axis=1, keepdims=True)
 
 
 def causal_scores(q: Any, keys: Any, values: Any) -> Any:
