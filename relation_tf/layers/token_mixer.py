@@ -309,8 +309,8 @@ class CausalMixer(TokenMixer):
             The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: If the layer is not causal or not built, if `x` or `mask` has another shape,
-                or if the state is of another batch size.
+            ValueError: If the layer is not causal or not built, or if `x` or `mask` has another
+                shape.
         """
         check_steps(self)
         x, mask = one_token(x, mask, self.compute_dtype)
