@@ -80,7 +80,6 @@ FOLDERS: dict[str, dict[str, Any]] = {
         "method": [{"mechanism": name, "units": [8, 16]} for name in MECHANISMS[:3]],
         "families": "units",
         "stopping": "accuracy_reached",
-        "layout": {"rows": ["units", "mechanism"], "measures": ["score", "seconds"]},
     },
 }
 BROKEN: dict[str, dict[str, Any]] = {

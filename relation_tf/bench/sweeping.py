@@ -29,7 +29,7 @@ _RESULTS = "*/result.json"  # files of the finished runs of a task and method
 
 # Keys of a suite that a comparison needs; the sweep compares no methods.
 _COMPARING = ("control", "test", "test_over_tasks", "reference", "margin", "families", "published",
-              "layout", "sweep")  # fmt: skip
+              "sweep")  # fmt: skip
 
 
 def tune(

@@ -52,7 +52,7 @@ def faults_of(suite: Suite) -> Iterator[str]:
         )
     yield from _names_of_methods(suite)
     facts = _Facts(suite)
-    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families, _layout)
+    named = (_judges, _overrides, _kinds_of_tasks, _settings_of_tasks, _tuned, _families)
     for rule in named:
         yield from rule(facts)
     for method in facts.methods:
@@ -267,22 +267,6 @@ def _families(facts: _Facts) -> Iterator[str]:
         yield from _unknown("families", name, facts.names, expected)
 
 
-def _layout(facts: _Facts) -> Iterator[str]:
-    if (layout := facts.suite.layout) is None:
-        return
-    known = sorted(facts.keys)
-    for key in (*layout.rows, *layout.columns):
-        yield from _unknown("layout", key, known, f"one of {join_names(known)}")
-    names = [name for task in facts.tasks.values() for name in task.scored]
-    places = Counter(layout.place(method, name) for method in facts.methods for name in names)
-    (row, column), times = places.most_common(1)[0]
-    if times > 1:
-        yield (
-            "key 'layout': must give each method and task its own cell. Received: "
-            f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
-        )
-
-
 # Keys that restrict others.
 
 
@@ -415,9 +399,6 @@ def _rules(facts: _Facts, method: Method) -> Iterator[tuple[str, Allowed]]:
         yield "in the overrides of a suite without 'margin'", default("margin")
     elif suite.reference is None and suite.control is None:
         yield "in a suite without 'reference' or 'control'", default("margin")
-    if suite.layout and "seconds" in suite.layout.measures and facts.stopping.target is None:
-        because = "a rule with a target, such as 'accuracy_reached', with the measure 'seconds' in "
-        yield f"{because}'layout'", {"stopping": ()}
 
 
 def _rules_of_tests(suite: Suite) -> Iterator[tuple[str, Allowed]]:

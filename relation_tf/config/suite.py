@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tomli_w
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from relation_tf.config.method import EncoderWeights, Method, keys_of
+from relation_tf.config.method import EncoderWeights, Method
 from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, faults_of
@@ -16,7 +16,6 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.sweep import Sweep, Tuned, tuned_method
 from relation_tf.config.training import Margin, Override, Seed, TrainingSettings, name_in
 from relation_tf.errors import UnknownNameError
-from relation_tf.faults import Settings
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
@@ -50,31 +49,6 @@ def _key_or_lists(families: Any) -> Any:
     if families is not None and not isinstance(families, str) and not (families and lists):
         raise ValueError("a key, such as 'units', or lists of methods")
     return families
-
-
-class TableLayout(Settings):
-    """Rows and columns of a paper's table.
-
-    Attributes:
-        rows: Keys that differ from row to row: `"method"`, `"task"`, `"mechanism"`, `"units"`,
-            `"size"` or options of the methods; several keys are nested.
-        columns: Keys that differ from column to column, from the same list.
-        measures: Contents of a cell: `"score"`, `"milliseconds per batch"`, `"seconds per epoch"`,
-            or `"seconds"` (time to target; needs a stopping rule such as `"accuracy_reached"`).
-    """
-
-    rows: list[str] = Field(default=["method"], min_length=1)
-    columns: list[str] = Field(default=["task"], min_length=1)
-    measures: list[Literal["score", "seconds", "seconds per epoch", "milliseconds per batch"]] = (
-        Field(default=["score"], min_length=1)
-    )
-
-    def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the row and the column of an expanded method on a task."""
-        known = {"task": task, **keys_of(method)}
-        texts = {key: str(value) for key, value in known.items() if value is not None}
-        row, column = ([texts.get(key, "–") for key in keys] for keys in (self.rows, self.columns))
-        return tuple(row), tuple(column)
 
 
 class Suite(TrainingSettings):
@@ -112,7 +86,6 @@ class Suite(TrainingSettings):
             no worse, worse, inconclusive). By default the control.
         margin: Largest acceptable score decrease from the reference, in the unit of the tables,
             such as points. Choose it before training.
-        layout: Layout of the table of scores, as in the paper.
         sweep: Settings to tune for each task and method before the runs, with other seeds, see
             `relation_tf.config.sweep.Sweep`.
         tuned: Settings of a method on a task, which replace all others; a sweep writes them.
@@ -142,7 +115,6 @@ class Suite(TrainingSettings):
     sweep: Sweep | None = None
     tuned: list[Tuned] = Field(default_factory=list)
     published: Annotated[str, AfterValidator(_exists)] | None = None
-    layout: TableLayout | None = None
     save_models: bool = False
 
     def _faults(self) -> Iterator[str]:

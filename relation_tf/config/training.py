@@ -127,10 +127,14 @@ OtherOptions = Annotated[Options, AfterValidator(_without_keys)]
 
 
 def without_former_keys(values: Any) -> Any:
-    """Return settings of an earlier version without a key whose value is now the only one."""
-    if isinstance(values, dict) and values.get("embedding_updates") == "dense":
-        return {key: value for key, value in values.items() if key != "embedding_updates"}
-    return values
+    """Return settings of an earlier version without keys that no longer change anything.
+
+    These are `layout`, and `embedding_updates` with the value that is now the only one.
+    """
+    if not isinstance(values, dict):
+        return values
+    former = {"layout"} | ({"embedding_updates"} & {k for k, x in values.items() if x == "dense"})
+    return {key: value for key, value in values.items() if key not in former}
 
 
 class TrainingSettings(Reading):

@@ -7,7 +7,7 @@ from importlib import import_module
 
 MODULES = {
     "answer": "answer", "learning-time": "learning_time", "scores": "scores", "seeds": "scores",
-    "capabilities": "capabilities", "published": "published", "layout": "published",
+    "capabilities": "capabilities", "published": "published",
     "differences": "tests", "several": "tests", "learning": "costs", "time": "costs",
     "lengths": "costs", "trade-offs": "costs", "predictions": "predictions",
     "variance": "predictions", "tests": "tests", "tuning": "tuning", "run": "runs", "made": "runs",

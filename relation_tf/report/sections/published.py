@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.registry import SOURCES, register_section
@@ -23,7 +21,6 @@ from relation_tf.report.blocks import (
     blocks,
     rows_of,
 )
-from relation_tf.report.scores import SCORE
 from relation_tf.report.sections.runs import notes
 from relation_tf.report.text import render
 from relation_tf.tasks.metrics import find_metric
@@ -32,7 +29,7 @@ from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, number, signed
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
     from relation_tf.config.published import Published, PublishedFigure
-    from relation_tf.config.suite import Suite, TableLayout
+    from relation_tf.config.suite import Suite
     from relation_tf.report.data import ReportData
 
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
@@ -208,9 +205,6 @@ def _vectors(width: int | None) -> str:
     return "random embeddings" if width is None else f"word vectors of width {width}"
 
 
-_Names = tuple[str, ...]
-
-
 @register_section("published")
 class PublishedFigures(Section):
     """Table of published figures and our results."""
@@ -224,13 +218,10 @@ class PublishedFigures(Section):
             return []
         found = data.published_figures
         shown = found[_of_suite(results, found, published)]
-        layout = results.suite.layout
-        # A layout of times only has all these figures.
-        for_papers = layout is None or SCORE in layout.measures
         return blocks(
             "published.jinja",
             reasons=_reasons(shown[shown["n"] > 0]),
-            tables=[*_tables(shown, published, data.scores.seeds, for_papers)],
+            tables=[*_tables(shown, published, data.scores.seeds)],
             published=published,
             figures=len(found),
         )
@@ -265,9 +256,7 @@ def _reasons(found: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _tables(
-    found: pd.DataFrame, published: Published, seeds: int, for_papers: bool
-) -> Iterator[Table]:
+def _tables(found: pd.DataFrame, published: Published, seeds: int) -> Iterator[Table]:
     """Yield a table of our results on the published split, and one for each other split."""
     known = sorted({*found["split"][found["n"] > 0]}, key=published.split.__ne__) or [""]
     known = known if len(found) else []
@@ -278,10 +267,10 @@ def _tables(
         caption = render("published-caption.jinja", on=on, source=published.source)
         paper = Paper(name, caption)
         title = f"Table: published figures{on}"
-        yield _table(found[splits == split], seeds, title, paper if for_papers else None)
+        yield _table(found[splits == split], seeds, title, paper)
 
 
-def _table(found: pd.DataFrame, seeds: int, title: str, paper: Paper | None) -> Table:
+def _table(found: pd.DataFrame, seeds: int, title: str, paper: Paper) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     columns.append(Column("Within 2 published SD", "number"))
@@ -342,101 +331,6 @@ def published_figures(data: ReportData, results: Results, published: Published) 
     return compare_published(published, results.suite, everything, differing)
 
 
-@register_section("layout")
-class Layout(Section):
-    """Results in the layout of the paper's table."""
-
-    heading = "Results in the paper's layout"
-
-    def blocks(self, data: ReportData) -> Sequence[Block]:
-        """Return a table for each measure; nothing for several suites."""
-        results = data.results
-        layout = None if results is None or results.parts else results.suite.layout
-        if results is None or layout is None or not data.cells:
-            return []
-        shown: list[Block] = []
-        for place, measure in enumerate(layout.measures, start=1):
-            columns, rows = _grid(measure, layout, data, results)
-            cells = [cell for row in rows for cell in row.cells if isinstance(cell, Cell)]
-            part = next(iter(data.comparisons.values()))
-            values = {
-                "unit": data.scores.unit if measure == SCORE else "",
-                "measure": measure,
-                "deviations": any(cell.deviation for cell in cells),
-                "bold": any(cell.bold for cell in cells),
-                "letters": any(cell.letters for cell in cells),
-                "fewer": bool((data.summary["n"] < data.scores.seeds).any()),
-                "seeds": data.scores.seeds,
-                "families": data.scores.families,
-                "test": f"{part.test}, {part.level}",
-                "split": data.published.split if data.published else "",
-            }
-            paper = Paper(f"layout-{place}", render("layout-caption.jinja", **values))
-            label = f"Table: {measure}, in the paper's layout"
-            table = Table(label, columns, rows, "scores", paper)
-            shown += blocks("layout.jinja", table=table, **values)
-        return shown
-
-
-def _grid(
-    measure: str, layout: TableLayout, data: ReportData, results: Results
-) -> tuple[list[Column], list[Row]]:
-    """Return the columns and the rows of a measure."""
-    suite, published = results.suite, data.published
-    figures = {} if published is None else _figures(data.published_figures, suite)
-    places = {
-        (str(method.name), task): layout.place(method, task)
-        for method in suite.methods()
-        for task in (data.scores.tasks if measure == SCORE else suite.tasks)
-    }
-    rows, columns = (_nested(names) for names in zip(*places.values(), strict=True))
-    cells = {
-        places[row.method, row.task]: _cell(
-            row, figures.get((row.method, row.task, measure)), measure in (SECONDS, PER_EPOCH)
-        )
-        for row in rows_of(_means(measure, data))
-    }
-    heads = [Column(name, "head") for name in layout.rows]
-    heads += [Column(_heading(layout.columns, column), "number") for column in columns]
-    return heads, [Row([*row, *(cells.get((row, column)) for column in columns)]) for row in rows]
-
-
-def _heading(names: Sequence[str], column: _Names) -> str:
-    """Return the heading of a column; numbers follow the name of their part."""
-    named = zip(names, column, strict=True)
-    return " ".join(f"{name} {part}" if part[:1].isdigit() else part for name, part in named)
-
-
-def _nested(names: Iterable[_Names]) -> list[_Names]:
-    """Return distinct names, grouped by their parts; parts in order of first occurrence."""
-    distinct = [*dict.fromkeys(names)]
-    orders = [[*dict.fromkeys(parts)] for parts in zip(*distinct, strict=True)]
-    return sorted(
-        distinct,
-        key=lambda name: [order.index(part) for order, part in zip(orders, name, strict=True)],
-    )
-
-
-def _means(measure: str, data: ReportData) -> pd.DataFrame:
-    """Return columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
-    scores = data.scores
-    if measure == SCORE:
-        own = data.summary[data.summary["metric"] == SCORE]
-        factor = own["task"].map(scores.factor)
-        own = own.assign(mean=factor * own["mean"], sd=factor * own["sd"])
-        digits: Any = own["task"].map(scores.digits)
-        lower = own["task"].isin(scores.lower_is_better)
-    else:
-        own = _times(measure, data).assign(letters="")
-        digits = 1 if measure == MILLISECONDS else own["mean"].map(three_digits)
-        lower = pd.Series(data=True, index=own.index)
-    ranked = own["mean"].where(~lower, -own["mean"])
-    by_task = ranked.groupby(own["task"])
-    highest, lowest = by_task.transform("max"), by_task.transform("min")
-    best = np.isclose(ranked, highest) & (lowest < highest)
-    return own.assign(digits=digits, best=best)
-
-
 def _times(measure: str, data: ReportData) -> pd.DataFrame:
     """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
     times = [part.learning_times for part in data.comparisons.values()]
@@ -451,28 +345,3 @@ def _times(measure: str, data: ReportData) -> pd.DataFrame:
     }[measure]
     by_method = done.assign(spent=spent).groupby(["task", "method"], sort=False, as_index=False)
     return by_method.agg(n=("seed", "size"), mean=("spent", "mean"), sd=("spent", "std"))
-
-
-def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | None:
-    if math.isnan(row.mean):
-        return None
-    deviation = "" if math.isnan(row.sd) else _deviation(row.sd, row.digits, timed)
-    text = number(row.mean, row.digits)
-    cell = Cell(text, bool(row.best), str(row.letters), deviation)
-    if figure is None:
-        return cell
-    value, sd = figure
-    digits = printed_decimals(value, SECONDS) if timed else row.digits
-    published = _published(value, sd, digits)
-    note = f"paper {published} ({_difference(row.mean - value, sd, digits, timed)})"
-    return replace(cell, notes=[note])
-
-
-def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Return value and SD of the paper's figures by method, task and measure of our results."""
-    metrics = {name: task.metrics_of(name) for task in suite.learned() for name in task.scorable}
-    figures = {}
-    for row in rows_of(found[found["n"] > 0]):
-        measure = SCORE if metrics.get(row.task) == (row.metric,) else row.metric
-        figures[row.method, row.task, measure] = (row.published, row.published_sd)
-    return figures
