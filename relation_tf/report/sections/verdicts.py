@@ -70,7 +70,7 @@ class Verdicts:
         tasks: Table of each task.
         mean: Table of the mean difference over tasks; None if there is none.
         averaged: Tasks of this mean; tasks scored from one network count once.
-        doubts: Warnings about missing scores.
+        warnings: Warnings about missing scores.
         diagnostics: Diagnostic sets, which no mean and no count includes.
         not_learned: Tasks and test sets without verdicts, because the reference does not learn
             them.
@@ -80,20 +80,22 @@ class Verdicts:
     tasks: Mapping[str, pd.DataFrame]
     mean: pd.DataFrame | None
     averaged: Sequence[str]
-    doubts: Sequence[Statement]
+    warnings: Sequence[Statement]
     diagnostics: Sequence[str] = ()
     not_learned: Sequence[str] = ()
 
     @property
     def methods(self) -> list[str]:
         """The judged methods."""
-        return [*dict.fromkeys(str(name) for own in self.tasks.values() for name in own.index)]
+        return [*dict.fromkeys(str(name) for table in self.tasks.values() for name in table.index)]
 
     def counts(self, method: str) -> dict[str, int]:
         """Return the number of tasks by verdict, without diagnostic sets."""
-        counted = (table for task, table in self.tasks.items() if task not in self.diagnostics)
-        found = Counter(str(own["verdict"][method]) for own in counted if method in own.index)
-        return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+        tables = (table for task, table in self.tasks.items() if task not in self.diagnostics)
+        numbers = Counter(
+            str(table["verdict"][method]) for table in tables if method in table.index
+        )
+        return {verdict: numbers[verdict] for verdict in _VERDICTS if numbers[verdict]}
 
     def table(self) -> pd.DataFrame:
         """Return all verdicts with the columns `task`, `method` and `reference`."""
@@ -122,42 +124,43 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
         return None
     tasks: dict[str, pd.DataFrame] = {}
     unlearned = not_learned(scores, reference)
-    samples = {
-        task: _enough(scores.samples(task), scores.factor(task))
-        for task in scores.own_tasks
-        if task not in unlearned
-    }
-    samples = {task: own for task, own in samples.items() if reference in own and len(own) > 1}
-    judged = {name for own in samples.values() for name in own} - {reference}
-    for task, own in samples.items():
-        found = non_inferiority(
-            {**own}, reference, scores.margin_of(task), scores.alpha,
+    by_task: dict[str, Samples] = {}
+    for task in scores.single_tasks:
+        samples = _enough(scores.samples(task), scores.factor(task))
+        if task not in unlearned and reference in samples and len(samples) > 1:
+            by_task[task] = samples
+    judged = {name for samples in by_task.values() for name in samples} - {reference}
+    for task, samples in by_task.items():
+        result = non_inferiority(
+            {**samples}, reference, scores.margin_of(task), scores.alpha,
             higher_is_better=task not in scores.lower_is_better, num_methods=1 + len(judged),
         )  # fmt: skip
-        tasks[task] = _withheld(found.table, reference, [task], failed)
-    averaged = scores.by_network if scores.alike and not scores.timed else {}
-    networks = {name: _enough(own) for name, own in averaged.items() if name not in unlearned}
-    common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
+        tasks[task] = _withheld(result.table, reference, [task], failed)
+    averaged = scores.by_network if scores.comparable and not scores.timed else {}
+    networks = {name: _enough(means) for name, means in averaged.items() if name not in unlearned}
+    common = {name: means for name, means in networks.items() if {reference, *judged} <= {*means}}
     mean = None
     if common and judged:
         margins: dict[Any, float] = {
             name: fmean(map(scores.margin_of, scores.shared.get(name, [name]))) for name in common
         }
-        found = non_inferiority(
-            {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
+        result = non_inferiority(
+            {name: {**means} for name, means in common.items()}, reference, margins, scores.alpha,
             higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
             num_methods=1 + len(judged),
         )  # fmt: skip
         # Also on tasks that are not in the mean because all runs of a method failed there.
-        own_tasks = [task for task in scores.main_tasks if task not in unlearned]
-        mean = _withheld(found.table, reference, own_tasks, failed)
-    doubts = [*_doubts(scores, reference, judged, networks, common)] if judged else []
-    return Verdicts(reference, tasks, mean, [*common], doubts, scores.diagnostics, unlearned)
+        single_tasks = [task for task in scores.main_tasks if task not in unlearned]
+        mean = _withheld(result.table, reference, single_tasks, failed)
+    warnings = [*_warnings(scores, reference, judged, networks, common)] if judged else []
+    return Verdicts(reference, tasks, mean, [*common], warnings, scores.diagnostics, unlearned)
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
     """Return the samples with two scores or more."""
-    return {name: [factor * x for x in own] for name, own in samples.items() if len(own) > 1}
+    return {
+        name: [factor * x for x in values] for name, values in samples.items() if len(values) > 1
+    }
 
 
 def _withheld(
@@ -166,11 +169,13 @@ def _withheld(
     """Return a table of verdicts without those that failed runs make doubtful, with reasons."""
     reasons = []
     for name, row in by_method(table).items():
-        who = name if row.verdict in FAVORABLE else reference
-        runs = {run: own for task in tasks for run, own in failed.get((task, who), {}).items()}
+        method = name if row.verdict in FAVORABLE else reference
+        runs: dict[str, bool] = {}
+        for task in tasks:
+            runs |= failed.get((task, method), {})
         reason = ""
         if runs and row.verdict != "inconclusive":
-            reason = _failed_in_words(runs) + (f" of {reference}" if who == reference else "")
+            reason = _failed_in_words(runs) + (f" of {reference}" if method == reference else "")
         elif math.isinf(row.low):
             reason = NOT_VARYING
         reasons.append(reason)
@@ -190,7 +195,7 @@ def is_lower_within_margin(row: Any) -> bool:
     return bool(row.verdict == "no worse" and row.high < 0)
 
 
-def _doubts(
+def _warnings(
     scores: Scores,
     reference: str,
     judged: set[Any],
@@ -198,8 +203,8 @@ def _doubts(
     common: Mapping[str, Samples],
 ) -> Iterator[Statement]:
     """Yield warnings about margins, and about methods and tasks without verdicts."""
-    there = {*scores.table["task"]}  # a family may lack a task
-    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in there]
+    known = {*scores.table["task"]}  # a family may lack a task
+    tasks = [task for task in scores.main_tasks if task not in scores.margins and task in known]
     kinds = {(scores.factor(task), task in scores.lower_is_better): task for task in tasks}
     if scores.margin and (len(kinds) > 1 or scores.unlike_units(tasks)):
         yield state("one_margin", margin=scores.margin, tasks=tasks)
@@ -207,14 +212,14 @@ def _doubts(
     if others:
         learns = bool(not_learned(scores, reference))
         yield state("no_verdict_on", methods=others, reference=reference, reference_learns=learns)
-    left = [task for task in networks if task not in common]
-    if left:
+    left_out = [task for task in networks if task not in common]
+    if left_out:
         lacking = [
             name
             for name in scores.methods
-            if name in {reference, *judged} and any(name not in networks[task] for task in left)
+            if name in {reference, *judged} and any(name not in networks[task] for task in left_out)
         ]
-        yield state("verdicts_leave_out", tasks=left, methods=lacking)
+        yield state("verdicts_leave_out", tasks=left_out, methods=lacking)
 
 
 # ---- The headline ----
@@ -223,13 +228,12 @@ def _doubts(
 def headline(part: Comparison, verdicts: Verdicts) -> Statement:
     """Return the statement with the verdicts, and the times of few methods."""
     scores, reference = part.scores, verdicts.reference
-    counts = {name: own for name in verdicts.methods if (own := verdicts.counts(name))}
+    counts = {name: verdicts.counts(name) for name in verdicts.methods}
+    counts = {name: numbers for name, numbers in counts.items() if numbers}
     if not verdicts.tasks or (verdicts.mean is None and not counts):
         lost = mostly_lost(scores, part.failed)
-        unlearned = any(
-            len(own) > 1 and reference in own
-            for own in (_enough(scores.samples(task)) for task in verdicts.not_learned)
-        )
+        by_task = [_enough(scores.samples(task)) for task in verdicts.not_learned]
+        unlearned = any(len(samples) > 1 and reference in samples for samples in by_task)
         reason = "not learned" if unlearned else "failed" if lost else "too few seeds"
         reason = "diagnostic sets" if verdicts.tasks else reason
         return state("no_verdict", reference=reference, reason=reason, lost=lost)
@@ -300,7 +304,8 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     if verdicts is not None:
         yield from _collapsed(part, verdicts)
         yield from _still_improving(part.runs)
-    if lost := mostly_lost(part.scores, part.failed):
+    lost = mostly_lost(part.scores, part.failed)
+    if lost:
         yield state("mostly_failed", methods=lost)
 
 
@@ -323,20 +328,20 @@ def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
         for row in rows_of(test.pairs)
         if reference in (row.a, row.b)
     }
-    unlike: dict[str, dict[str, float]] = {}
+    different: dict[str, dict[str, float]] = {}
     for name, row in by_method(verdicts.mean).items():
         if name in pairs and row.verdict != "no worse":
-            found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
-            if found != row.verdict:
-                unlike.setdefault(found, {})[name] = float(pairs[name].pvalue)
-    if unlike:
+            verdict = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
+            if verdict != row.verdict:
+                different.setdefault(verdict, {})[name] = float(pairs[name].pvalue)
+    if different:
         undecided = test.pairs["better"].isna().all()
         yield state(
             "test_disagrees",
             reference=reference,
             tasks=verdicts.averaged,
             how=test.how,
-            found=unlike,
+            found=different,
             lacking=test.lacking if undecided else "",
             declared=part.scores.reference_declared,
         )
@@ -354,9 +359,9 @@ def _collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
 def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:
     if "still_improving" not in runs:  # no runs, or from earlier versions
         return
-    own = runs[runs["status"] == "done"]
+    done = runs[runs["status"] == "done"]
     # NaN in runs of earlier versions, which did not record it.
-    shares = own["still_improving"].eq(True).groupby([own["method"], own["task"]], sort=False)
+    shares = done["still_improving"].eq(True).groupby([done["method"], done["task"]], sort=False)
     most: dict[str, list[str]] = {}
     for method, task in shares.mean().loc[lambda share: share > 0.5].index:
         most.setdefault(str(method), []).append(str(task))
@@ -434,8 +439,8 @@ def verdict_table(part: Comparison) -> Table | None:
         elif name != reference:
             counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
             cells[0] = replace(cells[0], text=listed(counts))
-        own = cells if mean is not None else cells[:1]
-        rows.append(Row([name, *own, *(show(name) for show in costs.values())]))
+        shown = cells if mean is not None else cells[:1]
+        rows.append(Row([name, *shown, *(show(name) for show in costs.values())]))
     caption = render(
         "verdict-caption.jinja", scores=scores, differences=mean is not None, costs=bool(costs),
         generated=part.report.generated_data,
@@ -500,7 +505,7 @@ def cost_columns(
     costs = part.costs
     if costs.empty or (reference is not None and reference not in costs.index):
         return {}
-    each = "pass" if part.scores.timed else "epoch"
+    unit = "pass" if part.scores.timed else "epoch"
 
     def show(column: str, digits: int, reference: str | None = None) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
@@ -508,10 +513,10 @@ def cost_columns(
         return lambda name: number(values[name] / base, digits) if name in values else ""
 
     if reference is None:
-        time = Column(f"s per {each}", "number")
+        time = Column(f"s per {unit}", "number")
         memory = Column("Peak memory, MiB", "number")
     else:
-        time = Column("Time", "number", note=f"per {each}, {reference} = 1")
+        time = Column("Time", "number", note=f"per {unit}, {reference} = 1")
         memory = Column("Memory", "number", note=f"peak, {reference} = 1")
     columns = {
         time: show("seconds_epoch", 2, reference),
