@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from shlex import quote as quote_words
 from typing import Any
@@ -280,13 +280,19 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
         joined = join_results(read, scores)
     pretraining = [source.pretraining for source in read if source.pretraining]
+    origin = {
+        "sources": [_with_splits(source) for source in read],
+        "pre-training": [in_a_line(settings) for settings in pretraining],
+        "compare command": [given.command] if given.command else [],
+        "compare version": [f"relation_tf {__version__}"],
+    }
     data = ReportData(
         scores,
         joined,
         given.title or listed([source.label for source in read]),
         given.question,
         source_warnings=[*failing_layers(read), *source_warnings(read, scores)],
-        origin=_origin(read, pretraining, given.command),
+        origin={key: values for key, values in origin.items() if values},
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
         other_runs=_other_runs(read, scores),
@@ -337,16 +343,3 @@ def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[Load
         read_source(source, label, number, given)
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
-
-
-def _origin(
-    read: Sequence[LoadedScores], pretraining: Sequence[Mapping[str, Any]], command: str
-) -> dict[str, list[str]]:
-    """Return the sources and the command, without empty entries."""
-    origin = {
-        "sources": [_with_splits(source) for source in read],
-        "pre-training": [in_a_line(settings) for settings in pretraining],
-        "compare command": [command] if command else [],
-        "compare version": [f"relation_tf {__version__}"],
-    }
-    return {key: values for key, values in origin.items() if values}

@@ -72,13 +72,13 @@ def _render(template: str, data: ReportData, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": _inline_html, "swatch": swatch}
+
+    environment.filters |= {
+        "inline": lambda text: Markup(inline(text, escape, _IN_HTML)),
+        "swatch": swatch,
+    }
     environment.globals["swatches"] = {name: swatch(style) for name, style in data.styles.items()}
     return environment.get_template(template).render(data=data, **values)
-
-
-def _inline_html(text: str) -> Markup:
-    return Markup(inline(text, escape, _IN_HTML))
 
 
 _IN_MARKDOWN = {

@@ -206,15 +206,10 @@ class Scores:
         }
         network_of = {task: network for network, tasks in counted.items() for task in tasks}
         table = self.table.assign(network=self.table["task"].map(network_of))
-        seeds = table.groupby(["network", "method", "seed"], sort=False)["score"].agg(
-            ["mean", "size"]
-        )
-        seeds = seeds.reset_index()
+        by_seed = table.groupby(["network", "method", "seed"], sort=False)["score"]
         means: dict[str, dict[str, list[float]]] = {network: {} for network in counted}
         factors = {network: self.factor(tasks[0]) for network, tasks in counted.items()}
-        for network, method, mean, size in zip(
-            seeds["network"], seeds["method"], seeds["mean"], seeds["size"], strict=True
-        ):
+        for (network, method, _), mean, size in by_seed.agg(["mean", "size"]).itertuples():
             if size == len(counted[network]):
                 means[network].setdefault(str(method), []).append(mean * factors[network])
         return {

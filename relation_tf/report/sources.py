@@ -81,10 +81,8 @@ class LoadedScores:
 
     def requested(self) -> set[str]:
         """Return the names of all methods that were run or should be run, also without scores."""
-        runs = set() if self.runs.empty else {*self.runs["method"]}
-        return (
-            runs if self.results is None else runs | {run.method for run in self.results.requested}
-        )
+        requested = () if self.results is None else self.results.requested
+        return {*self.runs.get("method", ()), *(run.method for run in requested)}
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
         """Return a copy with some methods renamed."""
@@ -166,7 +164,7 @@ def read_source(
     # The report next to its scores knows their metrics and directions.
     if file != path or (file.name == "scores.csv" and (file.parent / "report.json").is_file()):
         reported = read_runs(file.parent)
-        scores = _as_reported(scores, _facts(file.parent), reported)
+        scores = _as_reported(scores, file.parent, reported)
         runs = pd.concat([runs, reported])
         if len(reported):
             notes += failure_notes(reported[reported["status"] == "failed"])
@@ -228,16 +226,12 @@ def _label(path: Path) -> str:
     return path.parent.name if path.name == "report" else path.name
 
 
-def _facts(folder: Path) -> _ScoreFacts:
-    """Return the facts in the report.json of a report."""
+def _as_reported(scores: Scores, folder: Path, runs: pd.DataFrame) -> Scores:
+    """Return the scores of a report with the facts in its report.json, without failed runs."""
     try:
-        return _ScoreFacts.model_validate(read_report(folder))
+        facts = _ScoreFacts.model_validate(read_report(folder))
     except ValidationError as error:
         raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
-
-
-def _as_reported(scores: Scores, facts: _ScoreFacts, runs: pd.DataFrame) -> Scores:
-    """Return the scores of a report with its facts, without those of its failed runs."""
     in_points = are_fractions(scores.table) if facts.in_points is None else facts.in_points
     reported = replace(
         scores,
@@ -510,8 +504,7 @@ def _families(sources: Sequence[LoadedScores]) -> list[Family]:
 def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
     """Return the network of each task; tasks of one network in any source share it here."""
     known = [item for source in sources for item in source.scores.networks.items()]
-    single = {task: network for task, network in known if task == network}
-    return single | {task: network for task, network in known if task != network}
+    return dict(sorted(known, key=lambda item: item[0] != item[1]))
 
 
 def _check_labels(sources: Sequence[LoadedScores]) -> None:

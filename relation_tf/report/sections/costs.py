@@ -614,6 +614,11 @@ class TradeOffs(Section):
         if not measured:
             return blocks("> No costs: {{ without|listed }}.", without=without)
         measures = [table for _, table in costs.groupby("measure", sort=False)]
+        sources = []
+        for suite, group in costs.groupby("suite", sort=False):
+            runs = group[group["measure"] == group["measure"].iloc[0]]["runs"].sum()
+            sources.append({"suite": suite, "runs": int(runs), "slowed": group["slowed"].any(),
+                            "processors": [*dict.fromkeys(group["processor"])]})  # fmt: skip
         return blocks(
             "trade-offs.jinja",
             part=part,
@@ -626,7 +631,7 @@ class TradeOffs(Section):
             if verdicts is None or verdicts.mean is None
             else {_label(table): _cheaper(table, verdicts, measured) for table in measures},
             pictures=[*_pictures(part, measures, scores)],
-            sources=[*_sources(costs)],
+            sources=sources,
         )
 
     def tables(self, part: Comparison) -> Mapping[str, pd.DataFrame]:
@@ -642,20 +647,6 @@ class TradeOffs(Section):
 
 def _label(costs: pd.DataFrame) -> str:
     return str(costs["label"].iloc[0])
-
-
-def _ends(costs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
-    """Return the rows of the shortest and of the longest text."""
-    lengths = sorted({costs["tokens"].min(), costs["tokens"].max()})
-    return [(int(tokens), costs[costs["tokens"] == tokens]) for tokens in lengths]
-
-
-def _sources(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for suite, group in costs.groupby("suite", sort=False):
-        runs = group[group["measure"] == group["measure"].iloc[0]]["runs"].sum()
-        processors = [*dict.fromkeys(group["processor"])]
-        yield {"suite": suite, "runs": int(runs), "processors": processors,
-               "slowed": bool(group["slowed"].any())}  # fmt: skip
 
 
 def _cheaper(
@@ -692,20 +683,17 @@ def _pictures(
     for costs in measures:
         label, panels = _label(costs), []
         for title, means in scores.items():
-            for tokens, group in _ends(costs):
+            for tokens in sorted({costs["tokens"].min(), costs["tokens"].max()}):
                 points = [
                     Point(row.method, [row.low, row.typical, row.high], means[row.method])
-                    for row in rows_of(group)
+                    for row in rows_of(costs[costs["tokens"] == tokens])
                     if row.method in means
                 ]
                 if len(points) > 1:
-                    start = f"{title}; " if len(scores) > 1 else ""
+                    heading = f"{title}; " if len(scores) > 1 else ""
+                    heading += f"{tokens:,} tokens"
                     unit = _unit(part.scores, part.scores.lower_is_better_on(title))
-                    panels.append(
-                        score_panel(
-                            f"{start}{tokens:,} tokens", points, label, unit, part.report.styles
-                        )
-                    )
+                    panels.append(score_panel(heading, points, label, unit, part.report.styles))
         if panels:
             name, title = costs["measure"].iloc[0], f"Mean score against {label}, by method."
             yield score_picture(f"trade-offs-{name}", title, panels, part.report.styles)

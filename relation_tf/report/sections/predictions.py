@@ -131,9 +131,10 @@ def read_rows(results: Results) -> ReadRows:
         group = results.suite.find_task(task)
         for name, split in results.scored(group).items():
             member = group.of(name)
-            count = _count(results, task, split)
             if member.generated or not member.label:  # unknown: its plugin is not imported
                 continue
+            manifests = (run["manifest"] for run in results.runs if run["task"] == task)
+            count = sum(int(manifest["data"]["rows"].get(split, 0)) for manifest in manifests)
             if count > MOST_PREDICTIONS:
                 too_many[name] = count
                 continue
@@ -143,12 +144,6 @@ def read_rows(results: Results) -> ReadRows:
                 metrics = counted(member.metrics_of(name))
                 sets.append(PredictedRows(name, classes, runs, metrics))
     return ReadRows(sets, too_many)
-
-
-def _count(results: Results, task: str, split: str) -> int:
-    """Return the number of predictions of all runs of a task on a split."""
-    manifests = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
-    return sum(int(rows.get(split, 0)) for rows in manifests)
 
 
 def _read(results: Results, task: str, file: str, classes: list[str]) -> Runs:

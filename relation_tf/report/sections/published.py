@@ -272,39 +272,26 @@ def _table(figures: pd.DataFrame, seeds: int, title: str, paper: Paper) -> Table
     columns.append(Column("Within 2 published SD", "number"))
     rows = []
     for row in rows_of(figures):
-        timed = row.metric in TIMES
         digits = printed_decimals(row.published, row.metric)
-        ours = Cell(
-            _spread(row.mean, row.sd, three_digits(row.mean) if timed else digits, timed),
-            notes=[f"n = {row.n}"] if 0 < row.n != seeds else [],
-        )
-        difference = _difference(row.difference, row.published_sd, digits, timed) if row.n else None
+        sd_digits = 0 if math.isnan(row.published_sd) else decimals(row.published_sd)
+        published = _with_sd(row.published, row.published_sd, digits, sd_digits)
+        if row.metric in TIMES:  # three digits, a difference not finer than the published figures
+            shown = _with_sd(row.mean, row.sd, three_digits(row.mean), three_digits(row.sd))
+            digits = min(three_digits(row.difference), max(digits, sd_digits))
+        else:
+            shown = _with_sd(row.mean, row.sd, digits, digits)
+        ours = Cell(shown, notes=[f"n = {row.n}"] if 0 < row.n != seeds else [])
+        difference = signed(row.difference, digits) if row.n else None
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
-        published = _published(row.published, row.published_sd, digits)
         cells = [row.task, row.metric, row.method, published, ours, difference, within]
         rows.append(Row(cells))
     return Table(title, columns, rows, paper=paper)
 
 
-def _published(mean: float, sd: float, digits: int) -> str:
-    """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
+def _with_sd(mean: float, sd: float, digits: int, sd_digits: int) -> str:
+    """Return a mean and its SD, which can need more decimals, as it may be very small."""
     shown = number(mean, digits)
-    return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, decimals(sd)))}"
-
-
-def _spread(mean: float, sd: float, digits: int, timed: bool) -> str:
-    """Return our mean and SD; the SD of times has three digits, as it may be very small."""
-    shown = number(mean, digits)
-    sd_digits = max(digits, three_digits(sd)) if timed else digits
-    return shown if math.isnan(sd) else f"{shown} ± {number(sd, sd_digits)}"
-
-
-def _difference(difference: float, published_sd: float, digits: int, timed: bool) -> str:
-    """Return a difference; that of times has three digits, not finer than the published figures."""
-    if timed:
-        finest = digits if math.isnan(published_sd) else max(digits, decimals(published_sd))
-        digits = min(three_digits(difference), finest)
-    return signed(difference, digits)
+    return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, sd_digits))}"
 
 
 def published_figures(data: ReportData, results: Results, published: Published) -> pd.DataFrame:

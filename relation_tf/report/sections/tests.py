@@ -758,10 +758,11 @@ def _table_over_tasks(test: OverTasks, part: Comparison) -> Table:
     for pair in rows_of(test.pairs):
         verdict = f"{pair.better} better" if pair.better else NOT_SIGNIFICANT
         p = Cell(pvalue_only(pair.pvalue, part.scores.alpha), significant=pair.significant)
-        effect = _with_interval(pair.effect_size, pair.effect_low, pair.effect_high)
+        limits = f"{signed(pair.effect_low, 2)} to {signed(pair.effect_high, 2)}"
+        notes = [] if math.isnan(pair.effect_low) else [limits]
+        effect = Cell(signed(pair.effect_size, 2), notes=notes)
         outcome = Cell(verdict, significant=pair.significant)
-        cells = [pair.a, pair.b, signed(pair.statistic), p, effect, outcome]
-        rows.append(Row(cells))
+        rows.append(Row([pair.a, pair.b, signed(pair.statistic), p, effect, outcome]))
     numbers = [Column(name, "number") for name in (test.procedure.symbol, "p", "Effect")]
     columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
     paper = Paper("over-tasks", render("over-tasks-caption.jinja", over_tasks=test, part=part))
@@ -894,9 +895,3 @@ class Tests(Section):
             most_arrangements=MAX_ARRANGEMENTS,
             drawn=sorted(drawn or {PERMUTATIONS}),
         )
-
-
-def _with_interval(value: float, low: float, high: float) -> Cell:
-    """Return a cell with a value and its interval, unless that is unknown."""
-    limits = f"{signed(low, 2)} to {signed(high, 2)}"
-    return Cell(signed(value, 2), notes=[] if math.isnan(low) else [limits])

@@ -175,19 +175,15 @@ def _withheld(
             runs |= failed.get((task, method), {})
         reason = ""
         if runs and row.verdict != "inconclusive":
-            reason = _failed_in_words(runs) + (f" of {reference}" if method == reference else "")
+            lost = failed_in_words(len(runs), sum(runs.values()))
+            reason = f"{lost} run{'s' if len(runs) > 1 else ''}"
+            reason += f" of {reference}" if method == reference else ""
         elif math.isinf(row.low):
             reason = NOT_VARYING
         reasons.append(reason)
     verdicts = table["verdict"].where(np.array(reasons) == "", "inconclusive")
     beyond = table["beyond_margin"] & (verdicts != "inconclusive")
     return table.assign(verdict=verdicts, beyond_margin=beyond, reason=reasons)
-
-
-def _failed_in_words(runs: Mapping[str, bool]) -> str:
-    """Return the number of failed runs, such as "1 failed, 2 diverged runs"."""
-    lost = failed_in_words(len(runs), sum(runs.values()))
-    return f"{lost} run{'s' if len(runs) > 1 else ''}"
 
 
 def is_lower_within_margin(row: Any) -> bool:
@@ -296,27 +292,24 @@ def caveats(part: Comparison) -> Iterator[Statement]:
     - `still_improving`: tasks on which most runs of a method were still improving at the limit.
     - `mostly_failed`: methods of which at least half of the runs failed.
     """
-    verdicts, ignored = part.verdicts, _ignored_failures(part)
+    verdicts, test, failed = part.verdicts, part.outcome, part.failed
     if verdicts is not None:
         yield from _disagreement(part, verdicts)
-    if ignored:
-        yield state("test_leaves_out_failed", failed=ignored)
+    if test is not None:
+        left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
+        runs = left_out.drop_duplicates(["method", "run"])["method"].value_counts(sort=False)
+        if len(runs):
+            yield state("test_leaves_out_failed", failed={str(x): int(runs[x]) for x in runs.index})
     if verdicts is not None:
-        yield from _collapsed(part, verdicts)
+        collapsed = lost_networks(part.scores, part.collapsed)
+        judged = (verdicts.reference, *verdicts.methods)
+        methods = {name: collapsed[name] for name in judged if name in collapsed}
+        if methods:
+            yield state("collapsed_networks", methods=methods)
         yield from _still_improving(part.runs)
     lost = mostly_lost(part.scores, part.failed)
     if lost:
         yield state("mostly_failed", methods=lost)
-
-
-def _ignored_failures(part: Comparison) -> dict[str, int]:
-    """Return the number of failed runs that the test leaves out, by method."""
-    test, failed = part.outcome, part.failed
-    if test is None:
-        return {}
-    left_out = failed[~failed["ranked"]] if ranks_failed(test.procedure) else failed
-    runs = left_out.drop_duplicates(["method", "run"])["method"]
-    return {str(name): int(number) for name, number in runs.value_counts(sort=False).items()}
 
 
 def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
@@ -345,15 +338,6 @@ def _disagreement(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
             lacking=test.lacking if undecided else "",
             declared=part.scores.reference_declared,
         )
-
-
-def _collapsed(part: Comparison, verdicts: Verdicts) -> Iterator[Statement]:
-    """Yield a statement on the collapsed runs of the judged methods and of the reference."""
-    lost = lost_networks(part.scores, part.collapsed)
-    judged = (verdicts.reference, *verdicts.methods)
-    methods = {name: lost[name] for name in judged if name in lost}
-    if methods:
-        yield state("collapsed_networks", methods=methods)
 
 
 def _still_improving(runs: pd.DataFrame) -> Iterator[Statement]:
