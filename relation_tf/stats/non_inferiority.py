@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.errors import join_names
-from relation_tf.stats.comparisons import Shown
+from relation_tf.stats.comparisons import PrintedResult
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.samples import (
     FloatArray,
@@ -35,7 +35,7 @@ COLUMNS = ["difference", "low", "high", "margin", "pvalue", "verdict", "beyond_m
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NonInferiorityResult(Shown):
+class NonInferiorityResult(PrintedResult):
     """The result of `non_inferiority`.
 
     Differences are positive where the method is better than the reference, also where lower scores
@@ -87,7 +87,7 @@ class NonInferiorityResult(Shown):
         joined.insert(0, "task", tasks)
         return joined
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         shown = self.differences().drop(columns="beyond_margin")
         return shown if self.tasks else shown.drop(columns="task")
 

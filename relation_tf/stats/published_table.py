@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.comparisons import Shown, name_pairs
+from relation_tf.stats.comparisons import PrintedResult, name_pairs
 from relation_tf.stats.design import RankTest, asymptotic_pvalues, attainable_pvalue
 from relation_tf.stats.samples import (
     check_count,
@@ -36,7 +36,7 @@ _FIGURE = re.compile(rf"[-+]?(?:{_NUMBER}|inf(?:inity)?|nan)", re.I)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublishedTable(Shown):
+class PublishedTable(PrintedResult):
     """Result of `read_published`.
 
     Attributes:
@@ -62,7 +62,7 @@ class PublishedTable(Shown):
         """Return the rows of the pairs that were claimed to be significant."""
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
-    def _shown(self) -> pd.DataFrame:
+    def _printed(self) -> pd.DataFrame:
         unclaimed = [] if self.table["claimed"].any() else ["claimed"]
         return self.table.drop(columns=["reason", *unclaimed])
 
