@@ -57,9 +57,7 @@ def with_families(scores: Scores, given: ComparisonOptions) -> Scores:
     if given.families is None:
         return scores
     names = [*scores.methods]
-    families = [
-        Family(f"family {i}", [*methods]) for i, methods in enumerate(given.families, start=1)
-    ]
+    families = [Family(f"family {i}", [*x]) for i, x in enumerate(given.families, start=1)]
     unknown = [name for family in families for name in family.methods if name not in names]
     if unknown:
         raise OptionError(
@@ -262,7 +260,14 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
         raise SuiteError("compare: at least one source of scores is required")
     given = ComparisonOptions(**options)
     load_plugins(given.plugins)
-    read = _read(sources, given)
+    if given.labels is not None and len(given.labels) != len(sources):
+        received = f"{count(len(given.labels), 'name')} for {count(len(sources), 'source')}"
+        raise OptionError("labels", f"must be one name per source. Received: {received}")
+    labels: Sequence[str | None] = given.labels or [None] * len(sources)
+    read = [
+        read_source(source, label, number, given)
+        for number, (source, label) in enumerate(zip(sources, labels, strict=True), start=1)
+    ]
     _check_used(given, read)
     lower, higher = (
         tasks_named(names, read) for names in (given.lower_is_better, given.higher_is_better)
@@ -280,8 +285,14 @@ def compare(*sources: ScoreSource, **options: Any) -> Report:
 
         joined = join_results(read, scores)
     pretraining = [source.pretraining for source in read if source.pretraining]
+    origins = []
+    for source in read:
+        # Splits are named if it is no suite with all its scores.
+        splits = sorted({*source.scores.splits.values()} - {""}) if source.results is None else []
+        on = f", {join_names(splits, ' and ')} sets" if splits else ""
+        origins.append(f"{source.origin}{on}")
     origin = {
-        "sources": [_with_splits(source) for source in read],
+        "sources": origins,
         "pre-training": [in_a_line(settings) for settings in pretraining],
         "compare command": [given.command] if given.command else [],
         "compare version": [f"relation_tf {__version__}"],
@@ -311,12 +322,6 @@ def _other_runs(read: Sequence[LoadedScores], scores: Scores) -> pd.DataFrame:
     return runs[~(runs["status"].eq("failed") & repeated)]
 
 
-def _with_splits(source: LoadedScores) -> str:
-    """Return the origin of scores, with their splits if it is no suite with all its scores."""
-    known = sorted({*source.scores.splits.values()} - {""}) if source.results is None else []
-    return f"{source.origin}, {join_names(known, ' and ')} sets" if known else source.origin
-
-
 def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
     """Check that an option for tables or for several sources has an effect."""
     for_tables = {
@@ -331,15 +336,3 @@ def _check_used(given: ComparisonOptions, read: Sequence[LoadedScores]) -> None:
         raise OptionError("failed_as", "must not be set with --drop-failed")
     if given.merge and len(read) == 1:
         raise OptionError("merge", "needs two or more sources. Received: one")
-
-
-def _read(sources: Sequence[ScoreSource], given: ComparisonOptions) -> list[LoadedScores]:
-    labels = given.labels
-    if labels is not None and len(labels) != len(sources):
-        received = f"{count(len(labels), 'name')} for {count(len(sources), 'source')}"
-        raise OptionError("labels", f"must be one name per source. Received: {received}")
-    named: Sequence[str | None] = labels or [None] * len(sources)
-    return [
-        read_source(source, label, number, given)
-        for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
-    ]

@@ -175,6 +175,7 @@ class Picture:
         down = math.ceil(len(panels) / across)
         with _style():
             figure = Figure(figsize=(width * across, height * down))
+            size = np.tile(figure.get_size_inches(), 2)
             for i, panel in enumerate(panels):
                 row, column = divmod(i, across)
                 tall = (height - _TOP - self.bottom - _GAP * (panel.axes - 1)) / panel.axes
@@ -182,9 +183,7 @@ class Picture:
                 for j in range(panel.axes):
                     y = height * (down - row) - _TOP - tall * (j + 1) - _GAP * j
                     place = (column * width + self.left, y, width - self.left - self.right, tall)
-                    axes.append(
-                        figure.add_axes(tuple(place / np.tile(figure.get_size_inches(), 2)))
-                    )
+                    axes.append(figure.add_axes(tuple(place / size)))
                 panel.draw(*axes)
                 axes[0].set_title(panel.title)
         return figure
@@ -202,7 +201,9 @@ def styles(methods: Sequence[str]) -> dict[str, Style]:
     colors: dict[str, int] = {}
     for stem in stems.values():
         if stem not in colors:
-            wanted = _place_of(stem)
+            known = [mechanism for mechanism in _MECHANISMS if mechanism in stem]
+            longest = max(known, key=len, default=None)
+            wanted = _MECHANISMS.index(longest) if longest else crc32(stem.encode())
             free = [place for place in _from(wanted, _COLORS) if place not in colors.values()]
             colors[stem] = (free or [wanted])[0]
     result: dict[str, Style] = {}
@@ -226,12 +227,6 @@ def _stem(name: str) -> str:
         ('relation', 'relation', 'cnn')
     """
     return re.sub(r"[-_]?\d+$", "", re.sub(r" \(.*\)$", "", name)) or name
-
-
-def _place_of(stem: str) -> int:
-    """Return the preferred color of a name: that of the longest mechanism in it."""
-    known = [mechanism for mechanism in _MECHANISMS if mechanism in stem]
-    return _MECHANISMS.index(max(known, key=len)) if known else crc32(stem.encode())
 
 
 def _from(first: int, values: Sequence[str]) -> list[int]:

@@ -73,10 +73,8 @@ def _render(template: str, data: ReportData, **values: Any) -> str:
         keep_trailing_newline=True,
     )
 
-    environment.filters |= {
-        "inline": lambda text: Markup(inline(text, escape, _IN_HTML)),
-        "swatch": swatch,
-    }
+    environment.filters["inline"] = lambda text: Markup(inline(text, escape, _IN_HTML))
+    environment.filters["swatch"] = swatch
     environment.globals["swatches"] = {name: swatch(style) for name, style in data.styles.items()}
     return environment.get_template(template).render(data=data, **values)
 
@@ -249,9 +247,7 @@ def terminal(data: ReportData) -> str:
     )  # fmt: skip
     bullets = [fill(str(statement), initial_indent="- ") for statement in data.brief_findings]
     more = " ... (More in the report.)"
-    warnings = [
-        fill(f"Warning: {warning}", max_lines=4, placeholder=more) for warning in data.warnings
-    ]
+    warnings = [fill(f"Warning: {x}", max_lines=4, placeholder=more) for x in data.warnings]
     # What matters most is last: a terminal scrolls the rest away.
     directions = data.scores.stated_directions
     notes = [fill(directions)] if directions else []

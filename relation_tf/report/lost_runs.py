@@ -96,10 +96,8 @@ def with_failed(scores: Scores, failed: pd.DataFrame, test: Procedure) -> Scores
         return scores
     averages = [lost.assign(task=name) for name in scores.averages]
     rows = pd.concat([lost, *averages]).drop_duplicates()
-    scored, failed_keys = (
-        pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows)
-    )
-    rows = rows[~failed_keys.isin(scored)].assign(score=math.nan)
+    scored, keys = (pd.MultiIndex.from_frame(x[KEY].astype(str)) for x in (scores.table, rows))
+    rows = rows[~keys.isin(scored)].assign(score=math.nan)
     return replace(scores, table=pd.concat([scores.table, rows], ignore_index=True))
 
 
@@ -118,9 +116,7 @@ def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.D
     Returns:
         Columns `task`, `method`, `seed` and `reason`.
     """
-    reasons = {
-        (rows.name, *key): reason for rows in sets for key, reason in _without_learning(rows)
-    }
+    reasons = {(x.name, *key): reason for x in sets for key, reason in _without_learning(x)}
     read = {rows.name for rows in sets}
     for row in rows_of(metrics[metrics["value"] == 0]):
         if row.task not in read and find_metric(row.metric).low == -1:
@@ -183,9 +179,7 @@ def lost_networks(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, i
 def mostly_lost(scores: Scores, *lost: pd.DataFrame) -> dict[str, tuple[int, int]]:
     """Return `lost_networks` of the methods of which at least half of the networks were lost."""
     networks = lost_networks(scores, *lost)
-    return {
-        name: (number, total) for name, (number, total) in networks.items() if 2 * number >= total
-    }
+    return {name: (n, total) for name, (n, total) in networks.items() if 2 * n >= total}
 
 
 def collapsed_note(number: int) -> list[str]:

@@ -190,10 +190,9 @@ def _check_columns(
 
 def _check_once(used: Iterable[str], names: Sequence[str], where: str) -> None:
     for name in used:
-        if names.count(name) > 1:
-            raise DataError(
-                f"{where} has column {name!r} {names.count(name)} times; it must have it once"
-            )
+        times = names.count(name)
+        if times > 1:
+            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
 
 
 def _find_column(

@@ -161,10 +161,8 @@ class Scores:
     @property
     def stated_directions(self) -> str:
         """Sentences on the direction of each task and its origin; empty if there are no tasks."""
-        tasks = [task for task in self.single_tasks if task in self.directions]
-        return (
-            f"{state_directions({task: self.directions[task] for task in tasks})}." if tasks else ""
-        )
+        known = {x: self.directions[x] for x in self.single_tasks if x in self.directions}
+        return f"{state_directions(known)}." if known else ""
 
     def arrow(self, task: str) -> str:
         """Return an arrow to the better scores of a task; empty if higher is better for all."""

@@ -328,9 +328,14 @@ def join(
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.single_tasks)]
-    averages = _averages(sources)
+    # Averages over different tasks are not comparable.
+    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
+    common = set.intersection(*({*source.scores.averages} for source in sources))
+    averages = [x for x in sources[0].scores.averages if same_tasks and x in common]
     _check_directions(lower_is_better, higher_is_better, tasks, _single_metrics(sources))
     in_points, points = _factors(sources, table)
+    # Tasks of one network in any source share it here.
+    networks = [item for source in sources for item in source.scores.networks.items()]
     scores = Scores(
         table=table[table["task"].isin([*tasks, *averages])],
         methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
@@ -343,7 +348,7 @@ def join(
         metrics=_agreed_metrics(sources),
         points=points,
         families=_families(sources),
-        networks=_networks(sources),
+        networks=dict(sorted(networks, key=lambda item: item[0] != item[1])),
         of_tables=frozenset(_tasks_of_tables(sources)),
         splits=splits,
         artificial=any(source.scores.artificial for source in sources),
@@ -424,13 +429,6 @@ def _agreed_metrics(sources: Sequence[LoadedScores]) -> dict[str, Sequence[str]]
     return {task: names.pop() for task, names in named.items() if len(names) == 1}
 
 
-def _averages(sources: Sequence[LoadedScores]) -> list[str]:
-    """Return the averages of all sources; averages over different tasks are not comparable."""
-    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
-    common = set.intersection(*({*source.scores.averages} for source in sources))
-    return [name for name in sources[0].scores.averages if same_tasks and name in common]
-
-
 def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
     """Return the test, reference and margins of the suites where all declare the same."""
     suites = [source.scores for source in sources if source.scores.reference_declared]
@@ -499,12 +497,6 @@ def _families(sources: Sequence[LoadedScores]) -> list[Family]:
             reference = before.reference if before.reference == family.reference else None
             joined[family.name] = Family(family.name, methods, control, reference)
     return [*joined.values()]
-
-
-def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
-    """Return the network of each task; tasks of one network in any source share it here."""
-    known = [item for source in sources for item in source.scores.networks.items()]
-    return dict(sorted(known, key=lambda item: item[0] != item[1]))
 
 
 def _check_labels(sources: Sequence[LoadedScores]) -> None:

@@ -54,6 +54,12 @@ def scores_of(results: Results) -> Scores:
     methods = [str(method.name) for method in results.begun.methods()]
     scored = set(results.scores["task"])
     averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in scored]
+    begun = results.begun.learned()
+    diagnostics = {name for task in begun for name in task.diagnostics}
+    names = [name for task in begun for name in results.scored(task)]
+    # Averages have the split of their tasks, if there is only one.
+    kinds = {results.splits.get(name, "") for task in begun for name in task.scored} - {""}
+    split_of_averages = kinds.pop() if len(kinds) == 1 else ""
     metrics = {
         name: find_metric(task.metrics_of(name)[0])
         for task in results.suite.learned()
@@ -64,7 +70,7 @@ def scores_of(results: Results) -> Scores:
     return Scores(
         table=results.scores.astype({"task": str}),
         methods=methods,
-        tasks=[*_scored(results), *averages],
+        tasks=[*sorted(names, key=diagnostics.__contains__), *averages],  # diagnostics last
         seeds=len(results.suite.seeds),
         averages=averages,
         directions={
@@ -83,7 +89,7 @@ def scores_of(results: Results) -> Scores:
         reference=results.suite.reference,
         reference_declared=True,
         margin=results.suite.margin,
-        splits=_splits(results, averages),
+        splits=results.splits | dict.fromkeys(averages, split_of_averages),
         families=[
             family for family in families_of(results.suite) if {*family.methods} & {*methods}
         ],
@@ -100,21 +106,6 @@ def scores_of(results: Results) -> Scores:
         },
         artificial=SOURCES[results.suite.source].artificial,
     )
-
-
-def _scored(results: Results) -> list[str]:
-    """Return the names of the scores, the diagnostics last."""
-    tasks = results.begun.learned()
-    diagnostics = {name for task in tasks for name in task.diagnostics}
-    names = [name for task in tasks for name in results.scored(task)]
-    return sorted(names, key=diagnostics.__contains__)
-
-
-def _splits(results: Results, averages: Sequence[str]) -> dict[str, str]:
-    """Return the split of each score; averages have that of their tasks, if there is only one."""
-    tasks = results.begun.learned()
-    kinds = {results.splits.get(name, "") for task in tasks for name in task.scored} - {""}
-    return results.splits | dict.fromkeys(averages, kinds.pop() if len(kinds) == 1 else "")
 
 
 def on_split(scores: Scores, results: Results, split: str) -> Scores:

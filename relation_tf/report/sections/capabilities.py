@@ -346,11 +346,10 @@ def _state_picture(
     points: Mapping[str, Sequence[Point]], styles: Mapping[str, Style]
 ) -> Picture | None:
     panels: list[Panel] = []
-    for task, scored in points.items():
+    for task, shown in points.items():
         noun, size = known_diagnostic(task).amount or ("", 0)
         title = f"{task}: {size:,} {noun}"
-        panels.append(
-            score_panel(title, scored, "state size, KiB", "points", styles, limits=_LIMITS)
-        )
+        label = "state size, KiB"
+        panels.append(score_panel(title, shown, label, "points", styles, limits=_LIMITS))
     title = "Scores against the size of the state, by task and method."
     return score_picture("score-state", title, panels, styles) if panels else None

@@ -181,11 +181,14 @@ def _scores_against(data: ReportData, results: Results) -> Iterator[Picture]:
             means = table.groupby(["method", "seed"], sort=False)["score"].mean()
             means *= scores.factor(firsts[0])
             costs = dict(iter(done[done["task"] == task].groupby("method")[column]))
-            points = [
-                Point(method, [*costs[method]], _with_deviation([*means[method]]))
-                for method in scores.methods
-                if method in means.index and method in costs
-            ]
+            points = []
+            for method in scores.methods:
+                if method in means.index and method in costs:
+                    values = [*means[method]]
+                    mean, sd = fmean(values), stdev(values) if len(values) > 1 else math.nan
+                    kind = _DEVIATION if len(values) > 1 else ""
+                    score = MeanScore(mean, mean - sd, mean + sd, kind)
+                    points.append(Point(method, [*costs[method]], score))
             points = [x for x in points if np.isfinite([*x.costs, x.score.value]).all()]
             if len({cost for point in points for cost in point.costs}) > 1:
                 unit = _unit(scores, firsts[0] in scores.lower_is_better)
@@ -219,11 +222,6 @@ class MeanScore(NamedTuple):
     low: float
     high: float
     kind: str
-
-
-def _with_deviation(scores: Sequence[float]) -> MeanScore:
-    mean, sd = fmean(scores), stdev(scores) if len(scores) > 1 else math.nan
-    return MeanScore(mean, mean - sd, mean + sd, _DEVIATION if len(scores) > 1 else "")
 
 
 class Point(NamedTuple):

@@ -115,9 +115,8 @@ def time_means(times: pd.DataFrame) -> pd.DataFrame:
     complete = table["seconds"].where(table["reached"] == table["n"])
     fastest = complete.groupby(table["task"]).transform("min")
     fastest_epoch = table.groupby("task")["seconds_epoch"].transform("min")
-    return table.assign(
-        ratio=complete / fastest, ratio_epoch=table["seconds_epoch"] / fastest_epoch
-    )
+    per_epoch = table["seconds_epoch"] / fastest_epoch
+    return table.assign(ratio=complete / fastest, ratio_epoch=per_epoch)
 
 
 def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]:

@@ -194,10 +194,8 @@ def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
     Holm's method adjusts the p of the tests over all pairs and tasks together.
     """
     tables = {
-        "variance": pd.DataFrame([row for rows in sets for row in _errors(rows)], columns=_ERRORS),
-        "rows-pvalues": pd.DataFrame(
-            [row for rows in sets for row in _pairs(rows)], columns=_PAIRS
-        ),
+        "variance": pd.DataFrame([errors for x in sets for errors in _errors(x)], columns=_ERRORS),
+        "rows-pvalues": pd.DataFrame([test for x in sets for test in _pairs(x)], columns=_PAIRS),
     }
     tests = tables["rows-pvalues"]
     tests["pvalue"] = holm(tests["pvalue"].to_numpy(dtype=float))

@@ -23,7 +23,6 @@ from relation_tf.report.blocks import (
     Show,
     Table,
     blocks,
-    rows_of,
     table_by_task,
 )
 from relation_tf.report.text import Statement, state
@@ -288,24 +287,6 @@ def provenance(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return facts
 
 
-def tasks_data(results: Results) -> pd.DataFrame:
-    """Return one row per task: source, digests and sizes of its data."""
-    rows = []
-    for task in results.suite.tasks:
-        sets = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
-        members = ", ".join(member.name for member in results.suite.find_task(task).members)
-        if sets:
-            rows.append(
-                {
-                    "task": f"{task} ({members})" if members else task,
-                    "source": " or ".join(_distinct(data["source"] for data in sets)),
-                    "digests": _distinct(data["digest"] for data in sets),
-                    "rows": _rows(sets[0]["rows"]),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
 def _rows(rows: dict[str, int]) -> str:
     """Return the number of rows of each split, summed over the tasks of a group."""
     tasks = {name.rpartition(":")[0] for name in rows}
@@ -488,20 +469,25 @@ class Made(Section):
 
     def blocks(self, data: ReportData) -> Sequence[Block]:
         """Return warnings, failures, environment and the data of each task."""
-        rows = [] if data.results is None else [*rows_of(tasks_data(data.results))]
         return blocks(
             "made.jinja",
             data=data,
             facts=Facts(data.provenance) if data.provenance else None,
-            table=_data_table(rows) if rows else None,
+            table=None if data.results is None else _data_table(data.results),
             files=[*data.tables],
         )
 
 
-def _data_table(tasks: Sequence[Any]) -> Table:
-    columns = [Column("Task", "head"), Column("Source"), Column("Rows"), Column("Digest")]
+def _data_table(results: Results) -> Table | None:
+    """Return the table of the data of each task: source, sizes and digests; None without runs."""
     rows = []
-    for task in tasks:
-        digests = " ".join(digest[:_DIGEST] for digest in task.digests)
-        rows.append(Row([task.task, task.source, task.rows, digests]))
-    return Table("Table: data", columns, rows)
+    for task in results.suite.tasks:
+        sets = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
+        members = ", ".join(member.name for member in results.suite.find_task(task).members)
+        if sets:
+            source = " or ".join(_distinct(data["source"] for data in sets))
+            digests = " ".join(x[:_DIGEST] for x in _distinct(data["digest"] for data in sets))
+            name = f"{task} ({members})" if members else task
+            rows.append(Row([name, source, _rows(sets[0]["rows"]), digests]))
+    columns = [Column("Task", "head"), Column("Source"), Column("Rows"), Column("Digest")]
+    return Table("Table: data", columns, rows) if rows else None

@@ -60,9 +60,7 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
             doubts={reason.words: tasks for reason, tasks in of_reference.items()},
         )
     if by_method:
-        tasks = {
-            name: [*chain.from_iterable(reasons.values())] for name, reasons in by_method.items()
-        }
+        tasks = {name: [*chain.from_iterable(x.values())] for name, x in by_method.items()}
         kinds = dict.fromkeys(reason.kind for reasons in by_method.values() for reason in reasons)
         yield state("sweep_of_others", methods=tasks, kinds=[*kinds])
 
@@ -190,9 +188,7 @@ def sweep_picture(
         >>> sweep_picture("initializer", ["zeros", "ones"], curves, relation) is None
         True
     """
-    numeric = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
+    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
     if not numeric or len(values) < 3:
         return None
     order = sorted(values)
@@ -202,16 +198,15 @@ def sweep_picture(
             name: [scores[values.index(value)] for value in order]
             for name, scores in curves_of.items()
         }
-        words = "; ".join(f"{name} {_listed_scores(order, x)}" for name, x in points.items())
-        alt = f"{task}, validation score by {key}: {words}."
+        words = []
+        for name, scores in points.items():
+            finite = [pair for pair in zip(order, scores, strict=True) if not math.isnan(pair[1])]
+            listed = ", ".join(f"{score:.6g} at {value:g}" for value, score in finite)
+            words.append(f"{name} {listed or 'no finite score'}")
+        alt = f"{task}, validation score by {key}: {'; '.join(words)}."
         panels.append(Panel(task, alt, partial(_draw_curves, key, order, points, styles)))
     title = f"Validation score by {key}, by task and method."
     return Picture("sweep", title, panels, size=(3.4, 2.3), left=0.7, bottom=0.5, legend=styles)
-
-
-def _listed_scores(values: Sequence[float], scores: Sequence[float]) -> str:
-    known = [pair for pair in zip(values, scores, strict=True) if not math.isnan(pair[1])]
-    return ", ".join(f"{score:.6g} at {value:g}" for value, score in known) or "no finite score"
 
 
 def _draw_curves(
@@ -222,14 +217,8 @@ def _draw_curves(
     ax: Axes,
 ) -> None:
     for name, scores in curves.items():
-        ax.plot(
-            values,
-            scores,
-            **styles[name].line,
-            marker=styles[name].marker,
-            markersize=5,
-            clip_on=False,
-        )
+        style = styles[name]
+        ax.plot(values, scores, **style.line, marker=style.marker, markersize=5, clip_on=False)
     if 0 < 8 * values[0] <= values[-1]:
         ax.set_xscale("log")
     ax.set_xticks(values, [f"{value:g}" for value in values])

@@ -92,9 +92,7 @@ class Verdicts:
     def counts(self, method: str) -> dict[str, int]:
         """Return the number of tasks by verdict, without diagnostic sets."""
         tables = (table for task, table in self.tasks.items() if task not in self.diagnostics)
-        numbers = Counter(
-            str(table["verdict"][method]) for table in tables if method in table.index
-        )
+        numbers = Counter(str(x["verdict"][method]) for x in tables if method in x.index)
         return {verdict: numbers[verdict] for verdict in _VERDICTS if numbers[verdict]}
 
     def table(self) -> pd.DataFrame:
@@ -158,9 +156,7 @@ def judge(scores: Scores, failed: Failed) -> Verdicts | None:
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
     """Return the samples with two scores or more."""
-    return {
-        name: [factor * x for x in values] for name, values in samples.items() if len(values) > 1
-    }
+    return {name: [factor * x for x in xs] for name, xs in samples.items() if len(xs) > 1}
 
 
 def _withheld(
