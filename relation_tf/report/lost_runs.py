@@ -17,7 +17,6 @@ from relation_tf.report.blocks import rows_of
 from relation_tf.report.scores import KEY, Scores, scored_names
 from relation_tf.report.text import Statement, state
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import failed_in_words
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -64,14 +63,6 @@ def failed_by_task(failed: pd.DataFrame) -> dict[tuple[str, str], dict[str, bool
         runs = by_task.setdefault((row.task, row.method), {})
         runs[row.run] = runs.get(row.run, False) or row.diverged
     return by_task
-
-
-def lost_in_words(failed: pd.DataFrame) -> dict[tuple[str, str], tuple[int, str]]:
-    """Return the number of failed runs by method and task, and in words, such as "1 diverged"."""
-    return {
-        (method, task): (len(runs), failed_in_words(len(runs), sum(runs.values())))
-        for (task, method), runs in failed_by_task(failed).items()
-    }
 
 
 def ranks_failed(test: Procedure) -> bool:

@@ -51,10 +51,10 @@ def scores_of(results: Results) -> Scores:
 
     Tasks, methods and families without runs are left out.
     """
+    suite, begun = results.suite, results.begun.learned()
     methods = [str(method.name) for method in results.begun.methods()]
     scored = set(results.scores["task"])
     averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in scored]
-    begun = results.begun.learned()
     diagnostics = {name for task in begun for name in task.diagnostics}
     names = [name for task in begun for name in results.scored(task)]
     # Averages have the split of their tasks, if there is only one.
@@ -62,7 +62,7 @@ def scores_of(results: Results) -> Scores:
     split_of_averages = kinds.pop() if len(kinds) == 1 else ""
     metrics = {
         name: find_metric(task.metrics_of(name)[0])
-        for task in results.suite.learned()
+        for task in suite.learned()
         for name in results.scored(task)
     }
     # Averages exist only if all tasks have the same unit and direction.
@@ -71,40 +71,34 @@ def scores_of(results: Results) -> Scores:
         table=results.scores.astype({"task": str}),
         methods=methods,
         tasks=[*sorted(names, key=diagnostics.__contains__), *averages],  # diagnostics last
-        seeds=len(results.suite.seeds),
+        seeds=len(suite.seeds),
         averages=averages,
         directions={
             name: Direction(metric.higher_is_better, "registered")
             for name, metric in metrics.items()
         },
-        control=results.suite.control,
-        in_points=not results.suite.timed,
-        points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
-        if not results.suite.timed
-        else {},
-        alpha=results.suite.alpha,
-        timed=results.suite.timed != "",
-        test=results.suite.test,
-        test_over_tasks=results.suite.test_over_tasks,
-        reference=results.suite.reference,
+        control=suite.control,
+        in_points=not suite.timed,
+        points={}
+        if suite.timed
+        else {name: metric.points for name, metric in metrics.items() if metric.points != 100},
+        alpha=suite.alpha,
+        timed=suite.timed != "",
+        test=suite.test,
+        test_over_tasks=suite.test_over_tasks,
+        reference=suite.reference,
         reference_declared=True,
-        margin=results.suite.margin,
+        margin=suite.margin,
         splits=results.splits | dict.fromkeys(averages, split_of_averages),
-        families=[
-            family for family in families_of(results.suite) if {*family.methods} & {*methods}
-        ],
+        families=[family for family in families_of(suite) if {*family.methods} & {*methods}],
         margins={
             name: override.margin
-            for task, override in results.suite.overrides.items()
+            for task, override in suite.overrides.items()
             if override.margin is not None
-            for name in results.scored(results.suite.find_task(task))
+            for name in results.scored(suite.find_task(task))
         },
-        networks={
-            name: task
-            for task in results.suite.tasks
-            for name in results.suite.find_task(task).scorable
-        },
-        artificial=SOURCES[results.suite.source].artificial,
+        networks={name: task for task in suite.tasks for name in suite.find_task(task).scorable},
+        artificial=SOURCES[suite.source].artificial,
     )
 
 

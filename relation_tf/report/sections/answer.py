@@ -32,10 +32,12 @@ from relation_tf.report.sections.tests import (
     winners,
 )
 from relation_tf.report.sections.verdicts import (
+    NOT_VARYING,
     POSITIVE,
     cost_columns,
-    how_to_read,
+    definitions,
     unit_of_means,
+    verdict_figure,
     verdict_table,
     verdicts_by_task,
 )
@@ -322,16 +324,25 @@ class Answer(Section):
 def _first_screen(part: Comparison) -> list[Block]:
     """Return headline, caveats, table and figure of a comparison."""
     table, verdicts = verdict_table(part), part.verdicts
-    values: dict[str, Any] = {}
-    if verdicts is not None and table is not None:
-        values = how_to_read(part, verdicts)
+    if verdicts is None or table is None:
+        return blocks(
+            "standings.jinja",
+            part=part,
+            scores=part.scores,
+            table=_standing_table(part),
+            figure=_best_figure(part),
+        )
+    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
+    reasons = {reason for table in tables for reason in table["reason"]}
     return blocks(
-        "verdicts.jinja" if values else "standings.jinja",
+        "verdicts.jinja",
         part=part,
         scores=part.scores,
         verdicts=verdicts,
-        table=table or _standing_table(part),
-        **(values or {"figure": _best_figure(part)}),
+        table=table,
+        figure=verdict_figure(part, verdicts),
+        failed=not reasons <= {"", NOT_VARYING},
+        **definitions(part, verdicts),
     )
 
 

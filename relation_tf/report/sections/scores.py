@@ -25,12 +25,12 @@ from relation_tf.report.blocks import (
     rows_of,
 )
 from relation_tf.report.drawing import Panel, Picture, Style, draw_names, label_width
-from relation_tf.report.lost_runs import collapsed_note, lost_in_words
+from relation_tf.report.lost_runs import collapsed_note, failed_by_task
 from relation_tf.report.scores import KEY, SCORE, Scores
 from relation_tf.report.text import render
 from relation_tf.stats import PairwiseResult, mean_interval
 from relation_tf.tasks.metrics import find_metric
-from relation_tf.words import number
+from relation_tf.words import failed_in_words, number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
@@ -140,20 +140,21 @@ def mean_cells(data: ReportData) -> dict[tuple[str, str], Cell]:
     by_cell: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of(summary):
         by_cell.setdefault((row.method, row.task), []).append(row)
-    failed = lost_in_words(data.failed)
-    cells = {
-        cell: Cell("–", notes=[f"0 of {max(scores.seeds, number)} runs, {reason}"])
-        for cell, (number, reason) in failed.items()
-    }
+    failed, cells = failed_by_task(data.failed), {}
+    for (task, method), runs in failed.items():
+        reason = failed_in_words(len(runs), sum(runs.values()))
+        note = f"0 of {max(scores.seeds, len(runs))} runs, {reason}"
+        cells[method, task] = Cell("–", notes=[note])
     for (method, task), rows in by_cell.items():
         score = next(row for row in rows if row.metric == SCORE)
         best = lowest if task in scores.lower_is_better else highest
         mean, sd = _shown(scores, task, [row for row in rows if row is not score] or rows)
         lost = collapsed_note(collapsed.get((method, task), 0))
-        number, reason = failed.get((method, task), (0, ""))
         fewer = [f"n = {score.n}"] if score.n != scores.seeds else []
-        if reason:
-            fewer = [f"{score.n} of {max(scores.seeds, score.n + number)} runs, {reason}"]
+        runs = failed.get((task, method), {})
+        if runs:
+            reason = failed_in_words(len(runs), sum(runs.values()))
+            fewer = [f"{score.n} of {max(scores.seeds, score.n + len(runs))} runs, {reason}"]
         cells[method, task] = Cell(
             mean,
             bold=lowest[task] < highest[task] and math.isclose(score.mean, best[task]),

@@ -368,17 +368,6 @@ def definitions(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
     }
 
 
-def how_to_read(part: Comparison, verdicts: Verdicts) -> dict[str, Any]:
-    """Return the values of the definitions of the verdicts, and their figure."""
-    tables = [*verdicts.tasks.values(), *([] if verdicts.mean is None else [verdicts.mean])]
-    reasons = {reason for table in tables for reason in table["reason"]}
-    return {
-        "figure": verdict_figure(part, verdicts),
-        "failed": not reasons <= {"", NOT_VARYING},
-        **definitions(part, verdicts),
-    }
-
-
 def verdict_figure(part: Comparison, verdicts: Verdicts) -> Picture | None:
     """Return the mean differences from the reference as a figure; None without a mean."""
     mean, tasks = verdicts.mean, len(verdicts.averaged)
