@@ -412,8 +412,8 @@ class ReportData:
         lost = self.other_runs
         for row in rows_of(lost[lost["status"] == "failed"]) if len(lost) else ():
             error = getattr(row, "error", None)
-            why = error if isinstance(error, str) else "no finite score"
-            failures.append((f"{row.task}/{row.method}/seed-{row.seed}", why))
+            reason = error if isinstance(error, str) else "no finite score"
+            failures.append((f"{row.task}/{row.method}/seed-{row.seed}", reason))
         return failures
 
     @cached_property

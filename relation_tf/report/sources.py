@@ -152,7 +152,7 @@ def read_source(
             f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
         )
-    path, file = _found(source)
+    path, file = _find_scores(source)
     label = label or _label(path)
     if file is None:
         from relation_tf.bench.results import read_results
@@ -186,7 +186,7 @@ def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
 
 
-def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+def _find_scores(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
     """Return the path and its table of scores; None as table for a suite's folder."""
     path = expand_home(source)
     try:
@@ -596,7 +596,7 @@ def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]
         {name: f"{name} ({label})" for name in names if times[name] > 1}
         for label, names in methods.items()
     ]
-    taken = sorted({name for names in labelled for name in names.values()} & {*times})
-    if taken:
-        raise OptionError("labels", f"must not make the name of another method: {taken[0]!r}")
+    repeated = sorted({name for names in labelled for name in names.values()} & {*times})
+    if repeated:
+        raise OptionError("labels", f"must not make the name of another method: {repeated[0]!r}")
     return [source.renamed(names) for source, names in zip(sources, labelled, strict=True)]

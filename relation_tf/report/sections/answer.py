@@ -281,7 +281,7 @@ def _seeds(pairs: pd.DataFrame) -> str:
 
 
 @register_section("answer")
-class Answer(Section):
+class Findings(Section):
     """Verdicts on all methods, or their means, with costs, and their differences as a figure."""
 
     heading = "Short answer"
@@ -297,7 +297,7 @@ class Answer(Section):
             "answer.jinja",
             data=data,
             incomplete=incomplete,
-            answers=data.by_family(_first_screen),
+            comparisons=data.by_family(_first_screen),
             tables=any(len(part.standings) > 1 or verdict_table(part) for part in parts),
             tested=not data.scores.timed and any(part.tests or part.over_tasks for part in parts),
             generalizes=any(part.over_tasks and part.over_tasks.generalizes for part in parts),
