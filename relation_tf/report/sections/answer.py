@@ -380,10 +380,7 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
     if pairs.empty or best is None:
         return None
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
-    swapped = second.assign(
-        a=second["b"], b=second["a"],
-        difference=-second["difference"], low=-second["high"], high=-second["low"],
-    )  # fmt: skip
+    swapped = _negated(second).assign(a=second["b"], b=second["a"])
     table = pd.concat([first, swapped])
     finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
     picture = differences(
@@ -395,6 +392,10 @@ def _best_figure(part: Comparison) -> dict[str, Any] | None:
         return None
     return {"picture": picture, "best": best, "estimand": estimand, "assumption": assumption,
             "finite": bool(finite.all())}  # fmt: skip
+
+
+def _negated(pairs: pd.DataFrame) -> pd.DataFrame:
+    return pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"])
 
 
 def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
@@ -412,9 +413,7 @@ def _compared(part: Comparison) -> tuple[str, pd.DataFrame, Estimand]:
     pairs = part.pvalues[part.pvalues["task"] == title]
     pairs = pairs.rename(columns={"difference_low": "low", "difference_high": "high"})
     if title in scores.lower_is_better:
-        pairs = pairs.assign(
-            difference=-pairs["difference"], low=-pairs["high"], high=-pairs["low"]
-        )
+        pairs = _negated(pairs)
     test = part.tests.get(title)
     known = None if test is None else test.estimand
     return title, pairs, known or Estimand("", "")

@@ -704,14 +704,9 @@ class OverTasksSection(Section):
         too_few = not scores.timed and common > 1 and 2 <= methods < least
         if test is None and not too_few:
             return []
-        return blocks(
-            "over-tasks.jinja",
-            part=part,
-            scores=scores,
-            over_tasks=test,
-            too_few=too_few,
-            **({} if test is None else _values(test, part)),
-        )
+        values = {} if test is None else _values(test, part)
+        values |= {"part": part, "scores": scores, "over_tasks": test, "too_few": too_few}
+        return blocks("over-tasks.jinja", **values)
 
 
 def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
@@ -733,21 +728,19 @@ def _values(test: OverTasks, part: Comparison) -> dict[str, Any]:
     }
     if isinstance(result, StratifiedResult):
         null = result.null
-        random = null is not None and null.method == "monte-carlo"
-        values["drawn"] = null.permutations if null is not None and random else None
+        is_random = null is not None and null.method == "monte-carlo"
+        values["drawn"] = null.permutations if null is not None and is_random else None
     if isinstance(result, FriedmanNemenyiResult):
-        title = f"{len(test.tasks)} tasks"
-        return values | {
-            "picture": critical_difference(
-                {str(name): float(rank) for name, rank in result.average_ranks.items()},
-                [[*map(str, clique)] for clique in result.cliques()],
-                result.critical_difference,
-                title,
-                part.report.styles,
-            ),
-            "few_tasks": len(result.ranks) < FEW_TASKS,
-            "better": winners(result.pairs()),
-        }
+        values["few_tasks"] = len(result.ranks) < FEW_TASKS
+        values["better"] = winners(result.pairs())
+        values["picture"] = critical_difference(
+            {str(name): float(rank) for name, rank in result.average_ranks.items()},
+            [[*map(str, clique)] for clique in result.cliques()],
+            result.critical_difference,
+            f"{len(test.tasks)} tasks",
+            part.report.styles,
+        )
+        return values
     if part.pairs_listed:
         values["table"] = _table_over_tasks(test, part)
     return values
