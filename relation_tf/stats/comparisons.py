@@ -259,7 +259,8 @@ class PairwiseResult(PrintedResult):
         statistic = self._of_pairs("statistic")
         known = np.nan_to_num(statistic)
         signs = np.sign(np.where(np.abs(known) > ROUNDING, known, self._of_pairs("effect_size")))
-        if (unknown := np.isnan(statistic) & (signs == 0)).any():
+        unknown = np.isnan(statistic) & (signs == 0)
+        if unknown.any():
             means = {name: scores.mean() for name, scores in self.samples.items()}
             first, second = np.array([(means[a], means[b]) for a, b in self._tested]).T
             signs = np.where(unknown, 1.0 * (second > first) - (second < first), signs)

@@ -327,9 +327,10 @@ def _decimal(row: Sequence[Any], place: int) -> Decimal:
     """Return a figure of a row (task, method, mean, SD) with its printed decimals."""
     task, method, mean, sd = row
     figure, where = row[place], f"{method!r}{_on(task)}"
+    text = _text(figure) or "nan"
     if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
         text = np.format_float_positional(figure, trim="-")
-    elif _FIGURE.fullmatch(text := _text(figure) or "nan") is None:  # Decimal reads "8_0.5"
+    elif _FIGURE.fullmatch(text) is None:  # Decimal reads "8_0.5"
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {where}")
     value = Decimal(text)
     if not value.is_finite():

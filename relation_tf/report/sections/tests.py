@@ -429,11 +429,9 @@ def spread_warnings(
         tests: The test of each task, from `compare_methods`.
         control: The control, see `Scores.controls`.
     """
-    spreads = {
-        task: str(spread)
-        for task, test in tests.items()
-        if test.procedure.equal_spread and (spread := unequal_spread(test.samples))
-    }
+    equal = {task: test.samples for task, test in tests.items() if test.procedure.equal_spread}
+    ratios = {task: unequal_spread(samples) for task, samples in equal.items()}
+    spreads = {task: str(ratio) for task, ratio in ratios.items() if ratio is not None}
     if spreads:
         procedure = next(iter(tests.values())).procedure
         yield state(
@@ -825,10 +823,11 @@ def _bars(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Return bars from first to last row, on the fewest lines without overlap."""
     lines: list[list[tuple[int, int]]] = []
     for low, high in sorted(spans):
-        free = next((line for line in lines if line[-1][1] < low), None)
-        if free is None:
-            lines.append(free := [])
-        free.append((low, high))
+        free = [line for line in lines if line[-1][1] < low]
+        if free:
+            free[0].append((low, high))
+        else:
+            lines.append([(low, high)])
     return lines
 
 
