@@ -9,7 +9,7 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -186,10 +186,13 @@ def make_layer(
     try:
         return factory(name=name, **arguments)
     except (TypeError, ValueError) as error:
-        _refuse_unknown(factory, [*(options or {})], str(error))
-        given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
+        known = options_of(factory)
+        for option in options or {}:
+            if option not in known and f"'{option}'" in str(error):
+                raise UnknownNameError(f"{factory.__name__} option", option, known) from error
+        values = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
         reason = _line(str(error), 400)
-        raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
+        raise ValueError(f"cannot create {factory.__name__} with {values}: {reason}") from error
 
 
 def factory_of(entry: Mechanism) -> Callable[..., Any]:
@@ -216,8 +219,8 @@ def in_blocks(
     """
     selected = {"variant": "equations"} if equations and "variant" in entry.options else {}
     variant = {**entry.options, **selected, **(options or {})}.get("variant")
-    own = {} if variant == _RELEASED_CODE["variant"] else entry.block_options
-    return {**own, **selected, **(options or {})}
+    defaults = {} if variant == _RELEASED_CODE["variant"] else entry.block_options
+    return {**defaults, **selected, **(options or {})}
 
 
 def block_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
@@ -259,8 +262,8 @@ def nested_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
     if inside := _inside(mechanism, options):
         names += nested_mechanisms(str(inside["mechanism"]), _table(inside.get("options")))
     if entry is not None and entry.output_type == "sequence" and options.get("decoder_mechanism"):
-        own = _table(options.get("decoder_options"))
-        names += nested_mechanisms(str(options["decoder_mechanism"]), own)
+        decoder_options = _table(options.get("decoder_options"))
+        names += nested_mechanisms(str(options["decoder_mechanism"]), decoder_options)
     return [*dict.fromkeys(names)]
 
 
@@ -354,23 +357,18 @@ def load(path: str, kind: str = "mechanism") -> Any:
         raise ValueError(f"cannot import {kind} {_cut(path)!r}: {reason}") from error
 
 
-def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
-    """Raise an error that names the option which a factory does not know, if that is the reason."""
-    options = options_of(factory)
-    for name in given:
-        if name not in options and f"'{name}'" in reason:
-            raise UnknownNameError(f"{factory.__name__} option", name, options)
-
-
 def options_of(factory: Any) -> list[str]:
     """Return the options that a function, a class and its bases declare, without Keras's Layer."""
     functions = [factory]
     if inspect.isclass(factory):
-        own = [base for base in factory.__mro__ if base.__module__ not in _BASES]
-        functions = [vars(base)["__init__"] for base in own if "__init__" in vars(base)]
-    parameters = [each for one in functions for each in inspect.signature(one).parameters.values()]
+        bases = [base for base in factory.__mro__ if base.__module__ not in _BASES]
+        functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)]
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
+    names: dict[str, None] = {}
+    for function in functions:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind not in variable:
+                names[name] = None
     return [name for name in names if name not in ("self", "name", "dtype")]
 
 

@@ -534,8 +534,8 @@ class BrunnerMunzelResult(PairwiseResult):
             if not np.isfinite([*first, *second]).all():
                 rows.append((np.nan, -math.inf, math.inf))
                 continue
-            alone = level / len(self._tested)
-            low, high = _accepted_shifts(first, second, alone, self.permutations, self.seed)
+            level_of_pair = level / len(self._tested)
+            low, high = _accepted_shifts(first, second, level_of_pair, self.permutations, self.seed)
             if pvalue >= level:  # ties can make the test accept 0 only
                 low, high = min(low, 0.0), max(high, 0.0)
             rows.append((float(np.median(np.subtract.outer(second, first))), low, high))

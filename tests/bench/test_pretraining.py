@@ -215,7 +215,7 @@ def test_an_interrupted_command_resumes(text_file, made, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
 def test_a_comparison_says_how_they_were_made(made, name):
-    facts = compare(made.folder / name).data.made
+    facts = compare(made.folder / name).data.provenance
     assert facts["pre-training"][0].split("; ")[1:3] == ["num_layers 2", "units 8"]
     run = made.folder / "runs" / "relation" / "seed-1" / "manifest.json"
     assert facts["processor"] == [json.loads(run.read_text())["processor"]]

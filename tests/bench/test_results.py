@@ -59,7 +59,7 @@ def test_a_diagnostic_set_is_in_no_average(folder, tasks):
     before = scores_of(read_results(path))
     add_ax(path, {"matthews": 0.1})
     after = scores_of(read_results(path))
-    assert [*after.tasks] == [*before.own_tasks, "AX", *before.averages]
+    assert [*after.tasks] == [*before.single_tasks, "AX", *before.averages]
     assert after.samples("AX") == {"relation-64": [0.1, 0.1], "baseline-64": [0.1, 0.1]}
     for name in before.averages:
         assert after.samples(name) == before.samples(name)
