@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.errors import MissingPackageError, SuiteError, join_names
-from relation_tf.interrupts import interrupts_delayed
+from relation_tf.system import interrupts_delayed
 
 _BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; extras have the same names
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress, t
 
-from relation_tf.config.published import Published, load_published
+from relation_tf.config.suite import Published, load_published
 from relation_tf.errors import join_names
 from relation_tf.stats import non_inferiority, steel_dwass
 from relation_tf.stats.spread import error_of_sum

@@ -17,8 +17,8 @@ import typer
 import relation_tf
 from relation_tf.bench import run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
-from relation_tf.cli.arguments import parse_margins
-from relation_tf.cli.runs import plan, pretrain, run
+from relation_tf.cli.application import parse_margins
+from relation_tf.cli.commands import plan, pretrain, run
 from relation_tf.config import list_suites
 from relation_tf.registry import TASKS
 from relation_tf.tasks import miniglue

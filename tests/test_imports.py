@@ -10,12 +10,10 @@ from tests.programs import ROOT, python, sources
 
 BASE = {
     "errors",
-    "faults",
     "files",
-    "interrupts",
-    "option_fields",
     "quiet",
     "registry",
+    "settings",
     "steps",
     "system",
     "words",
@@ -24,14 +22,12 @@ BASE = {
 # What each part may import of the others; packages may also import those of BASE.
 ALLOWED = {
     "errors": set(),
-    "interrupts": set(),
     "steps": set(),
     "registry": {"errors"},
-    "faults": {"errors"},
+    "settings": {"errors"},
     "files": {"errors", "glue_submit"},
-    "option_fields": {"errors"},
-    "quiet": {"errors", "interrupts"},
-    "system": {"errors"},
+    "quiet": {"errors", "system"},
+    "system": set(),
     "words": set(),
     "layers": set(),
     "optimizers": set(),

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from relation_tf.interrupts import (
+from relation_tf.system import (
     check_interrupts,
     interrupts_delayed,
     interrupts_kept,

@@ -14,11 +14,11 @@ from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import run_suite
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.faults import first_fault
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
+from relation_tf.settings import first_fault
 from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
 
 SUITE = "diagnostics-small"

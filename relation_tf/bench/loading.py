@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from relation_tf import __version__
 from relation_tf.bench.run_folder import MODEL, VOCABULARY, damage_of_model, read_config
-from relation_tf.config.layer_source import check_unchanged
-from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
+from relation_tf.config.user_code import check_unchanged, load_plugins
 from relation_tf.errors import DataError, SuiteError, join_names, without_breaks
-from relation_tf.faults import first_fault
 from relation_tf.files import expand_home, read_json
+from relation_tf.settings import first_fault
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.rows import Ragged, Texts

@@ -13,7 +13,7 @@ from typing import Any
 
 from relation_tf.errors import OptionError, did_you_mean
 from relation_tf.files import expand_home
-from relation_tf.option_fields import Function, accepts, check_fields, option
+from relation_tf.settings import Function, accepts, check_fields, option
 from relation_tf.training.session import Distribution
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from relation_tf.bench.groups import EventCallback, RunGroup
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import software
-from relation_tf.bench.train import EventCallback, RunGroup
 from relation_tf.bench.workers import End, Request, Returned, Worker, answer, run_in_workers
 from relation_tf.errors import SuiteError, reason_of, require_package
-from relation_tf.registry import register_executor
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself waits for minutes
 _LOOK = 30.0  # seconds without an event after which the nodes are counted again
@@ -30,7 +29,6 @@ _PIECES = 4  # groups per worker, so that all workers finish at about the same t
 _GIB = 2**30
 
 
-@register_executor("ray")
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
     """Train groups on a Ray cluster; results are the same as on this machine.
 

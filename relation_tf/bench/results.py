@@ -27,14 +27,13 @@ from relation_tf.bench.run_folder import (
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
-from relation_tf.faults import first_fault
 from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
+from relation_tf.settings import first_fault
 from relation_tf.tasks.datasets import counted_once
 from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
-from relation_tf.training.pretrained import finished_runs, run_folder
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words
 
@@ -440,6 +439,8 @@ def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]
     """
     if not (folder / SETTINGS).is_file():
         return None
+    from relation_tf.training.pretrained import finished_runs, run_folder
+
     manifests = []
     for run in finished_runs(folder):
         path = run_folder(folder, run["method"], run["seed"]) / "manifest.json"

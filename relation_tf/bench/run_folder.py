@@ -34,15 +34,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from filelock import FileLock, Timeout
 
 from relation_tf.config.loading import load_suite
-from relation_tf.config.run import RunConfig
+from relation_tf.config.run import RunConfig, without_former_keys
 from relation_tf.config.suite import Suite
-from relation_tf.config.training import without_former_keys
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.training.checkpoint import STATE
-from relation_tf.training.pretrained import WEIGHTS
-from relation_tf.training.pretraining_settings import SETTINGS
+from relation_tf.training.pretraining_settings import SETTINGS, WEIGHTS
 
 if TYPE_CHECKING:
     from relation_tf.bench.pretraining import PretrainingRun
@@ -61,7 +58,7 @@ _MADE_FROM = {
 }
 # Names of tables in suites.
 _TABLES = {"custom_task": "[[task]]", "group": "[[group]]"}
-ERROR = "error.json"
+STATE, ERROR = "state.npz", "error.json"
 FAILING_LAYERS = "failing_layers.json"
 SWEEP = "sweep"  # folder of the tuning runs
 _LOOK = 0.2  # seconds in which another process looks whether a run is locked

@@ -7,32 +7,28 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from relation_tf.bench import workers
+from relation_tf.bench.groups import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder, count_diverged
-from relation_tf.bench.sweeping import check_no_untuned_runs, tune
-from relation_tf.bench.train import (
-    EventCallback,
-    RunGroup,
-    build_methods,
-    encoder_digest,
-    group_runs,
-    train_shared,
-)
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.layer_source import callbacks_digest, custom_digest
 from relation_tf.config.loading import drop_other_methods, make_suite, select
-from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.config.run import RunConfig, RunKey
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.config.user_code import (
+    callbacks_digest,
+    custom_digest,
+    load_plugins,
+    plugins_digest,
+    shaping_plugins,
+)
+from relation_tf.errors import OptionError, RelationError, SuiteError, one_line
 from relation_tf.files import expand_home
-from relation_tf.networks.check.report import TOKEN_READ, Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.registry import EXECUTORS, SOURCES
@@ -41,6 +37,9 @@ from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
 from relation_tf.training.session import check_tensorflow, start_tensorflow
+
+if TYPE_CHECKING:
+    from relation_tf.networks.check.report import Fault
 
 
 @accepts_options()
@@ -98,6 +97,8 @@ def run_suite(
 
         check_trackers(given.track)
     if suite.sweep is not None:
+        from relation_tf.bench.sweeping import check_no_untuned_runs, tune
+
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
         check_requirements(suite, runs, given)
@@ -200,6 +201,39 @@ def build_in_worker(runs: Sequence[RunConfig], options: RunOptions) -> None:
     workers.call(build_methods, one_of_each, options, runs=one_of_each)
 
 
+def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
+    """Build the network of each method, so that wrong options are reported before the first run.
+
+    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
+
+    Raises:
+        SuiteError: For the first method that cannot be built.
+    """
+    from relation_tf.bench.train import trainer_class
+
+    load_plugins(configs[0].plugins)
+    by_method = {config.method: config for config in configs}
+    layers = {layer for config in by_method.values() for layer in config.custom_layers}
+    free = {layer for layer in layers if find_mechanism(layer).factory == layer}
+    known = [config for config in by_method.values() if not free & {*config.custom_layers}]
+    log = Path(os.devnull)
+    if known or configs[0].callbacks:
+        threads = configs[0].threads
+        start_tensorflow(log, threads, options.distribution, options.deterministic)
+    if configs[0].callbacks:
+        from relation_tf.training.callbacks import make_callbacks
+
+        make_callbacks(configs[0])  # of all methods
+    for config in known:
+        try:
+            with stderr_to(log):
+                trainer_class(config).check(config)
+        except RelationError:
+            raise
+        except Exception as error:  # a plugin may raise anything
+            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
+
+
 @dataclass(frozen=True)
 class Request:
     """Requested runs of a suite.
@@ -254,7 +288,9 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         known["callbacks_digest"] = callbacks
         known["glove_digest"] = vectors if run.embeddings == "glove" else None
-        if run.key in keys:
+        if run.key in keys and run.pretrained is not None:
+            from relation_tf.training.pretrained import encoder_digest
+
             known["pretrained_digest"] = encoder_digest(run)
         configs.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
     return Request(suite, configs, [run for run in configs if run.key in keys], sources)
@@ -419,22 +455,20 @@ def find_faults(configs: Sequence[RunConfig], options: RunOptions) -> dict[str, 
         for config in configs
         if not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
     }
+    # Networks of generated tasks read all tokens, those of other tasks one.
+    one_read = {config.method for config in configs if not find_task(config.entry).generated}
+    keys = {name: _layer(config, name in one_read) for name, config in methods.items()}
     # Widths of one layer are checked once.
-    layers = {_layer(config): config for config in reversed(methods.values())}
+    layers = {keys[name]: (config, name not in one_read)
+              for name, config in reversed(methods.items())}  # fmt: skip
     checked = _check([*layers.values()], options) if layers else []
     faults = dict(zip(layers, checked, strict=True))
-    read = {config.method for config in configs if not find_task(config.entry).generated}
-    return {
-        name: [
-            fault for fault in faults[_layer(config)] if name in read or fault.check != TOKEN_READ
-        ]
-        for name, config in methods.items()
-    }
+    return {name: faults[key] for name, key in keys.items()}
 
 
-def _layer(config: RunConfig) -> str:
+def _layer(config: RunConfig, one_read: bool) -> str:
     options = config.model_dump(mode="json", include={"options"})["options"]  # dates as text
-    return json.dumps([config.mechanism, options, config.precision], sort_keys=True)
+    return json.dumps([config.mechanism, options, config.precision, one_read], sort_keys=True)
 
 
 def sentence(faults: Sequence[Fault]) -> str:
@@ -451,18 +485,21 @@ def refusal(faults: Sequence[Fault]) -> str:
     )
 
 
-def _check(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
+def _check(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
+    configs = [config for config, _ in layers]
     try:
-        faults: list[list[Fault]] = workers.call(_faults, configs, options, runs=configs)
+        faults: list[list[Fault]] = workers.call(_faults, layers, options, runs=configs)
         return faults
     except workers.WorkerEndedError as error:
+        from relation_tf.networks.check.report import Fault
+
         message = f"{error}, while it checked the layer."
         return [[Fault(config.mixer, "process", message)] for config in configs]
 
 
-def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Fault]]:
-    load_plugins({name for config in configs for name in config.plugins})
-    log, threads = Path(os.devnull), configs[0].threads
+def _faults(layers: Sequence[tuple[RunConfig, bool]], options: RunOptions) -> list[list[Fault]]:
+    load_plugins({name for config, _ in layers for name in config.plugins})
+    log, threads = Path(os.devnull), layers[0][0].threads
     start_tensorflow(log, threads, options.distribution, options.deterministic)
     import keras
 
@@ -470,6 +507,6 @@ def _faults(configs: Sequence[RunConfig], options: RunOptions) -> list[list[Faul
 
     try:
         with stderr_to(log):
-            return [layer_faults(config) for config in configs]
+            return [layer_faults(config, all_read=all_read) for config, all_read in layers]
     finally:
         keras.backend.clear_session()

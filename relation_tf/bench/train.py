@@ -1,53 +1,36 @@
 """Train runs: from the configuration of a run to its `result.json`.
 
-`train_run` trains a run of a suite. A `RunGroup` has the runs of one task and one method, which
-share a compiled network. Keras and TensorFlow are imported when the first run starts. An executor
-calls `group.train` in any process that can access the folder of the runs, see `workers.py`.
+`train_run` trains a run of a suite, in a worker process. Keras and TensorFlow are imported when the
+first run starts.
 """
 
 from __future__ import annotations
 
-import errno
 import math
-import os
-import sys
 import tempfile
 import time
-import traceback
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import relation_tf
 from glue_submit import SubmissionError, score
 from glue_submit.scoring import find_labels
-from relation_tf.bench.options import RunOptions
+from relation_tf.bench.groups import EventCallback, RunGroup
 from relation_tf.bench.provenance import made_by, made_with, manifest
 from relation_tf.bench.run_folder import (
-    ERROR,
     MODEL,
+    STATE,
     VOCABULARY,
-    RunFolder,
     digest_of,
     kind_of,
     prediction_file,
-    unwritable,
     write_result,
-    writing,
 )
-from relation_tf.config.plugins import load_plugins
-from relation_tf.config.run import RunConfig, RunKey
-from relation_tf.config.suite import Suite
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import (
-    DivergedError,
-    RelationError,
     SuiteError,
     join_names,
-    one_line,
 )
 from relation_tf.files import (
     read_json,
@@ -57,21 +40,18 @@ from relation_tf.files import (
     write_table,
     write_text,
 )
-from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.official import is_labelled, shortfalls
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.task import Task
-from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
+from relation_tf.training.checkpoint import Checkpoint
+from relation_tf.training.pretrained import encoder_digest
+from relation_tf.training.pretraining_settings import WEIGHTS
 from relation_tf.training.session import LOG, Distribution, forget_peaks, peaks, start_tensorflow
-from relation_tf.words import count
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from relation_tf.bench.progress import Progress
     from relation_tf.bench.run_folder import AnyRun
     from relation_tf.tasks.encoding import EncodedTask
     from relation_tf.tasks.glove import Vectors
@@ -82,249 +62,7 @@ if TYPE_CHECKING:
         TrainingResult,
     )
 
-_LOOK_EVERY = 1.0  # seconds between two looks at the runs of other processes
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-
-EventCallback = Callable[[dict[str, Any]], None]
-Run = TypeVar("Run", bound="AnyRun")
-
 Inputs: TypeAlias = "tuple[EncodedTask, Vectors | None]"
-
-
-@dataclass(frozen=True)
-class Group(ABC):
-    """Runs that are trained one after the other.
-
-    Attributes:
-        runs: The runs.
-        folder: The folder of all runs.
-        began: Start of the command, see `RunFolder`.
-    """
-
-    runs: Sequence[Any]
-    folder: Path
-    began: float = field(default_factory=time.time, kw_only=True)
-
-    @abstractmethod
-    def train(self, notify: EventCallback) -> None:
-        """Train the runs; TensorFlow's output goes to `tensorflow.log`.
-
-        Args:
-            notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
-                "step" | "done" | "failed" | "locked", "run": key, ...}`. A run that another process
-                trains is locked.
-
-        Raises:
-            SuiteError: If no run can be written.
-        """
-
-
-@dataclass(frozen=True)
-class RunGroup(Group):
-    """Runs of one task and one method of a suite, which share a compiled network.
-
-    Attributes:
-        options: Options of the run.
-        save_models: If True, keep the model of each run, see `write_model`.
-    """
-
-    runs: Sequence[RunConfig]
-    options: RunOptions = field(default_factory=RunOptions)
-    save_models: bool = False
-
-    def train(self, notify: EventCallback) -> None:
-        """Train the runs, see `Group`."""
-        load_plugins(self.runs[0].plugins)
-        compiled: list[SuiteTrainer] = []
-
-        def train(config: RunConfig, path: Path) -> None:
-            train_run(config, path, self, compiled, notify)
-
-        with stderr_to(self.folder / LOG):
-            train_each(self.runs, RunFolder(self.folder, self.began), train, notify)
-
-
-def group_runs(suite: Suite, pending: Sequence[RunConfig], jobs: int) -> list[list[RunConfig]]:
-    """Group runs by task and method; split large groups if there are fewer groups than jobs.
-
-    For timed tasks, all methods of a seed come before the next seed, so that other load on the
-    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
-    because a group reads its data once.
-
-    Args:
-        suite: The suite.
-        pending: Runs of the suite.
-        jobs: Number of groups at the same time.
-
-    Example:
-        >>> from relation_tf.config import load_suite
-        >>> suite = load_suite("demo", {"tasks": ["RTE"]})
-        >>> [len(runs) for runs in group_runs(suite, suite.runs(), jobs=6)]
-        [3, 2, 3, 2, 5, 5]
-    """
-    by_seed = "split" in suite.vary
-    if suite.timed or by_seed:
-        tasks = [*dict.fromkeys(run.task for run in pending)]
-        pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
-    keyed = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
-    groups = [[*runs] for _, runs in keyed]
-    while 0 < len(groups) < min(jobs, len(pending)):
-        largest = max(groups, key=len)
-        place, half = groups.index(largest), -(-len(largest) // 2)
-        groups[place : place + 1] = [largest[:half], largest[half:]]
-    return groups
-
-
-def train_each(
-    runs: Sequence[Run],
-    folder: RunFolder,
-    train: Callable[[Run, Path], None],
-    notify: EventCallback,
-) -> None:
-    """Train runs one after the other. A failed run writes `error.json`; the other runs continue.
-
-    Args:
-        runs: The runs.
-        folder: The folder of all runs.
-        train: Called with a run and its folder, which contains its configuration.
-        notify: Called with the start and the end of each run.
-
-    Raises:
-        SuiteError: If no run can be written.
-        BrokenPipeError: If the output was closed, such as by `head`; the run is not a failed one.
-    """
-    for run in runs:
-        with claimed(run, folder, notify) as is_ours:
-            if is_ours:
-                notify({"event": "start", "run": run.key})
-                _train_or_fail(run, folder, train, notify)
-
-
-@contextmanager
-def claimed(run: AnyRun, folder: RunFolder, notify: EventCallback) -> Iterator[bool]:
-    """Lock a run; yield False, after an event, if another process trains or has trained it.
-
-    A run that has failed since the start of this command is not tried again.
-
-    Raises:
-        SuiteError: If another process has trained it with another configuration.
-    """
-    with folder.locked(run) as free:
-        event: dict[str, Any] = {}
-        if not free:
-            event = {"event": "locked"}
-        elif folder.has_result(run):
-            folder.check_configuration(run)
-            event = {"event": "done"}
-        elif error := folder.new_error(run):
-            event = {"event": "failed", **error, "detail": bool(error.get("traceback"))}
-        if event:
-            notify({**event, "run": run.key})
-        yield not event
-
-
-def _train_or_fail(
-    run: Run, folder: RunFolder, train: Callable[[Run, Path], None], notify: EventCallback
-) -> None:
-    path, diverged = folder.run(run), False
-    try:
-        folder.start(run)
-        train(run, path)
-    except BrokenPipeError:
-        raise
-    except RelationError as error:
-        reason, detail, diverged = str(error), "", isinstance(error, DivergedError)
-    except Exception as error:
-        written = (path / "config.json").exists()
-        if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
-            raise unwritable(path, error) from error  # no other run could be written either
-        reason, detail = f"{one_line(error)}{_place(error)}", traceback.format_exc()
-    else:
-        notify({"event": "done", "run": run.key})
-        return
-    fail(folder, run, reason, notify, detail, diverged)
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the user's code that an error passed; empty without any."""
-    package = str(Path(relation_tf.__file__).parent)
-    installed = (sys.prefix, sys.base_prefix, package, "<frozen", "<string", "<__array")
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not frame.filename.startswith(installed)]
-    return (
-        f" ({Path(users[-1].filename).name}:{users[-1].lineno}: {users[-1].line})" if users else ""
-    )
-
-
-def train_shared(
-    pending: Sequence[Run],
-    folder: RunFolder,
-    progress: Progress,
-    train: Callable[[Sequence[Run], EventCallback], None],
-) -> None:
-    """Train runs until each has ended, here or in another process that uses the same folder.
-
-    Args:
-        pending: The runs.
-        folder: Their folder.
-        progress: Notified of the events of all runs.
-        train: Trains runs that no process has locked; gets a callback for events.
-    """
-    left, is_told = [*pending], False
-    locked: set[RunKey] = set()
-
-    def notify(event: dict[str, Any]) -> None:
-        if event["event"] == "locked":
-            locked.add(event["run"])
-        else:
-            progress.notify(event)
-
-    while left:
-        locked.clear()
-        free = []
-        for run in left:
-            with claimed(run, folder, notify) as is_ours:
-                free += [run] if is_ours else []
-        if free:
-            train(free, notify)
-        elif locked:
-            time.sleep(_LOOK_EVERY)
-        left = [run for run in left if run.key in locked]
-        if left and not is_told:
-            runs = count(len(left), "run")
-            progress.say(f"{runs} in training by other processes: waiting for the end")
-            is_told = True
-
-
-def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
-    """Build the network of each method, so that wrong options are reported before the first run.
-
-    Callbacks are created. Custom layers are not built; if one fails later, the other runs continue.
-
-    Raises:
-        SuiteError: For the first method that cannot be built.
-    """
-    load_plugins(configs[0].plugins)
-    by_method = {config.method: config for config in configs}
-    layers = {layer for config in by_method.values() for layer in config.custom_layers}
-    free = {layer for layer in layers if find_mechanism(layer).factory == layer}
-    known = [config for config in by_method.values() if not free & {*config.custom_layers}]
-    log = Path(os.devnull)
-    if known or configs[0].callbacks:
-        threads = configs[0].threads
-        start_tensorflow(log, threads, options.distribution, options.deterministic)
-    if configs[0].callbacks:
-        from relation_tf.training.callbacks import make_callbacks
-
-        make_callbacks(configs[0])  # of all methods
-    for config in known:
-        try:
-            with stderr_to(log):
-                _trainer_class(config).check(config)
-        except RelationError:
-            raise
-        except Exception as error:  # a plugin may raise anything
-            raise SuiteError(f"method {config.method}: {one_line(error)}") from error
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
@@ -335,10 +73,11 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     import keras
 
     keras.backend.clear_session()  # frees the memory of the previous group
-    return _trainer_class(config)(config, *_read_inputs(group, config), replicas)
+    return trainer_class(config)(config, *_read_inputs(group, config), replicas)
 
 
-def _trainer_class(config: RunConfig) -> Any:
+def trainer_class(config: RunConfig) -> Any:
+    """Return the class of the trainer of a run."""
     from relation_tf.training.task_trainer import TaskTrainer
     from relation_tf.training.timing import LayerTimer, StepTimer
     from relation_tf.training.transfer_trainer import TransferTrainer
@@ -611,23 +350,6 @@ def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, lis
     }
 
 
-def fail(
-    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = "",
-    diverged: bool = False,
-) -> None:  # fmt: skip
-    """Write `error.json` of a failed run and send the event.
-
-    Raises:
-        SuiteError: If the file cannot be written.
-    """
-    path = folder.run(run)
-    with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-        write_json(path / ERROR, {"error": reason, "traceback": detail, "diverged": diverged})
-    told = {"error": reason, "detail": bool(detail), "diverged": diverged}
-    notify({"event": "failed", "run": run.key, **told})
-
-
 def score_tests(
     predictions: Path, source: TaskSource
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
@@ -656,28 +378,6 @@ def score_tests(
                 except SubmissionError as error:
                     faults[name] = str(error)
     return scores, faults
-
-
-def encoder_digest(config: RunConfig) -> str | None:
-    """Return the digest of a run's pre-trained encoder, or only of its vocabulary.
-
-    Returns:
-        None for a run without one.
-
-    Raises:
-        SuiteError: If there is no such encoder.
-    """
-    if config.pretrained is None:
-        return None
-    vocabulary = pretrained_digest(config.pretrained)
-    if config.encoder_weights == "random":
-        return vocabulary
-    try:
-        return pretrained_digest(config.pretrained, config.block_mechanism, config.seed_of("init"))
-    except SuiteError as error:
-        raise SuiteError(
-            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
-        ) from error
 
 
 def check_task(config: RunConfig, task: EncodedTask) -> None:

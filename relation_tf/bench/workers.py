@@ -44,15 +44,15 @@ import cloudpickle  # type: ignore[import-untyped]
 
 import relation_tf
 from relation_tf import registry
+from relation_tf.bench.groups import EventCallback, Group, fail
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.train import EventCallback, Group, fail
-from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunKey
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import RelationError, SuiteError, one_line
-from relation_tf.option_fields import Function
 from relation_tf.quiet import loading_quietly
 from relation_tf.registry import Registry, register_executor
+from relation_tf.settings import Function
 from relation_tf.system import kill_group
 
 if TYPE_CHECKING:
@@ -85,6 +85,14 @@ def run_locally(groups: Sequence[Group], notify: EventCallback, options: RunOpti
         return _Process.idle_or_new(arrived)
 
     run_in_workers(groups, options.jobs or 1, make, wait_for, notify, options.run_timeout)
+
+
+@register_executor("ray")
+def run_on_ray(groups: Sequence[Any], notify: EventCallback, options: RunOptions) -> None:
+    """Train groups on a Ray cluster, see `relation_tf.bench.ray_cluster`."""
+    from relation_tf.bench import ray_cluster
+
+    ray_cluster.run_on_ray(groups, notify, options)
 
 
 def call(

@@ -7,17 +7,15 @@ import re
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
 from relation_tf.config.method import Method
-from relation_tf.config.plugins import load_plugins
-from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
-from relation_tf.config.training import without_former_keys
+from relation_tf.config.run import RunConfig, without_former_keys
+from relation_tf.config.suite import SUITES, Suite
+from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import (
     OptionError,
     SuiteError,
@@ -27,8 +25,8 @@ from relation_tf.errors import (
     join_names,
     reason_of,
 )
-from relation_tf.faults import faults_of, shortened
 from relation_tf.files import expand_home, read_bytes
+from relation_tf.settings import faults_of, shortened
 
 _FAULTS_SHOWN = 10
 _LARGEST = 2**24  # bytes of a suite
@@ -36,7 +34,7 @@ _LARGEST = 2**24  # bytes of a suite
 
 def list_suites() -> list[str]:
     """Return the names of the suites of this package."""
-    files = resources.files("relation_tf.suites").iterdir()
+    files = SUITES.iterdir()
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
@@ -72,7 +70,7 @@ def load_suite(
     if isinstance(suite, Suite):
         where, values = "suite", suite.model_dump()
     elif suite in list_suites():
-        file = resources.files("relation_tf.suites") / f"{suite}.toml"
+        file = SUITES / f"{suite}.toml"
         where, values = f"suite {suite}", tomllib.loads(file.read_text(encoding="utf-8"))
     elif str(suite).endswith(".toml"):
         path = expand_home(suite)

@@ -9,14 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.families import families_of, faults
-from relation_tf.config.method import TRANSFERRED, Method
-from relation_tf.config.sweep import (
+from relation_tf.config.method import (
     OPTIONS,
+    Method,
     is_of_method,
     own_value,
     tuned_method,
 )
-from relation_tf.config.training import OF_TIMED, TrainingSettings
+from relation_tf.config.run import OF_TIMED, TRANSFERRED, TrainingSettings
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS

@@ -1,26 +1,131 @@
-"""Suites: methods x tasks x seeds. Does not import Keras."""
+"""Suites: methods x tasks x seeds, and published figures. Does not import Keras."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator
+from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any
 
 import tomli_w
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, ValidationError
 
-from relation_tf.config.method import EncoderWeights, Method
-from relation_tf.config.plugins import Plugin, shaping_plugins
-from relation_tf.config.published import load_published
+from relation_tf.config.method import Method, Sweep, Tuned, tuned_method
 from relation_tf.config.rules import MAX_RUNS, faults_of
-from relation_tf.config.run import RunConfig
-from relation_tf.config.sweep import Sweep, Tuned, tuned_method
-from relation_tf.config.training import Margin, Override, Seed, TrainingSettings, name_in
+from relation_tf.config.run import (
+    EncoderWeights,
+    Margin,
+    Override,
+    RunConfig,
+    Seed,
+    TrainingSettings,
+    name_in,
+)
+from relation_tf.config.user_code import Plugin, shaping_plugins
 from relation_tf.errors import UnknownNameError
+from relation_tf.files import refuse_device
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
+from relation_tf.settings import Settings, first_fault
 from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask, Name, TaskGroup
 from relation_tf.tasks.task import MeasuredTask, Task, Timed
+
+SUITES = resources.files("relation_tf") / "suites"
+"""Folder of the suites of this package."""
+
+
+class PublishedFigure(Settings, strict=False):
+    """One published figure.
+
+    Attributes:
+        method: Name of a method or mechanism, or the paper's name of another method.
+        units: Width of the method, if the paper has several.
+        task: Name of the scored task, or of an average.
+        metric: The metric, `"score"` for an average, `"seconds"` (to the target of a stopping
+            rule), `"seconds per epoch"` or `"milliseconds per batch"`.
+        value: As published: points for scores.
+        sd: Published standard deviation, if any.
+    """
+
+    method: str
+    units: Annotated[int, Field(ge=1)] | None = None
+    task: str
+    metric: str = "accuracy"
+    value: float
+    sd: NonNegativeFloat | None = None
+
+    @property
+    def name(self) -> str:
+        """The method with its width."""
+        return self.method if self.units is None else f"{self.method}-{self.units}"
+
+
+class PublishedClaims(Settings, strict=False):
+    """Pairs of methods that a paper calls significantly different: all combinations of the lists.
+
+    Attributes:
+        better: The methods that are called better.
+        than: The methods that they are compared with.
+        tasks: The tasks of the claims.
+        metrics: The metrics of the claims; by default the only one of each task.
+        units: The widths of the claims; empty if figures have no widths.
+    """
+
+    better: Annotated[list[str], Field(min_length=1)]
+    than: Annotated[list[str], Field(min_length=1)]
+    tasks: Annotated[list[str], Field(min_length=1)]
+    metrics: list[str] = Field(default_factory=list)
+    units: list[int] = Field(default_factory=list)
+
+
+class Published(Settings, strict=False):
+    """The figures of one table or figure of a paper.
+
+    Attributes:
+        source: The paper, and the table or figure.
+        split: The split on which the figures were measured.
+        vectors: Width of the paper's word vectors; None for random embeddings.
+        seeds: Number of seeds of each mean, if there are standard deviations.
+        missing: Omitted figures of the paper, and the reason.
+        figure: The figures.
+        claim: The paper's claims of significance.
+    """
+
+    source: str
+    split: str = "test"
+    vectors: Annotated[int, Field(ge=1)] | None = None
+    seeds: Annotated[int, Field(ge=2)] | None = None
+    missing: str = ""
+    figure: list[PublishedFigure] = Field(default_factory=list)
+    claim: list[PublishedClaims] = Field(default_factory=list)
+
+
+def load_published(name: str) -> Published:
+    """Read published figures by name, or from a file.
+
+    Raises:
+        ValueError: If there is no such name or file, or it has faults.
+
+    Example:
+        >>> load_published("relation-table1").figure[0].value
+        43.6
+    """
+    inside = SUITES / "published" / f"{name}.toml"
+    try:
+        file = inside if inside.is_file() else Path(name)
+        if isinstance(file, Path):
+            refuse_device(file)
+        return Published.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        reason = "no such name or file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise ValueError(f"published figures {name!r}: {reason or error}") from error
+    except ValidationError as error:
+        raise ValueError(f"published figures {name!r}: {first_fault(error, Published)}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"published figures {name!r}: invalid TOML: {error}") from error
+
 
 # Keys of runs that each method has; of the training settings, methods have only overrides.
 _OF_METHODS = {*Method.model_fields} & {*RunConfig.model_fields} - {
@@ -87,7 +192,7 @@ class Suite(TrainingSettings):
         margin: Largest acceptable score decrease from the reference, in the unit of the tables,
             such as points. Choose it before training.
         sweep: Settings to tune for each task and method before the runs, with other seeds, see
-            `relation_tf.config.sweep.Sweep`.
+            `relation_tf.config.method.Sweep`.
         tuned: Settings of a method on a task, which replace all others; a sweep writes them.
         published: Published figures to show next to the scores: a name of the package, or a TOML
             file next to the suite's file.

@@ -11,7 +11,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from relation_tf.errors import (
     SuiteError,
@@ -21,12 +21,15 @@ from relation_tf.errors import (
     no_such_module,
     quote,
 )
-from relation_tf.registry import MECHANISMS, Mechanism
+from relation_tf.registry import MECHANISMS, Mechanism, options_of
 
 __all__ = ["MECHANISMS", "Mechanism"]
 
-# Modules of the bases of all layers, whose arguments are not options.
-_BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
+Compute = Literal["readout", "all"]
+Positions = Literal["sine", "softmax", "learned"]
+Network = Literal["benchmark", "plain"]
+Sharing = Literal["shared", "shared-private", "adversarial", "single-channel", "bi-channel"]
+
 _RELEASED_CODE = {"variant": "released_code"}
 
 
@@ -360,18 +363,6 @@ def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
     for name in given:
         if name not in options and f"'{name}'" in reason:
             raise UnknownNameError(f"{factory.__name__} option", name, options)
-
-
-def options_of(factory: Any) -> list[str]:
-    """Return the options that a function, a class and its bases declare, without Keras's Layer."""
-    functions = [factory]
-    if inspect.isclass(factory):
-        own = [base for base in factory.__mro__ if base.__module__ not in _BASES]
-        functions = [vars(base)["__init__"] for base in own if "__init__" in vars(base)]
-    parameters = [each for one in functions for each in inspect.signature(one).parameters.values()]
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
-    return [name for name in names if name not in ("self", "name", "dtype")]
 
 
 def accepts(layer: Any, argument: str) -> bool:

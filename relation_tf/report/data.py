@@ -76,7 +76,7 @@ from relation_tf.words import capital, format_level
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published
+    from relation_tf.config.suite import Published
 
 _MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
 
@@ -298,7 +298,7 @@ class ReportData:
         path = None if self.results is None else self.results.suite.published
         if not path:
             return None
-        from relation_tf.config.published import load_published
+        from relation_tf.config.suite import load_published
 
         return load_published(path)
 

@@ -14,7 +14,7 @@ import tokenizers
 from pydantic import ValidationError
 
 from relation_tf.errors import DataError
-from relation_tf.faults import first_fault
+from relation_tf.settings import first_fault
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.diagnostics import presets

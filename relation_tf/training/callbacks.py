@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from relation_tf.config.run import RunConfig
-from relation_tf.config.training import CallbackEntry
+from relation_tf.config.run import CallbackEntry, RunConfig
 from relation_tf.errors import SuiteError, without_breaks
 from relation_tf.networks.mechanisms import load
-from relation_tf.training.parts import make_part
+from relation_tf.registry import make_part
 
 if TYPE_CHECKING:
     from relation_tf.training.trainer import Clock, SuiteTrainer

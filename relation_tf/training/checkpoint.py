@@ -14,8 +14,6 @@ import numpy as np
 
 from relation_tf.files import replacing
 
-STATE = "state.npz"
-
 _SHARE = 20  # writing takes at most 1/20 of the time
 
 

@@ -16,10 +16,10 @@ from relation_tf.registry import (
     OPTIMIZERS,
     SCHEDULES,
     Registry,
+    make_part,
     register_optimizer,
     register_schedule,
 )
-from relation_tf.training.parts import make_part
 
 _NOTHING: Mapping[str, Any] = {}
 _WRAPPERS = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}

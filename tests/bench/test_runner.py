@@ -16,7 +16,7 @@ from glue_submit import compute
 from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
 from relation_tf.bench import runner as runner_module
 from relation_tf.config import Method, load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import make_report

@@ -20,7 +20,7 @@ from tests.programs import ROOT
 
 PARENT = """
 from relation_tf.bench import workers
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.user_code import load_plugins
 
 workers.call(load_plugins, ["busy"])
 """

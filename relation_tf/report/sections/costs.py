@@ -67,7 +67,7 @@ class LearningCurves(Section):
 
 
 def _learning_panels(results: Results, look: Mapping[str, Style]) -> Iterator[Panel]:
-    from relation_tf.config.method import TRANSFERRED
+    from relation_tf.config.run import TRANSFERRED
 
     for task in results.suite.tasks:
         # The epochs of a transfer are those of several trainings.

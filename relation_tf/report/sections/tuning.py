@@ -22,8 +22,8 @@ from relation_tf.words import number
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
     from relation_tf.bench.sweeping import Doubt
+    from relation_tf.config.method import Sweep
     from relation_tf.config.suite import Suite
-    from relation_tf.config.sweep import Sweep
     from relation_tf.report.data import ReportData
 
 
