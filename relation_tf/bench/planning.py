@@ -22,24 +22,23 @@ from rich.console import Console
 
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
-from relation_tf.bench.groups import RunGroup, group_runs
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import find_faults, folder_of, load, notes_of, refusal, request_of
 from relation_tf.bench.sweeping import described, tuned_before, with_first_values
 from relation_tf.bench.train import compile_network
+from relation_tf.bench.workers import RunGroup, group_runs
 from relation_tf.config import Method
-from relation_tf.config.loading import select
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
+from relation_tf.config.suite import Suite, select
 from relation_tf.config.user_code import load_plugins
 from relation_tf.errors import RelationError, SuiteError, UnknownNameError, one_line
 from relation_tf.files import align
-from relation_tf.quiet import stderr_to
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.datasets import counted_once
+from relation_tf.terminal import stderr_to
 from relation_tf.training.session import LOG, start_tensorflow
 from relation_tf.words import count, two_digits
 

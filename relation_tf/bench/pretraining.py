@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench import workers
-from relation_tf.bench.groups import EventCallback, Group, TrainRun, train_shared
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import ERROR, RunFolder, count_diverged, read_config, writing
 from relation_tf.bench.runner import refusal, sentence
+from relation_tf.bench.workers import EventCallback, Group, TrainRun, train_shared
 from relation_tf.config.run import RunKey, vocabulary_of
 from relation_tf.config.user_code import (
     custom_digest,

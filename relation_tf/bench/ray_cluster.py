@@ -17,10 +17,18 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from relation_tf.bench.groups import EventCallback, RunGroup
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import software
-from relation_tf.bench.workers import End, Request, Returned, Worker, answer, run_in_workers
+from relation_tf.bench.workers import (
+    End,
+    EventCallback,
+    Request,
+    Returned,
+    RunGroup,
+    Worker,
+    answer,
+    run_in_workers,
+)
 from relation_tf.errors import SuiteError, reason_of, require_package
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself waits for minutes

@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig, without_former_keys
-from relation_tf.config.suite import Suite
+from relation_tf.config.suite import Suite, load_suite
 from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.tasks.sources import digest_of_file

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from relation_tf.bench import workers
-from relation_tf.bench.groups import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder, count_diverged
+from relation_tf.bench.workers import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.loading import drop_other_methods, make_suite, select
 from relation_tf.config.run import RunConfig, RunKey
+from relation_tf.config.suite import drop_other_methods, make_suite, select
 from relation_tf.config.user_code import (
     callbacks_digest,
     custom_digest,
@@ -30,12 +30,12 @@ from relation_tf.config.user_code import (
 from relation_tf.errors import OptionError, RelationError, SuiteError, one_line
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.quiet import stderr_to
 from relation_tf.registry import EXECUTORS, SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.terminal import stderr_to
 from relation_tf.training.session import check_tensorflow, start_tensorflow
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from relation_tf.bench.run_folder import DIGEST, digest_of, prediction_file, wri
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
-from relation_tf.steps import advance
 from relation_tf.tasks.official import leaderboard_file
+from relation_tf.terminal import advance
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ import pandas as pd
 
 from relation_tf.bench.results import Results, parts_of, score_of
 from relation_tf.bench.run_folder import SWEEP, RunFolder, writing
-from relation_tf.config.loading import make_suite, select
 from relation_tf.config.method import Sweep, Tuned, combination_name, tuned_method
 from relation_tf.config.run import RunConfig
-from relation_tf.config.suite import Suite
+from relation_tf.config.suite import Suite, make_suite, select
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_text
 from relation_tf.tasks.metrics import find_metric

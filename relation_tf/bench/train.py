@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit import SubmissionError, score
 from glue_submit.scoring import find_labels
-from relation_tf.bench.groups import EventCallback, RunGroup
 from relation_tf.bench.provenance import made_by, made_with, manifest
 from relation_tf.bench.run_folder import (
     MODEL,
@@ -27,6 +26,7 @@ from relation_tf.bench.run_folder import (
     prediction_file,
     write_result,
 )
+from relation_tf.bench.workers import EventCallback, RunGroup
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import (
     SuiteError,

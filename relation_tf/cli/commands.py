@@ -41,8 +41,8 @@ from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.files import expand_home
 from relation_tf.registry import SOURCES
 from relation_tf.report.options import ComparisonOptions
-from relation_tf.steps import progress_shown
 from relation_tf.system import interrupts_delayed
+from relation_tf.terminal import progress_shown
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
@@ -72,13 +72,14 @@ def run(suite: SuiteName, **options: Any) -> None:
     """
     with interrupts_delayed():
         from relation_tf.bench import run_suite
-        from relation_tf.bench.submissions import check_leaderboard
-        from relation_tf.config.loading import load_suite, select
+        from relation_tf.config.suite import load_suite, select
 
     options = parse_selection(options)
     fill_missing = options.pop("fill_missing")
     import_from_here(suite)
     if fill_missing:
+        from relation_tf.bench.submissions import check_leaderboard
+
         check_leaderboard(load_suite(suite, options["settings"], options["plugins"]))
     results = run_suite(suite, **options)
     if results.runs:
@@ -143,7 +144,7 @@ def diagnose(
     with interrupts_delayed():
         from relation_tf.bench import diagnose as train
         from relation_tf.bench.diagnosing import limits_of_quick
-        from relation_tf.config.loading import select
+        from relation_tf.config.suite import select
         from relation_tf.report.sections.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
 
@@ -569,7 +570,7 @@ def check_layer(
     The exit code is 1 if a suite cannot use the layer. Warnings do not change the exit code.
     """
     from relation_tf.config.user_code import load_plugins
-    from relation_tf.quiet import loading_quietly
+    from relation_tf.terminal import loading_quietly
 
     arguments = parse_settings(layer_options, "--option")
     import_from_here()

@@ -36,7 +36,7 @@ Allowed = Mapping[str, Sequence[Any]]
 """Allowed values by key; without values, only other kinds of values are allowed."""
 
 
-def faults_of(suite: Suite) -> Iterator[str]:
+def broken_rules(suite: Suite) -> Iterator[str]:
     """Yield what is wrong with the keys of a suite, each with the value and the allowed values.
 
     Only the first one counts: later rules expect that earlier ones are followed.

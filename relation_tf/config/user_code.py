@@ -20,7 +20,7 @@ from pydantic import Field
 
 from relation_tf import registry
 from relation_tf.errors import SuiteError, no_such_module, one_line, without_breaks
-from relation_tf.quiet import loading_quietly
+from relation_tf.terminal import loading_quietly
 
 if TYPE_CHECKING:
     from relation_tf.config.run import CallbackEntry, RunConfig

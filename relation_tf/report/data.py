@@ -70,8 +70,8 @@ from relation_tf.report.sections.tuning import tuning_caveats
 from relation_tf.report.sections.verdicts import Verdicts, caveats, headline, judge
 from relation_tf.report.text import Statement, in_markup, state
 from relation_tf.stats import PairwiseResult
-from relation_tf.steps import advance
 from relation_tf.tasks.metrics import find_metric
+from relation_tf.terminal import advance
 from relation_tf.words import capital, format_level
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from relation_tf.report.formats import latex, markdown, notebook, page, terminal
 from relation_tf.report.sections.costs import read_costs
 from relation_tf.report.sources import failing_layers, read_report, read_source
 from relation_tf.report.text import state
-from relation_tf.steps import advance
 from relation_tf.system import interrupts_delayed
+from relation_tf.terminal import advance
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results

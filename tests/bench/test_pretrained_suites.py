@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.training.pretrained import load_pretrained, pretrained_digest
 from relation_tf.training.pretraining_settings import PretrainingSettings

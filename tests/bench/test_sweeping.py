@@ -24,7 +24,7 @@ from relation_tf.bench.sweeping import (
     tuning_suite,
 )
 from relation_tf.config import Suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from tests.bench.finished_runs import finish_suite

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.families import Family, families_of
-from relation_tf.config.loading import drop_other_methods, make_suite, select
+from relation_tf.config.suite import drop_other_methods, make_suite, select
 from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.tasks.task import MeasuredTask
 

@@ -34,9 +34,9 @@ from relation_tf.networks.mixing import (
 )
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
-from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
 from relation_tf.system import check_interrupts, interrupts_delayed
+from relation_tf.terminal import errors_only
 
 # Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
 TOLERANCE = 1e-3
