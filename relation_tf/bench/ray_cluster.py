@@ -22,7 +22,7 @@ from relation_tf.bench.provenance import software
 from relation_tf.bench.workers import (
     End,
     EventCallback,
-    Request,
+    Call,
     Returned,
     RunGroup,
     Worker,
@@ -201,10 +201,10 @@ class _Actor(Worker):
         self._actor = ray.remote(RayWorker).options(**options).remote(sys.argv, Path.cwd())
         self.awaited: Any = None  # the events of the group
 
-    def send(self, request: Request) -> None:
-        (group,) = request.arguments
+    def send(self, call: Call) -> None:
+        (group,) = call.arguments
         versions = software()["versions"]
-        self.awaited = self._actor.answer.remote(request.pack(), group.folder, versions)
+        self.awaited = self._actor.answer.remote(call.pack(), group.folder, versions)
 
     def received(self) -> Iterator[Any]:
         import ray
@@ -241,10 +241,10 @@ class RayWorker:
         self._thread = ThreadPoolExecutor(1)
 
     def answer(self, packed: bytes, folder: Path, versions: Mapping[str, str]) -> Iterator[Any]:
-        """Answer a request, see `relation_tf.bench.workers`.
+        """Answer a call, see `relation_tf.bench.workers`.
 
         Args:
-            packed: The request.
+            packed: The call.
             folder: The suite's folder.
             versions: Versions of packages on the machine of the command.
         """

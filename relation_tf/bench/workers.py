@@ -284,6 +284,8 @@ def fail(
 
 
 _TRIES = 2  # of a run whose worker died
+_STARTS = 5  # of workers that died before they began their run
+_POLL = 1.0  # seconds between two looks at the time of runs, if it is limited
 
 Event = dict[str, Any]
 
@@ -344,7 +346,7 @@ def call(
     arrived = threading.Event()
     worker = _Process.idle_or_new(arrived)
     try:
-        worker.send(Request(function, arguments, [*runs], notify is not None))
+        worker.send(Call(function, arguments, [*runs], notify is not None))
         while True:
             arrived.wait()
             arrived.clear()
@@ -400,7 +402,8 @@ class Worker(ABC):
 
     Attributes:
         group: The current group.
-        left: Unfinished runs of the group; the first one is running.
+        left: Unfinished runs of the group; the first one is the next or running one.
+        is_running: If True, the first one has started.
         began: Start time of that run, by `time.monotonic`.
         ended: Reason if the worker ended unexpectedly, else None.
     """
@@ -408,13 +411,15 @@ class Worker(ABC):
     def __init__(self) -> None:
         self.group: Group | None = None
         self.left: list[AnyRun] = []
+        self.is_running = False
         self.began = 0.0
         self.ended: End | None = None
 
     def start(self, group: Group) -> None:
         """Start a group."""
-        self.send(Request(type(group).train, [group], group.runs, reports=True))
+        self.send(Call(type(group).train, [group], group.runs, reports=True))
         self.group, self.left, self.began = group, list(group.runs), time.monotonic()
+        self.is_running = False
 
     def events(self) -> Iterator[Event]:
         """Yield new events; after the last one `group` is None.
@@ -428,9 +433,8 @@ class Worker(ABC):
                 event.result()
                 return
             if event["event"] in ("start", "done", "failed", "locked"):
-                self.began = time.monotonic()
-            if event["event"] in ("done", "failed", "locked"):
-                self.left = self.left[1:]
+                self.began, self.is_running = time.monotonic(), event["event"] == "start"
+                self.left = self.left[0 if self.is_running else 1 :]
             yield event
 
     def end(self, run_timeout: float | None) -> End | None:
@@ -442,8 +446,8 @@ class Worker(ABC):
         return None
 
     @abstractmethod
-    def send(self, request: Request) -> None:
-        """Send a request to the worker.
+    def send(self, call: Call) -> None:
+        """Send a call to the worker.
 
         Raises:
             SuiteError: If a custom part cannot be sent.
@@ -472,7 +476,8 @@ def run_in_workers(
     """Run groups, each in one of several workers.
 
     If a worker dies (killed, out of memory), its run is tried a second time and then counts as
-    failed. The other runs of its group continue in another worker.
+    failed. The other runs of its group continue in another worker. A worker that dies before it
+    begins the run, such as on a node that was lost, is replaced up to four times.
 
     Args:
         groups: The groups, in the order in which they start.
@@ -487,7 +492,7 @@ def run_in_workers(
         SuiteError: If a folder cannot be written.
     """
     waiting = deque(groups)
-    tries: Counter[RunKey] = Counter()
+    tries: Counter[tuple[RunKey, bool]] = Counter()
     workers: list[AnyWorker] = []
     try:
         _hire(workers, min(number, len(waiting)), make)
@@ -495,7 +500,7 @@ def run_in_workers(
             for worker in workers:
                 if worker.group is None and waiting:
                     worker.start(waiting.popleft())
-            wait_for(workers, _seconds_left(workers, run_timeout))
+            wait_for(workers, 3600.0 if run_timeout is None else _POLL)
             for worker in workers[:]:
                 for event in worker.events():
                     notify(event)
@@ -521,19 +526,17 @@ def _hire(workers: list[AnyWorker], number: int, make: Callable[[], AnyWorker]) 
         workers.append(make())
 
 
-def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float:
-    """Return the seconds until the next run times out, at most an hour."""
-    if run_timeout is None:
-        return 3600.0
-    began = [worker.began for worker in workers if worker.group is not None]
-    left = min(began, default=time.monotonic()) + run_timeout - time.monotonic()
-    return min(3600.0, max(0.0, left))
-
-
 def _remaining(
-    worker: Worker, end: End, tries: Counter[RunKey], notify: EventCallback
+    worker: Worker, end: End, tries: Counter[tuple[RunKey, bool]], notify: EventCallback
 ) -> list[Group]:
-    """Return the unfinished runs of a worker that ended, as one group or none."""
+    """Return the unfinished runs of a worker that ended, as one group or none.
+
+    Args:
+        worker: The worker.
+        end: Why it ended.
+        tries: How often a worker of a run ended, after and before the start of the run.
+        notify: Called with the event of a run that is not tried again.
+    """
     if worker.group is None:
         return []
     left, folder = worker.left, RunFolder(worker.group.folder)
@@ -542,9 +545,10 @@ def _remaining(
         left = left[1:]
     elif left:
         run = left[0]
-        tries[run.key] += 1
-        if not end.again or tries[run.key] == _TRIES:
-            often = f", {_TRIES} times" if end.again else ""
+        most = _TRIES if worker.is_running else _STARTS
+        tries[run.key, worker.is_running] += 1
+        if not end.again or tries[run.key, worker.is_running] == most:
+            often = f", {most} times" if end.again else ""
             with folder.locked(run) as free:  # else another process has started it again
                 if free:
                     fail(folder, run, end.reason + often, notify, end.detail)
@@ -555,7 +559,7 @@ def _remaining(
 
 
 @dataclass(frozen=True)
-class Request:
+class Call:
     """A function to call in another process.
 
     Attributes:
@@ -571,7 +575,7 @@ class Request:
     reports: bool
 
     def pack(self) -> bytes:
-        """Return the request with what the other process needs of this one.
+        """Return the call with what the other process needs of this one.
 
         Modules that have registered parts are imported there. Layers and callbacks of a script or
         notebook are sent, with the source of notebook cells for tracebacks.
@@ -641,10 +645,10 @@ class _Pickler(cloudpickle.Pickler):
 
 
 def answer(packed: bytes, send: Callable[[Any], None]) -> None:
-    """Answer a request of another process in this one, see `Request`."""
+    """Answer a call of another process in this one."""
     try:
         with loading_quietly():
-            request, modules, main, registered, cells, serializable = pickle.loads(packed)
+            called, modules, main, registered, cells, serializable = pickle.loads(packed)
         load_plugins(modules)
         vars(sys.modules["__main__"]).update(main)
         linecache.cache.update(cells)
@@ -662,12 +666,12 @@ def answer(packed: bytes, send: Callable[[Any], None]) -> None:
         what = "a custom part cannot be loaded in a worker process"
         send(Returned(error=SuiteError(f"{what}: {one_line(error)}")))
     else:
-        request.answer(send)
+        called.answer(send)
 
 
 @dataclass(frozen=True)
 class Returned:
-    """The end of a request: what the function returned, or its error."""
+    """The end of a call: what the function returned, or its error."""
 
     value: Any = None
     error: Exception | None = None
@@ -731,8 +735,8 @@ class _Process(Worker):
         worker.arrived = arrived
         return worker
 
-    def send(self, request: Request) -> None:
-        packed = request.pack()
+    def send(self, call: Call) -> None:
+        packed = call.pack()
         assert self._process.stdin is not None
         with suppress(OSError):  # it has ended: `received` reports that
             pickle.dump(packed, self._process.stdin)
@@ -780,7 +784,7 @@ class _Process(Worker):
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None
-        with suppress(OSError):  # a part of a request that it has not read
+        with suppress(OSError):  # a part of a call that it has not read
             self._process.stdin.close()
         self._temporary.cleanup()
 
@@ -789,14 +793,14 @@ _idle: list[_Process] = []
 
 
 def serve() -> None:
-    """Answer the requests of the parent process until it ends; it ends its workers on Ctrl-C."""
+    """Answer the calls of the parent process until it ends; it ends its workers on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What others read from stdin or write to stdout must not mix with requests and answers.
+    # What others read from stdin or write to stdout must not mix with calls and answers.
     received, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read_requests, args=(received, requests), daemon=True).start()
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_calls, args=(received, calls), daemon=True).start()
     lock = threading.Lock()
 
     def send(event: Any) -> None:
@@ -810,7 +814,7 @@ def serve() -> None:
 
     sys.stdout = _Printed(send)
     while True:
-        answer(requests.get(), send)
+        answer(calls.get(), send)
 
 
 def _dumps(event: Any) -> bytes:
@@ -824,11 +828,11 @@ def _dumps(event: Any) -> bytes:
         return pickle.dumps(Returned(error=kind(one_line(event.error or error))))
 
 
-def _read_requests(received: BinaryIO, requests: SimpleQueue[bytes]) -> None:
-    """Queue requests; at the end of the parent, end this process, which may be in a training."""
+def _read_calls(received: BinaryIO, calls: SimpleQueue[bytes]) -> None:
+    """Queue calls; at the end of the parent, end this process, which may be in a training."""
     with suppress(EOFError, OSError, pickle.UnpicklingError):
         while True:
-            requests.put(pickle.load(received))
+            calls.put(pickle.load(received))
     os._exit(1)
 
 

@@ -16,7 +16,7 @@ from relation_tf.bench.planning import (
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder, write_result
-from relation_tf.bench.train import RunGroup
+from relation_tf.bench.workers import RunGroup
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from glue_submit import compute
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
+from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
+from relation_tf.bench.runner import build_methods
 from relation_tf.config import Method, load_suite
 from relation_tf.config.suite import load_published
 from relation_tf.errors import RelationError, SuiteError
@@ -215,7 +216,7 @@ def test_files_that_change_after_the_start_are_refused(
     glove.write_text(("the " + " ".join(["0.5"] * 12) + "\n") * 2)
 
     def check_and_change(*arguments):
-        train.build_methods(*arguments)
+        build_methods(*arguments)
         lines = (data / changed).read_text().splitlines(keepends=True)
         (data / changed).write_text("".join(lines[:-1]))
 

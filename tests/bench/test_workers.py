@@ -14,8 +14,7 @@ import types
 import pytest
 
 from relation_tf.bench import run_suite, workers
-from relation_tf.bench.train import RunGroup
-from relation_tf.bench.workers import End, Returned, Worker, run_in_workers
+from relation_tf.bench.workers import End, Returned, RunGroup, Worker, run_in_workers
 from tests.programs import ROOT
 
 PARENT = """
@@ -53,7 +52,7 @@ def test_a_worker_ends_with_its_parent(tmp_path):
 
 def test_a_worker_that_cannot_answer_ends_without_a_traceback():
     """Its parent died; what it reads ends later."""
-    request = pickle.dumps(workers.Request(str, [], [], reports=False).pack())
+    request = pickle.dumps(workers.Call(str, [], [], reports=False).pack())
     arguments = [json.dumps(sys.path), str(ROOT), "command"]
     worker = subprocess.Popen(
         [sys.executable, "-c", workers._PROGRAM, *arguments],
@@ -171,7 +170,7 @@ from relation_tf.bench import run_suite, runner, train, workers
 from tests.bench.finished_runs import write_finished
 from tests.in_process import InThisProcess
 
-def train_run(config, path, *rest):
+def train_run(config, path, **rest):
     with open("trained.txt", "a") as file:
         file.write(f"{config}\\n")
     time.sleep(0.05)
@@ -230,11 +229,14 @@ class Fated(Worker):
         super().__init__()
         self.fate, self.killed = fate, False
 
-    def send(self, request):
-        self.runs = request.runs
+    def send(self, call):
+        self.runs = call.runs
 
     def received(self):
         if self.fate == "hangs":
+            return
+        if self.fate == "lost":
+            self.ended = End("it died", again=True)
             return
         for run in self.runs:
             yield {"event": "start", "run": run.key}
@@ -256,6 +258,8 @@ class Fated(Worker):
         (["dies", "dies", "works"], "start 1, start 1, failed 1, start 2, done 2"),
         (["dies"] * 4, "start 1, start 1, failed 1, start 2, start 2, failed 2"),
         (["hangs", "works"], "failed 1, start 2, done 2"),
+        (["dies", *["lost"] * 3, "works"], "start 1, start 1, done 1, start 2, done 2"),
+        (["lost"] * 5 + ["works"], "failed 1, start 2, done 2"),
     ],
 )
 def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fates, expected):
@@ -276,5 +280,6 @@ def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fat
     assert len(hired) == len(fates)
     assert all(worker.killed for worker in hired)
     errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
-    assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
+    ends = {"it died, 2 times", "it died, 5 times", "ended after --run-timeout 9 s"}
+    assert errors <= ends
     assert bool(errors) == ("failed" in expected)
