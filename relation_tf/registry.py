@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from relation_tf.errors import SuiteError, UnknownNameError, in_one_line, join_names
@@ -524,9 +525,9 @@ def options_of(factory: Any) -> list[str]:
     """Return the options that a function, a class and its bases declare, without Keras's Layer."""
     functions = [factory]
     if inspect.isclass(factory):
-        own = [base for base in factory.__mro__ if base.__module__ not in _BASES]
-        functions = [vars(base)["__init__"] for base in own if "__init__" in vars(base)]
-    parameters = [each for one in functions for each in inspect.signature(one).parameters.values()]
+        bases = [base for base in factory.__mro__ if base.__module__ not in _BASES]
+        functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)]
+    parameters = chain.from_iterable(inspect.signature(f).parameters.values() for f in functions)
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
+    names = dict.fromkeys(p.name for p in parameters if p.kind not in variable)
     return [name for name in names if name not in ("self", "name", "dtype")]

@@ -76,8 +76,8 @@ def diagnose(
     suite = diagnosis(layer, layer_options or {})
     if quick:
         tasks, seeds = tasks or QUICK_TASKS, seeds or QUICK_SEEDS
-        own = str(suite.methods()[0].name)
-        options.setdefault("methods", [*dict.fromkeys([own, str(suite.reference)])])
+        name = str(suite.methods()[0].name)
+        options.setdefault("methods", [*dict.fromkeys([name, str(suite.reference)])])
     tasks = [tasks] if isinstance(tasks, str) else None if tasks is None else [*tasks]
     folder = RunFolder(expand_home(out) if out else Path("runs") / suite.name)
     before = folder.suite().tasks if (folder.path / "suite.toml").is_file() else []
@@ -114,19 +114,19 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     reference = known[str(suite.reference)]
     options = in_blocks(find_mechanism(mechanism), layer_options, equations=True)
     changed = {"mechanism": mechanism, "options": options}
-    own = {**reference, "name": name, "options": {**reference["options"], **changed}}
+    method = {**reference, "name": name, "options": {**reference["options"], **changed}}
     if name.lower() in COMPARATORS and mechanism != name:  # files may ignore case
-        own["name"] = f"own-{name}"
+        method["name"] = f"own-{name}"
     elif name in COMPARATORS and layer_options:
-        own["name"] = f"{name}-changed"
-    others = [known[other] for other in COMPARATORS if other != own["name"]]
+        method["name"] = f"{name}-changed"
+    others = [known[other] for other in COMPARATORS if other != method["name"]]
     return load_suite(
         suite,
         {
-            "name": f"diagnose-{own['name']}",
+            "name": f"diagnose-{method['name']}",
             "title": f"Abilities of {mechanism}",
-            "question": f"What can {own['name']} do, and what can it not do?",
-            "method": [own, *others],
+            "question": f"What can {method['name']} do, and what can it not do?",
+            "method": [method, *others],
             "reference": suite.reference,
             "margin": suite.margin,
         },

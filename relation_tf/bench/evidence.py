@@ -21,7 +21,7 @@ def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
         methods: The requested methods.
     """
     families = [family.methods for family in families_of(suite)] or [[*methods]]
-    return sorted({len({*own} & {*methods}) for own in families} - {0})
+    return sorted({len({*names} & {*methods}) for names in families} - {0})
 
 
 def shown_by_design(

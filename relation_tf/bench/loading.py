@@ -253,7 +253,7 @@ class TrainedModel:
         """Return the encoded texts of each input."""
         if isinstance(texts, str):
             raise DataError(f"texts must be a list. Received: a string, {texts!r:.40}")
-        rows = [(each,) if self.num_texts == 1 else each for each in texts]
+        rows = [(row,) if self.num_texts == 1 else row for row in texts]
         if not rows:
             raise DataError("texts must have one or more texts. Received: none")
         for number, row in enumerate(rows):

@@ -14,18 +14,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.runner import find_faults, folder_of, load, notes_of, refusal, request_of
+from relation_tf.bench.runner import (
+    find_faults,
+    find_requested,
+    folder_of,
+    load,
+    notes_of,
+    refusal,
+)
 from relation_tf.bench.sweeping import described, tuned_before, with_first_values
 from relation_tf.bench.train import compile_network
 from relation_tf.bench.workers import RunGroup, group_runs
@@ -210,8 +216,8 @@ def plan_suite(
         >>> plan.total, plan.hours[0] < plan.hours[1]
         (5, True)
     """
-    given = make_options(options, OF_PLANS)
-    suite = load(suite, settings, replace_methods, given.plugins)
+    run_options = make_options(options, OF_PLANS)
+    suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     if suite.sweep is not None:
         suite = suite.model_copy(update={"tuned": tuned_before(folder.path)})
@@ -228,26 +234,20 @@ def plan_suite(
         ]
         suite = with_first_values(suite, untuned)
         runs = select(suite, tasks, methods, seeds)
-    request = request_of(suite, runs, given)
-    done = request.done(folder)
-    pending = [run for run in request.chosen if run.key not in done]
+    requested = find_requested(suite, runs, run_options)
+    pending = requested.pending(folder)
     refused = [
         f"`run` refuses method {name}: {refusal(faults)}"
-        for name, faults in find_faults(pending, given).items()
+        for name, faults in find_faults(pending, run_options).items()
         if faults
     ]
-    group = RunGroup(runs, folder.path, given, suite.save_models)
-    say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
-    plan = make_plan(suite, request.chosen, pending, group, say)
-    return replace(plan, notes=[*notes_of(request, given), *refused, *notes])
+    group = RunGroup(runs, folder.path, run_options, suite.save_models)
+    plan = make_plan(suite, requested.runs, pending, group)
+    return replace(plan, notes=[*notes_of(requested, run_options), *refused, *notes])
 
 
 def make_plan(
-    suite: Suite,
-    chosen: Sequence[RunConfig],
-    pending: Sequence[RunConfig],
-    group: RunGroup,
-    say: Callable[[str], None] = lambda line: None,
+    suite: Suite, chosen: Sequence[RunConfig], pending: Sequence[RunConfig], group: RunGroup
 ) -> SuitePlan:
     """Time some pairs of task and method, and estimate the cost of all runs.
 
@@ -256,7 +256,6 @@ def make_plan(
         chosen: The requested runs.
         pending: Unfinished runs.
         group: Folder and options of the runs.
-        say: Called with a line for each pair that is timed.
 
     Raises:
         SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
@@ -271,23 +270,16 @@ def make_plan(
     if left:
         keys = list(left) if suite.timed else _to_time(list(left))
         runs = [left[key] for key in keys]
-        start, times = workers.call(_time_groups, group, runs, runs=runs, notify=say)
+        start, times = workers.call(_time_runs, group, runs, runs=runs, notify=group.options.say)
         timed = dict(zip(keys, times, strict=True))
-    seconds = by_proportion({key: one.epoch for key, one in timed.items()}, list(left))
-    once = by_proportion({key: one.once for key, one in timed.items()}, list(left))
+    seconds = by_proportion({key: run.epoch for key, run in timed.items()}, list(left))
+    once = by_proportion({key: run.once for key, run in timed.items()}, list(left))
     for key, run in left.items():
-        # A method is timed on at least one task.
-        of_method = timed.get(key) or next(timed[task, name] for task, name in timed
-                                           if name == key[1])  # fmt: skip
-        fewest, most = (epochs * seconds[key] for epochs in _epochs(run))
         limit = run.time_limit if run.time_limit is not None else float("inf")
-        costs[key] = Cost(
-            min(fewest, limit) + once[key],
-            min(most, limit) + once[key],
-            measured=key in timed,
-            compiling=of_method.compiling,
-            compiled_once=run.shares_network,
-        )
+        fewest, most = (min(epochs * seconds[key], limit) + once[key] for epochs in _epochs(run))
+        # A method is timed on at least one task.
+        like = timed.get(key) or next(run for (_, name), run in timed.items() if name == key[1])
+        costs[key] = Cost(fewest, most, key in timed, like.compiling, run.shares_network)
     return SuitePlan(
         suite,
         len(chosen),
@@ -334,14 +326,13 @@ def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
     return chosen
 
 
-@dataclass(frozen=True)
-class _Timed:
+class _Timed(NamedTuple):
     epoch: float
     once: float  # seconds of a run apart from epochs
     compiling: float
 
 
-def _time_groups(
+def _time_runs(
     group: RunGroup, runs: Sequence[RunConfig], say: Callable[[str], None]
 ) -> tuple[float, list[_Timed]]:
     """Return the seconds in which a process starts TensorFlow, and the times of runs."""
@@ -354,11 +345,11 @@ def _time_groups(
         with stderr_to(log):
             for run in runs:
                 say(f"timing {run.method} on {run.task}")
-                times.append(_time_group(replace(group, runs=[run], folder=Path(folder)), run))
+                times.append(_estimate(replace(group, folder=Path(folder)), run))
     return start, times
 
 
-def _time_group(group: RunGroup, run: RunConfig) -> _Timed:
+def _estimate(group: RunGroup, run: RunConfig) -> _Timed:
     try:
         trainer = compile_network(group, run)
         estimate = trainer.estimate()

@@ -153,8 +153,8 @@ def pretrain(
         ...     num_layers=1, units=4, length=8, batch_size=2, steps=2, vocabulary_size=50
         ... )
         >>> out = folder / "out"
-        >>> made = pretrain([folder / "a.txt"], out, ["relation"], [1], small, quiet=True)
-        >>> [run["method"] for run in made.runs], (out / "scores.csv").is_file()
+        >>> results = pretrain([folder / "a.txt"], out, ["relation"], [1], small, quiet=True)
+        >>> [run["method"] for run in results.runs], (out / "scores.csv").is_file()
         (['relation'], True)
     """
     session.check_tensorflow()
@@ -326,8 +326,8 @@ def _train_run(
         notify({"event": "note", "run": run.key, "note": note})
         return {}, result
 
-    own_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
-    resumable = is_built_in(run.mechanism, {}) and not own_optimizer
+    custom_optimizer = OPTIMIZERS.is_of_user(settings.optimizer)
+    resumable = is_built_in(run.mechanism, {}) and not custom_optimizer
     train_and_write(
         trainer, run, path, on_step, write,
         resumable=resumable, checkpoint_every=_CHECKPOINT_EVERY,

@@ -42,7 +42,7 @@ def manifest(
     }
 
 
-def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
+def inputs_of(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
     """Return the manifest entries of a suite's run: data and initial weights."""
     task, vectors = trainer.task, trainer.vectors
     glove = {"found": str(vectors), "digest": config.glove_digest}
@@ -114,7 +114,7 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
     }
 
 
-def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
+def conditions_of(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
     """Return the facts that must be unchanged when an interrupted run resumes."""
     here = machine(distribution)
     del here["platform"], here["cores"]  # a newer kernel or more cores change no result

@@ -20,9 +20,9 @@ from typing import Any
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import software
 from relation_tf.bench.workers import (
+    Call,
     End,
     EventCallback,
-    Call,
     Returned,
     RunGroup,
     Worker,

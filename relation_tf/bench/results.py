@@ -166,7 +166,7 @@ class Results:
         return self.suite.model_copy(
             update={
                 "tasks": [name for name in self.suite.tasks if name in tasks],
-                "method": [each for each in self.suite.methods() if each.name in methods],
+                "method": [method for method in self.suite.methods() if method.name in methods],
             }
         )
 
@@ -240,7 +240,7 @@ class Results:
     def splits(self) -> dict[str, str]:
         """Kind of the split of each name in `metrics`: "dev", "test" or another one."""
         tasks = map(self.suite.find_task, self.suite.tasks)
-        scorable = [own for task in tasks for own in task.scorable.items()]
+        scorable = [split for task in tasks for split in task.scorable.items()]
         return {name: kind_of(split) for name, split in scorable if name in self._names}
 
     def _table(self, key: str) -> pd.DataFrame:
@@ -285,8 +285,8 @@ class Results:
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         learned = {task.name for task in self.suite.learned()}
-        firsts = [find_metric(task.metrics[0]) for task in self.suite.learned()]
-        alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
+        metrics = [find_metric(task.metrics[0]) for task in self.suite.learned()]
+        alike = len({(metric.points, metric.higher_is_better) for metric in metrics}) == 1
         if len(counted_once(learned)) < 2 or self.suite.timed or not alike:
             return []
         by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -304,8 +304,9 @@ class Results:
             if average is None:
                 # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
                 means = {name: run_score(self.suite.find_task(name), tasks[name]) for name in tasks}
-                each = [fmean(means[task] for task in own) for own in counted_once(means).values()]
-                name, average = MEAN_OF_TASKS, fmean(each)
+                networks = counted_once(means).values()
+                average = fmean(fmean(means[task] for task in tasks) for tasks in networks)
+                name = MEAN_OF_TASKS
             rows.append((name, method, seed, average))
         return rows
 

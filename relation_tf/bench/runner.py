@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from relation_tf.bench import workers
 from relation_tf.bench.options import RunOptions, accepts_options, make_options
 from relation_tf.bench.progress import Progress
@@ -18,7 +16,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder, count_diverged
 from relation_tf.bench.workers import EventCallback, RunGroup, group_runs, train_shared
 from relation_tf.config import Method, Suite, load_suite
-from relation_tf.config.run import RunConfig, RunKey
+from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import drop_other_methods, make_suite, select
 from relation_tf.config.user_code import (
     callbacks_digest,
@@ -87,37 +85,36 @@ def run_suite(
         >>> results.metrics[["task", "method", "seed", "metric"]].to_numpy().tolist()
         [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
-    given = make_options(options)
-    suite = load(suite, settings, replace_methods, given.plugins)
+    run_options = make_options(options)
+    suite = load(suite, settings, replace_methods, run_options.plugins)
     folder = RunFolder(folder_of(suite, out))
     tasks, methods, seeds = _listed(tasks), _listed(methods), _listed(seeds)
-    EXECUTORS.find(given.executor)
-    if given.track:
+    EXECUTORS.find(run_options.executor)
+    if run_options.track:
         from relation_tf.bench.tracking import check_trackers
 
-        check_trackers(given.track)
+        check_trackers(run_options.track)
     if suite.sweep is not None:
         from relation_tf.bench.sweeping import check_no_untuned_runs, tune
 
         # What the runs after the sweep need: no error comes after hours of tuning.
         runs = select(suite, tasks, methods, seeds)
-        check_requirements(suite, runs, given)
+        check_requirements(suite, runs, run_options)
         folder.check_runs(suite)
         check_no_untuned_runs(suite, folder.path, runs)
-        say = Console(quiet=given.quiet, highlight=False, soft_wrap=True).print
-        once = replace(given, track=())
+        untracked = replace(run_options, track=())
 
-        def train(tuning: Suite, path: Path, names: list[str] | None) -> Results:
+        def train_tuning(tuning: Suite, path: Path, names: list[str] | None) -> Results:
             runs = select(tuning, tasks, names, None)
-            return _train_pending(tuning, runs, RunFolder(path, folder.began), once)
+            return _train_pending(tuning, runs, RunFolder(path, folder.began), untracked)
 
-        suite = tune(suite, folder.path, train, say, tasks, methods)
+        suite = tune(suite, folder.path, train_tuning, run_options.say, tasks, methods)
     runs = select(suite, tasks, methods, seeds)
-    return _train_pending(suite, runs, folder, given)
+    return _train_pending(suite, runs, folder, run_options)
 
 
 def _listed(selection: Any) -> Any:
-    """Return a selection that can be read several times."""
+    """Return a selection that can be read more than once."""
     return [*selection] if isinstance(selection, Iterator) else selection
 
 
@@ -127,28 +124,20 @@ def _train_pending(
     folder: RunFolder,
     options: RunOptions,
 ) -> Results:
-    """Train the pending runs of a suite whose settings are known.
-
-    Args:
-        suite: The suite.
-        runs: The requested runs.
-        folder: The folder of the suite.
-        options: Options of the call.
-    """
+    """Train the pending runs of a suite whose settings are known."""
     check_requirements(suite, runs, options)
-    request = request_of(suite, runs, options)
-    done = request.done(folder)
-    pending = [run for run in request.chosen if run.key not in done]
+    requested = find_requested(suite, runs, options)
+    pending = requested.pending(folder)
     folder.check_runs(suite)
     folder.check_locked(pending)
-    lines = check_layers(_unlocked(pending, folder), folder, options)
-    lines += [
-        *notes_of(request, options),
+    lines = [
+        *check_layers(_unlocked(pending, folder), folder, options),
+        *notes_of(requested, options),
         *(f"{fault}: run again" for fault in folder.damaged(pending)),
     ]
-    lost = count_diverged(folder, request.chosen, pending)
+    lost = count_diverged(folder, requested.runs, pending)
 
-    def train(free: Sequence[RunConfig], notify: EventCallback) -> None:
+    def execute(free: Sequence[RunConfig], notify: EventCallback) -> None:
         groups = [
             RunGroup(part, folder.path, options, suite.save_models, began=folder.began)
             for part in group_runs(suite, free, options.jobs or 1)
@@ -159,9 +148,10 @@ def _train_pending(
         for line in lines:
             progress.say(line)
         if free := _unlocked(pending, folder):
-            build_in_worker(free, options)
+            one_of_each = [*{run.method: run for run in free}.values()]
+            workers.call(build_methods, one_of_each, options, runs=one_of_each)
         folder.open(suite)
-        train_shared(pending, folder, progress, train)
+        train_shared(pending, folder, progress, execute)
     return read_results(folder.path)
 
 
@@ -193,12 +183,6 @@ def folder_of(suite: Suite, out: str | Path | None) -> Path:
 def _unlocked(runs: Sequence[RunConfig], folder: RunFolder) -> list[RunConfig]:
     """Return the runs that no other process trains."""
     return [run for run in runs if not folder.is_locked(run)]
-
-
-def build_in_worker(runs: Sequence[RunConfig], options: RunOptions) -> None:
-    """Build the network of each method in a worker process, see `build_methods`."""
-    one_of_each = [*{run.method: run for run in runs}.values()]
-    workers.call(build_methods, one_of_each, options, runs=one_of_each)
 
 
 def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
@@ -235,36 +219,35 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
 
 
 @dataclass(frozen=True)
-class Request:
+class RequestedRuns:
     """Requested runs of a suite.
 
     Attributes:
         suite: The suite.
-        runs: All runs of the suite; the requested runs have digests of their data.
-        chosen: The requested runs.
-        sources: Data sources of their tasks.
+        runs: The requested runs, with digests of their data.
+        others: The other runs of the suite.
+        sources: Data sources of the tasks of the requested runs.
     """
 
     suite: Suite
     runs: list[RunConfig]
-    chosen: list[RunConfig]
+    others: list[RunConfig]
     sources: Mapping[str, TaskSource]
 
-    def done(self, folder: RunFolder) -> set[RunKey]:
-        """Return the keys of all finished runs.
-
-        Reads all files of these runs, for their checksums.
+    def pending(self, folder: RunFolder) -> list[RunConfig]:
+        """Return the unfinished runs. Reads all files of finished runs, for their checksums.
 
         Raises:
-            SuiteError: If a finished run has another configuration.
+            SuiteError: If a finished run of the suite has another configuration.
         """
-        done = [config for config in self.runs if folder.is_done(config)]
-        for config in done:
-            folder.check_configuration(config)
-        return {config.key for config in done}
+        done = {config.key for config in (*self.runs, *self.others) if folder.is_done(config)}
+        for config in (*self.runs, *self.others):
+            if config.key in done:
+                folder.check_configuration(config)
+        return [config for config in self.runs if config.key not in done]
 
 
-def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> Request:
+def find_requested(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> RequestedRuns:
     """Find the layers, data and word vectors of the requested runs."""
     runs, digests = suite.runs(), {}
     for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
@@ -283,7 +266,7 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
         | ({} if sources[name].kind == "generated" else {"source": sources[name].kind})
         for name, vocabulary in dict.fromkeys((run.task, run.vocabulary) for run in chosen)
     }
-    configs = []
+    configs: dict[bool, list[RunConfig]] = {True: [], False: []}  # by whether they are requested
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         known["callbacks_digest"] = callbacks
@@ -292,19 +275,18 @@ def request_of(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -
             from relation_tf.training.pretrained import encoder_digest
 
             known["pretrained_digest"] = encoder_digest(run)
-        configs.append(run.model_copy(update=known | read.get((run.task, run.vocabulary), {})))
-    return Request(suite, configs, [run for run in configs if run.key in keys], sources)
+        known |= read.get((run.task, run.vocabulary), {})
+        configs[run.key in keys].append(run.model_copy(update=known))
+    return RequestedRuns(suite, configs[True], configs[False], sources)
 
 
-def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
+def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
     """Yield notes on the machine and the data."""
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
-    if request.suite.timed and not alone:
+    if requested.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
-    incomplete = [
-        shortfall for source in request.sources.values() for shortfall in shortfalls(source)
-    ]
-    if incomplete:
+    sources = requested.sources.values()
+    if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
         files = "; ".join(map(str, incomplete))
         yield (
             f"warning: no complete test set for {files}. These runs keep their weights: "

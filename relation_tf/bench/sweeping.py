@@ -369,19 +369,19 @@ def is_best(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> bool:
     return not known or same_score(kept, (max if higher else min)(known))
 
 
-class Doubt(NamedTuple):
+class RangeWarning(NamedTuple):
     """A reason why settings that were not tried can be better.
 
     Attributes:
-        words: The reason.
+        text: The reason.
         kind: The same without the key and its value.
     """
 
-    words: str
+    text: str
     kind: str
 
 
-def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
+def warn_of_range(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> RangeWarning | None:
     """Return why settings that were not tried can be better; None without a reason.
 
     There is a reason if most runs with the best values collapsed, if all values have the same
@@ -409,10 +409,12 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
     if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
-        return Doubt(*2 * ["at least half of the runs with the best value collapsed (score 0)"])
+        return RangeWarning(
+            *2 * ["at least half of the runs with the best value collapsed (score 0)"]
+        )
     means = [sample.mean() for sample in samples if sample.size and np.isfinite(sample).all()]
     if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
-        return Doubt(*2 * ["all values have the same score"])
+        return RangeWarning(*2 * ["all values have the same score"])
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)
         if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or _is_least(value):
@@ -421,7 +423,7 @@ def doubt(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> Doubt | None:
         inside = tuned.settings | {key: numbers[1] if least else numbers[-2]}
         if not _is_flat(best, samples[combinations.index(inside)]):
             which, others = ("smallest", "smaller") if least else ("largest", "larger")
-            return Doubt(
+            return RangeWarning(
                 f"{key} {value} is the {which} value, and {others} ones can be better",
                 "the chosen value is the smallest or largest one",
             )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit import SubmissionError, score
 from glue_submit.scoring import find_labels
-from relation_tf.bench.provenance import made_by, made_with, manifest
+from relation_tf.bench.provenance import conditions_of, inputs_of, manifest
 from relation_tf.bench.run_folder import (
     MODEL,
     STATE,
@@ -169,7 +169,7 @@ def train_run(
         elif shortfalls(trainer.task.source):
             with replacing(folder / WEIGHTS) as file:
                 np.savez(file, *trainer.weights(), allow_pickle=False)
-        return made_with(trainer, config), _result(trainer, config, trained, folder)
+        return inputs_of(trainer, config), _result(trainer, config, trained, folder)
 
     if config.pretrained_digest not in (None, encoder_digest(config)):
         raise _changed(str(config.pretrained))
@@ -220,8 +220,8 @@ def train_and_write(
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
     state = folder / STATE
-    facts_of_run = made_by(run, distribution)
-    checkpoint = Checkpoint(state, facts_of_run, checkpoint_every) if resumable else None
+    conditions = conditions_of(run, distribution)
+    checkpoint = Checkpoint(state, conditions, checkpoint_every) if resumable else None
     wall, cpu = time.perf_counter(), time.process_time()
     trained = trainer.run(run.seed, on_progress, checkpoint)
     # CPU time below wall time shows that other programs had the processor.

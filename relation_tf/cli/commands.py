@@ -328,11 +328,11 @@ def compare(
     options = {name: value for name, value in options.items() if value is not None}
     _collect_rarely()
     with progress_shown():
-        made = compare_scores(*sources, **options)
-        written = made.write(folder)
-    _print_report(made, written)
-    if made.data.results is not None:  # warnings name failed runs of tables
-        print_failures(made.data.failures)
+        comparison = compare_scores(*sources, **options)
+        written = comparison.write(folder)
+    _print_report(comparison, written)
+    if comparison.data.results is not None:  # warnings name failed runs of tables
+        print_failures(comparison.data.failures)
 
 
 @command("relation-tf predict runs/glue-small --data glue_data")
@@ -347,10 +347,10 @@ def predict(folder: Folder, **options: Any) -> None:
 
     import_from_here()  # custom layers
     with progress_shown():
-        made = predict_missing(folder, **options)
-    if made.lacking and not made.added:
-        raise typer.Exit(complain("; ".join(str(made).splitlines())))
-    typer.echo(str(made))
+        predictions = predict_missing(folder, **options)
+    if predictions.lacking and not predictions.added:
+        raise typer.Exit(complain("; ".join(str(predictions).splitlines())))
+    typer.echo(str(predictions))
 
 
 @command(
@@ -384,8 +384,8 @@ def submit(
     check_submittable(results)
     if any(options.values()):
         with progress_shown():
-            made = predict_missing(folder, **options)
-        typer.echo(str(made))
+            predictions = predict_missing(folder, **options)
+        typer.echo(str(predictions))
         results = _read(folder, plugins)
     submissions = write_zips(results, fill_missing)
     if submissions.refused and not submissions.packed:
@@ -520,23 +520,23 @@ def tasks(
     from relation_tf.registry import TASKS
     from relation_tf.tasks import listing
 
-    given = RunOptions(**options)
+    run_options = RunOptions(**options)
     reading: dict[str, Any] = {}
     with redirect_stdout(sys.stderr if as_json else sys.stdout):  # plugins may print
-        load_plugins(given.plugins if suite is None else ())
+        load_plugins(run_options.plugins if suite is None else ())
         entries: dict[str, Any] = {name: name for name in TASKS}
         if suite is not None:
             from relation_tf.bench.runner import check_folders
 
-            loaded = load_suite(suite, {}, given.plugins, import_plugins=False)
-            check_folders(loaded, given.data, given.tfds_folder)
+            loaded = load_suite(suite, {}, run_options.plugins, import_plugins=False)
+            check_folders(loaded, run_options.data, run_options.tfds_folder)
             entries = {name: loaded.entry(name) for name in loaded.tasks}
             for config in loaded.runs():  # as the first method reads it
                 reading.setdefault(config.task, config.reading())
             for name in names or ():
                 if name not in entries:
                     raise UnknownNameError(f"task of suite {loaded.name}", name, entries)
-    folders = given.data, given.tfds_folder
+    folders = run_options.data, run_options.tfds_folder
     if as_json:
         chosen = {name: entries.get(name, name) for name in names or entries}
         facts = listing.facts(chosen.values(), *folders, reading, skip_missing=not names)

@@ -149,8 +149,8 @@ class Method(Settings):
             {'vocabulary_size': None, 'tokens': 'word'}
         """
         other = _OF_TOKENS[self.tokens] if self.tokens else ()
-        given = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
-        return {key: TrainingSettings.model_fields[key].default for key in other} | given
+        replaced = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
+        return {key: TrainingSettings.model_fields[key].default for key in other} | replaced
 
     @property
     def count(self) -> int:
@@ -416,7 +416,7 @@ def is_of_method(key: str) -> bool:
     return key in Method.model_fields or key.startswith(OPTIONS)
 
 
-def own_value(method: Method, key: str) -> Any:
+def value_of(method: Method, key: str) -> Any:
     """Return the value of a method's key or option; None if it has only the default."""
     value: Any = method.options
     if not key.startswith(OPTIONS):

@@ -13,8 +13,8 @@ from relation_tf.config.method import (
     OPTIONS,
     Method,
     is_of_method,
-    own_value,
     tuned_method,
+    value_of,
 )
 from relation_tf.config.run import OF_TIMED, TRANSFERRED, TrainingSettings
 from relation_tf.errors import DataError, UnknownNameError, did_you_mean, join_names
@@ -463,7 +463,7 @@ def _not_with_sweep(key: str) -> str:
 
 def _sweep_of_method(method: Method, key: str, values: Sequence[Any]) -> Iterator[str]:
     """Yield a fault for a key of a sweep that a method sets or cannot have."""
-    if (fixed := own_value(method, key)) is not None:
+    if (fixed := value_of(method, key)) is not None:
         yield (
             f"key {key!r} of method {method.name}: must {_not_with_sweep(key)}. "
             f"Received: {fixed!r:.80}"

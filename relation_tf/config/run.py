@@ -378,8 +378,8 @@ class RunConfig(TrainingSettings):
     @property
     def has_state_only_in_variables(self) -> bool:
         """If False, a layer, optimizer or callback of a user may have other state."""
-        own_parts = OPTIMIZERS.is_of_user(self.optimizer) or self.callbacks
-        return self.has_built_in_layer and not own_parts
+        has_custom_parts = OPTIMIZERS.is_of_user(self.optimizer) or self.callbacks
+        return self.has_built_in_layer and not has_custom_parts
 
     @property
     def shares_network(self) -> bool:

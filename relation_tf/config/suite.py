@@ -251,7 +251,7 @@ class Suite(TrainingSettings):
         """Return a group; names of custom tasks are replaced by the tasks."""
         for group in self.group:
             if group.name == name:
-                tasks = [self._custom_task(str(each)) or each for each in group.tasks]
+                tasks = [self._custom_task(str(task)) or task for task in group.tasks]
                 return group.model_copy(update={"tasks": tasks})
         return None
 
@@ -500,7 +500,7 @@ def _without(table: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
 
 
 def drop_other_methods(
-    where: str, values: dict[str, Any], given: Collection[str], folder: Path | None = None
+    where: str, values: dict[str, Any], kept: Collection[str], folder: Path | None = None
 ) -> None:
     """Remove what names methods that are not among the new ones of a suite.
 
@@ -510,7 +510,7 @@ def drop_other_methods(
     Args:
         where: Name or file of the suite, for messages.
         values: Keys of the suite, changed in place.
-        given: Keys that were given with the methods; they stay.
+        kept: Keys that were given with the methods; they stay.
         folder: As for `make_suite`.
 
     Raises:
@@ -521,16 +521,16 @@ def drop_other_methods(
     with contextlib.suppress(AttributeError, KeyError, TypeError, ValidationError):
         in_names = "units" not in (values.get("sweep") or {})
         methods = [Method.model_validate(method) for method in values["method"]]
-        names = [each.name for method in methods for each in method.expand(units_in_name=in_names)]
-        if "tuned" not in given:
+        names = [one.name for method in methods for one in method.expand(units_in_name=in_names)]
+        if "tuned" not in kept:
             values["tuned"] = [
                 table for table in values.get("tuned", []) if table["method"] in names
             ]
         judges = [key for key in ("reference", "control") if values.get(key) is not None]
         if values.get("families") or not judges:
             return
-        values |= {key: None for key in judges if key not in given and values[key] not in names}
-        if not any(values[key] for key in judges) and "margin" not in given:
+        values |= {key: None for key in judges if key not in kept and values[key] not in names}
+        if not any(values[key] for key in judges) and "margin" not in kept:
             overrides = values.get("overrides", {}).items()
             values["overrides"] = {task: {**table, "margin": None} for task, table in overrides}
             values["margin"] = None

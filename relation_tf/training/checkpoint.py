@@ -43,14 +43,14 @@ class Checkpoint:
 
     Args:
         path: The file.
-        made_by: Facts that must be unchanged to resume, such as package versions; otherwise the
+        conditions: Facts that must be unchanged to resume, such as package versions; otherwise the
             results would differ from those of an uninterrupted run.
         every: Minimum seconds between two states.
     """
 
-    def __init__(self, path: Path, made_by: Mapping[str, Any], every: float = 2.0) -> None:
+    def __init__(self, path: Path, conditions: Mapping[str, Any], every: float = 2.0) -> None:
         self._path = path
-        self._made_by = json.loads(json.dumps(made_by))
+        self._conditions = json.loads(json.dumps(conditions))
         self._every = every
         self._cost = 0.0
         self._written = time.monotonic()
@@ -64,7 +64,7 @@ class Checkpoint:
         """Write a state atomically."""
         began = time.monotonic()
         about = vars(state) | {
-            "made_by": self._made_by,
+            "conditions": self._conditions,
             "variables": len(state.variables),
             "kept": state.kept is not None,
         }
@@ -81,7 +81,7 @@ class Checkpoint:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = iter(file.values())
                 about = json.loads(next(arrays).tobytes())
-                if about.pop("made_by") != self._made_by:
+                if about.pop("conditions") != self._conditions:
                     return None
                 about["variables"] = [*itertools.islice(arrays, about["variables"])]
                 about["kept"] = [*arrays] if about["kept"] else None

@@ -98,9 +98,9 @@ def make_schedule(
     classes = _classes(keras.optimizers.schedules, keras.optimizers.schedules.LearningRateSchedule)
     factory = _find(SCHEDULES, classes, name)
     if name not in SCHEDULES:
-        given = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
+        defaults = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
         accepted = inspect.signature(factory).parameters
-        arguments = {key: value for key, value in given.items() if key in accepted}
+        arguments = {key: value for key, value in defaults.items() if key in accepted}
     return make_part(SCHEDULES.kind, name, factory, arguments, options)
 
 

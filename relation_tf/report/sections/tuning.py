@@ -21,7 +21,7 @@ from relation_tf.words import number
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.bench.sweeping import Doubt
+    from relation_tf.bench.sweeping import RangeWarning
     from relation_tf.config.method import Sweep
     from relation_tf.config.suite import Suite
     from relation_tf.report.data import ReportData
@@ -39,22 +39,22 @@ def tuning_caveats(results: Results | None, scores: Scores) -> Iterator[Statemen
     table, sweep = sweep_of(results), results.suite.sweep
     if table is None or table.empty or sweep is None:
         return
-    from relation_tf.bench.sweeping import doubt, is_best
+    from relation_tf.bench.sweeping import is_best, warn_of_range
 
     tuned = [each for each in results.suite.tuned if each.method in scores.methods]
     kept = [f"{x.method} on {x.task}" for x in tuned if not is_best(results.suite, x, table)]
     if kept:
         yield state("settings_of_smaller_sweep", runs=kept)
-    found: dict[str, dict[Doubt, list[str]]] = {}
+    found: dict[str, dict[RangeWarning, list[str]]] = {}
     for each in tuned:
-        if why := doubt(results.suite, each, table):
+        if why := warn_of_range(results.suite, each, table):
             found.setdefault(each.method, {}).setdefault(why, []).append(each.task)
     if own := found.pop(scores.judged_against or "", None):
         yield state(
             "sweep_of_reference",
             reference=scores.judged_against,
             one_seed=len(sweep.seeds) == 1,
-            doubts={why.words: tasks for why, tasks in own.items()},
+            doubts={why.text: tasks for why, tasks in own.items()},
         )
     if found:
         tasks = {name: [x for own in by.values() for x in own] for name, by in found.items()}
