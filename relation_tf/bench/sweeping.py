@@ -409,12 +409,11 @@ def warn_of_range(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> RangeWarni
     if not best.size or (perfect is not None and same_score(best.mean(), perfect)):
         return None
     if metric.low == -1 and 2 * np.count_nonzero(best == 0) >= best.size:
-        return RangeWarning(
-            *2 * ["at least half of the runs with the best value collapsed (score 0)"]
-        )
+        text = "at least half of the runs with the best value collapsed (score 0)"
+        return RangeWarning(text, text)
     means = [sample.mean() for sample in samples if sample.size and np.isfinite(sample).all()]
     if len(means) > 1 and all(same_score(mean, means[0]) for mean in means):
-        return RangeWarning(*2 * ["all values have the same score"])
+        return RangeWarning("all values have the same score", "all values have the same score")
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)
         if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or _is_least(value):
