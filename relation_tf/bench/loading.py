@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from relation_tf import __version__
-from relation_tf.bench.run_folder import MODEL, VOCABULARY, damage_of_model, read_config
+from relation_tf.bench.run_folder import MODEL, VOCABULARY, damage, read_config
 from relation_tf.config.run import RunConfig
 from relation_tf.config.user_code import check_unchanged, load_plugins
 from relation_tf.errors import DataError, SuiteError, join_names, without_breaks
@@ -110,7 +110,7 @@ def _check_finished(folder: Path) -> None:
             f"{folder}: this run has no {MODEL}. Set save_models = true in the suite, delete the "
             "folder of the run and run the suite again"
         )
-    if fault := damage_of_model(folder):
+    if fault := damage(folder, others=False):
         raise SuiteError(f"{fault}; `relation-tf run` trains it again")
     version = str(read_json(folder / "manifest.json").get("versions", {}).get("relation_tf"))
     if _series(version) != _series(__version__):

@@ -15,7 +15,7 @@ from relation_tf.bench.results import read_result, read_results
 from relation_tf.bench.run_folder import (
     MODEL,
     RunFolder,
-    damage_of_model,
+    damage,
     differing_splits,
     prediction_file,
     write_result,
@@ -122,7 +122,9 @@ def _lock(folder: RunFolder, config: RunConfig, locks: ExitStack) -> _FinishedRu
     """Lock a run until its predictions are written, and read it."""
     if not locks.enter_context(folder.locked(config)):
         raise SuiteError(f"{folder.run(config)}: another process trains this run. Wait for it")
-    return _FinishedRun.read(config, folder.run(config))
+    path = folder.run(config)
+    manifest = read_json(path / "manifest.json")
+    return _FinishedRun(config, path, read_result(path)["metrics"], manifest)
 
 
 def _predict_runs(
@@ -158,11 +160,6 @@ class _FinishedRun:
     metrics: Mapping[str, Mapping[str, float]]
     manifest: Mapping[str, Any]
 
-    @classmethod
-    def read(cls, config: RunConfig, folder: Path) -> _FinishedRun:
-        manifest = read_json(folder / "manifest.json")
-        return cls(config, folder, read_result(folder)["metrics"], manifest)
-
     @property
     def weights(self) -> Path:
         """File with the weights: that of the model, if the run kept it."""
@@ -179,7 +176,7 @@ class _FinishedRun:
                 missing += [] if there else [name]
             elif not there or recorded.get(split, digests[split]) != digests[split]:
                 names.append(name)
-        if names and (fault := damage_of_model(self.folder)):
+        if names and (fault := damage(self.folder, others=False)):
             return [], fault
         if names and not self.weights.exists():
             return [], f"no {MODEL}: train the run again, with --set save_models=true"
@@ -207,11 +204,21 @@ def _predict_group(
     Raises:
         SuiteError: If the weights of a run cannot be used.
     """
+    config = pending[0][0].config
+    load_plugins(config.plugins)
+    start_tensorflow(folder / LOG, config.threads)
+    import keras
+
+    from relation_tf.training.task_trainer import TaskTrainer
+
     trainer: TaskTrainer | None = None
     with stderr_to(folder / LOG):
         for run, names in pending:
-            if trainer is None or not run.config.shares_network:
-                trainer = _make_trainer(folder, run, data, tfds_folder)
+            if trainer is None or not config.shares_network:
+                keras.backend.clear_session()
+                reading = run.config.reading()
+                task = load_task(config.entry, data=data, tfds_folder=tfds_folder, **reading)
+                trainer = TaskTrainer(run.config, task)
             _predict_run(trainer, run, names)
 
 
@@ -245,21 +252,6 @@ def _predict_run(trainer: TaskTrainer, run: _FinishedRun, names: Sequence[str]) 
         }
         write_json(run.folder / "manifest.json", {**run.manifest, "data": predicted})
         write_result(run.folder, result)
-
-
-def _make_trainer(
-    folder: Path, run: _FinishedRun, data: str | Path | None, tfds_folder: str | Path | None
-) -> TaskTrainer:
-    config = run.config
-    load_plugins(config.plugins)
-    start_tensorflow(folder / LOG, config.threads)
-    import keras
-
-    from relation_tf.training.task_trainer import TaskTrainer
-
-    keras.backend.clear_session()
-    task = load_task(config.entry, data=data, tfds_folder=tfds_folder, **config.reading())
-    return TaskTrainer(config, task)
 
 
 def _outputs(

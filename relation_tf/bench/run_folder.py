@@ -457,7 +457,7 @@ def write_result(folder: Path, result: Mapping[str, Any], changing: tuple[str, .
     write_json(folder / RESULT, {**content, DIGEST: _digest(content)})
 
 
-def damage(folder: Path, models: bool = True) -> str | None:
+def damage(folder: Path, *, models: bool = True, others: bool = True) -> str | None:
     r"""Return which file of a finished run has changed since it was written, and how.
 
     Files without a checksum are not checked: those of runs of earlier versions, and those that were
@@ -467,6 +467,7 @@ def damage(folder: Path, models: bool = True) -> str | None:
         folder: The folder of a run with a `result.json`.
         models: If False, only the sizes of models and weights are checked: reports do not read
             them, and reading them can take longer than the report.
+        others: If False, only models and weights are checked, and `result.json`.
 
     Returns:
         A sentence that starts with the path of the file, or None.
@@ -482,43 +483,20 @@ def damage(folder: Path, models: bool = True) -> str | None:
         ...     before, damage(folder).removeprefix(str(folder))
         (None, '/history.csv: damaged: its content has changed since the run')
     """
-    files, fault = _recorded(folder)
-    if fault is not None:
-        return fault
-    for name, recorded in files.items():
-        if name in _MODELS and not (folder / name).exists():
-            continue
-        if fault := _fault(folder / name, recorded, content=models or name not in _MODELS):
-            return f"{folder / name}: damaged: {fault}"
-    return None
-
-
-def damage_of_model(folder: Path) -> str | None:
-    """Return how the model of a finished run has changed since it was written; None if unknown.
-
-    Args:
-        folder: The folder of the run.
-    """
-    files, fault = _recorded(folder)
-    if fault is not None:
-        return fault
-    for name in _MODELS:
-        known = name in files and (folder / name).exists()
-        if known and (fault := _fault(folder / name, files[name], content=True)):
-            return f"{folder / name}: damaged: {fault}"
-    return None
-
-
-def _recorded(folder: Path) -> tuple[Mapping[str, Any], str | None]:
-    """Return the recorded sizes and digests by name, and the fault of `result.json`."""
     try:
         result = read_json(folder / RESULT)
     except SuiteError as error:
-        return {}, str(error)
+        return str(error)
     content = {key: value for key, value in result.items() if key != DIGEST}
     if (FILES in result or DIGEST in result) and result.get(DIGEST) != _digest(content):
-        return {}, f"{folder / RESULT}: damaged: its content has changed since the run"
-    return result.get(FILES, {}), None
+        return f"{folder / RESULT}: damaged: its content has changed since the run"
+    for name, recorded in result.get(FILES, {}).items():
+        is_model, path = name in _MODELS, folder / name
+        if (is_model and not path.exists()) or not (is_model or others):
+            continue
+        if fault := _fault(path, recorded, content=models or not is_model):
+            return f"{path}: damaged: {fault}"
+    return None
 
 
 def _fault(path: Path, recorded: Mapping[str, Any], content: bool) -> str | None:
