@@ -116,20 +116,6 @@ def test_failed_and_broken_runs(work, call):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_one_run_on_two_devices(work):
-    """In another process, whose CPU is divided before its first use."""
-    process = start(*SMALL, "--tasks", "CoLA", "--strategy", "mirrored",
-                    "--devices", "2", "--deterministic")  # fmt: skip
-    process.communicate()
-    assert process.returncode == 0
-    manifests = [json.loads(path.read_text()) for path in work.glob("out/runs/*/*/*/manifest.json")]
-    (manifest,) = manifests
-    assert (manifest["strategy"], manifest["replicas"]) == ("mirrored", 2)
-    assert manifest["op_determinism"]
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
 def test_output_that_is_closed_ends_the_command(work):
     process = start(*SMALL, "--jobs", "2", stderr=subprocess.PIPE)
     process.stdout.readline()

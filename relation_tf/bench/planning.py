@@ -16,9 +16,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-
 from relation_tf.bench import workers
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.options import OF_PLANS, accepts_options, make_options
@@ -268,18 +265,21 @@ def make_plan(
     left = {key: run for key, run in groups.items() if key not in costs}
     start, timed = _START, dict[GroupKey, _Timed]()
     if left:
-        keys = list(left) if suite.timed else _to_time(list(left))
-        runs = [left[key] for key in keys]
+        (task, method), *_ = left
+        keys = [key for key in groups if task == key[0] or method == key[1]]
+        keys = [*left] if suite.timed else keys
+        runs = [groups[key] for key in keys]
         start, times = workers.call(_time_runs, group, runs, runs=runs, notify=group.options.say)
         timed = dict(zip(keys, times, strict=True))
-    seconds = by_proportion({key: run.epoch for key, run in timed.items()}, list(left))
-    once = by_proportion({key: run.once for key, run in timed.items()}, list(left))
+        timed = {(task, method): timed[task, method]} | timed
     for key, run in left.items():
+        time_of_run = by_proportion(timed, key)
         limit = run.time_limit if run.time_limit is not None else float("inf")
-        fewest, most = (min(epochs * seconds[key], limit) + once[key] for epochs in _epochs(run))
-        # A method is timed on at least one task.
-        like = timed.get(key) or next(run for (_, name), run in timed.items() if name == key[1])
-        costs[key] = Cost(fewest, most, key in timed, like.compiling, run.shares_network)
+        fewest, most = (
+            min(epochs * time_of_run.epoch, limit) + time_of_run.once for epochs in _epochs(run)
+        )
+        measured, compiling = key in timed, time_of_run.compiling
+        costs[key] = Cost(fewest, most, measured, compiling, run.shares_network)
     return SuitePlan(
         suite,
         len(chosen),
@@ -291,45 +291,34 @@ def make_plan(
     )
 
 
-def by_proportion(
-    timed: Mapping[GroupKey, float], groups: Sequence[GroupKey]
-) -> dict[GroupKey, float]:
-    """Estimate the seconds of all groups from the seconds of some; nothing without any.
-
-    Least squares on log(seconds) = task + method: a method that takes twice as long as another on
-    one task is assumed to take twice as long on all.
-
-    Example:
-        >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
-        >>> round(by_proportion(timed, [*timed, ("B", "y")])["B", "y"], 6)
-        20.0
-    """
-    if not timed:
-        return {}
-    columns = pd.get_dummies(pd.DataFrame(groups, columns=["task", "method"])).astype(float)
-    indicators = dict(zip(groups, columns.to_numpy(), strict=True))
-    known = np.array([indicators[group] for group in timed])
-    parts = np.linalg.lstsq(known, np.log([*timed.values()]), rcond=None)[0]
-    return {group: float(np.exp(row @ parts)) for group, row in indicators.items()} | {**timed}
-
-
-def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
-    """Return the groups to time: as few as connect all tasks and methods that groups connect."""
-    chosen: list[GroupKey] = []
-    parts: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for task, method in groups:
-        first, second = (parts.setdefault(n, {n}) for n in (("task", task), ("method", method)))
-        if first is not second:
-            chosen.append((task, method))
-            first |= second
-            parts |= dict.fromkeys(first, first)
-    return chosen
-
-
 class _Timed(NamedTuple):
     epoch: float
     once: float  # seconds of a run apart from epochs
     compiling: float
+
+
+def by_proportion(timed: Mapping[GroupKey, _Timed], key: GroupKey) -> _Timed:
+    """Return the time of a task and a method, which is estimated if it is not timed.
+
+    A method that takes twice as long as another on one task is assumed to take twice as long on
+    all.
+
+    Args:
+        timed: Times of the first task with all methods, and of the first method on all tasks.
+        key: The task and the method.
+
+    Example:
+        >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
+        >>> timed = {key: _Timed(seconds, seconds, 1.0) for key, seconds in timed.items()}
+        >>> by_proportion(timed, ("B", "y")).epoch
+        20.0
+    """
+    if key in timed:
+        return timed[key]
+    (task, method), *_ = timed
+    of_task, of_method, first = timed[key[0], method], timed[task, key[1]], timed[task, method]
+    epoch = of_task.epoch * of_method.epoch / first.epoch
+    return _Timed(epoch, of_task.once * of_method.once / first.once, of_method.compiling)
 
 
 def _time_runs(
@@ -360,7 +349,7 @@ def _estimate(group: RunGroup, run: RunConfig) -> _Timed:
     except Exception as error:  # a custom layer may raise anything
         raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
-    # At least a microsecond: `by_proportion` uses logarithms.
+    # At least a microsecond: `by_proportion` divides.
     return _Timed(max(estimate.epoch, 1e-6), max(estimate.once, 1e-6), compiling)
 
 

@@ -72,7 +72,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     """
     with interrupts_delayed():
         from relation_tf.bench import run_suite
-        from relation_tf.config.suite import load_suite, select
+        from relation_tf.config.suite import load_suite
 
     options = parse_selection(options)
     fill_missing = options.pop("fill_missing")
@@ -85,10 +85,7 @@ def run(suite: SuiteName, **options: Any) -> None:
     if results.runs:
         write_report(results)
         _submit_if_complete(results, fill_missing)
-    print_failures(results.failures)
-    chosen = select(results.suite, options["tasks"], options["methods"], options["seeds"])
-    if {name for name, _ in results.failures} & {*map(str, chosen)}:
-        raise typer.Exit(1)
+    _exit_after_failures(results, **{key: options[key] for key in ("tasks", "methods", "seeds")})
 
 
 @command(
@@ -142,16 +139,15 @@ def diagnose(
     interrupt: run the same command again to resume.
     """
     with interrupts_delayed():
-        from relation_tf.bench import diagnose as train
+        from relation_tf.bench import diagnose as run_diagnosis
         from relation_tf.bench.diagnosing import limits_of_quick
-        from relation_tf.config.suite import select
         from relation_tf.report.sections.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
 
     arguments = parse_settings(layer_options, "--option")
     options = parse_selection(options)
     import_from_here()
-    results = train(layer, layer_options=arguments, quick=quick, **options)
+    results = run_diagnosis(layer, layer_options=arguments, quick=quick, **options)
     if results.runs:
         method = results.suite.methods()[0]
         name = str(method.name)
@@ -163,10 +159,7 @@ def diagnose(
         echo(LEVELS)
         if quick and (limits := limits_of_quick(results)):
             echo(limits)
-    print_failures(results.failures)
-    chosen = select(results.suite, options["tasks"], None, options["seeds"])
-    if {name for name, _ in results.failures} & {*map(str, chosen)}:
-        raise typer.Exit(1)
+    _exit_after_failures(results, tasks=options["tasks"], seeds=options["seeds"])
 
 
 @command(
@@ -209,12 +202,12 @@ def pretrain(
     Safe to interrupt: run the same command again to resume.
     """
     with interrupts_delayed():
-        from relation_tf.bench.pretraining import pretrain as train
+        from relation_tf.bench.pretraining import pretrain as pretrain_encoders
 
     import_from_here()
     plugins = options.pop("plugins") or ()
     allow_failing_checks = options.pop("allow_failing_checks")
-    result = train(
+    result = pretrain_encoders(
         files,
         out,
         split_names(mechanisms) or [],
@@ -446,6 +439,15 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         first = min(submissions.packed, key=lambda packed: len(packed.warnings)).path
         echo(f"To check a zip again: glue-submit check {shlex.quote(str(first))}")
     return submissions
+
+
+def _exit_after_failures(results: Results, **selection: Any) -> None:
+    """Print the failures; exit with code 1 if a requested run failed."""
+    from relation_tf.config.suite import select
+
+    print_failures(results.failures)
+    if {name for name, _ in results.failures} & {*map(str, select(results.suite, **selection))}:
+        raise typer.Exit(1)
 
 
 def print_failures(failures: Sequence[tuple[str, str]]) -> None:

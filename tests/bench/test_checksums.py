@@ -146,7 +146,7 @@ def test_a_killed_prediction_is_not_damage(finished: Finished) -> None:
     assert not folder.is_done(config)
 
 
-@pytest.mark.parametrize("name", [*NAMES, RESULT, "predictions/RTE.test.tsv"])
+@pytest.mark.parametrize("name", [RESULT, "predictions/RTE.test.tsv"])
 def test_commands_name_the_damaged_file(
     finished: Finished, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, planning
 from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.planning import (
     Cost,
     SuitePlan,
-    _to_time,
-    by_proportion,
     make_plan,
 )
 from relation_tf.bench.run_folder import RunFolder, write_result
@@ -40,22 +36,6 @@ def demo():
     """Return a suite, and the runs of one task and method."""
     suite = load_suite("demo")
     return suite, [run for run in suite.runs() if run.key[:2] == ("RTE", "relation-64")]
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
-    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
-)
-def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
-    cells = [(f"t{i}", f"m{j}") for i in range(len(tasks)) for j in range(len(methods))]
-    seconds = {
-        (f"t{i}", f"m{j}"): a * b for i, a in enumerate(tasks) for j, b in enumerate(methods)
-    }
-    chosen = _to_time(cells)
-    assert len(chosen) == len(tasks) + len(methods) - 1
-    found = by_proportion({cell: seconds[cell] for cell in chosen}, cells)
-    assert found == pytest.approx(seconds)
 
 
 def test_estimated_hours_are_of_pending_runs(demo):

@@ -121,15 +121,6 @@ def test_labels_of_a_diagnostic_set_are_used(diagnosed):
     assert chosen.tolist() == table["prediction"].tolist()
 
 
-def test_a_changed_test_file_is_predicted_again(folder, small_glue):
-    add_test_file(folder, small_glue)
-    predict_missing(folder / "runs", folder / "data")
-    test = folder / "data" / "RTE" / "test.tsv"
-    test.write_text("".join(test.read_text("utf-8").splitlines(keepends=True)[:4]), "utf-8")
-    assert predict_missing(folder / "runs", folder / "data").added
-    assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
-
-
 def test_scores_of_replaced_files_without_labels_are_dropped(
     folder, small_glue, diagnosed, tmp_path
 ):

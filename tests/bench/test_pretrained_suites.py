@@ -82,13 +82,6 @@ def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, laye
     assert not same(load_pretrained(pretrained, "relation", 2).weights, source.weights)
 
 
-def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
-    attention = {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "attention"}}
-    made, _ = network(attention)
-    made.reset(2)
-    assert same(weights_of(made, "mechanism"), load_pretrained(pretrained, "attention", 1).weights)
-
-
 def test_fine_tuned_weights_change_and_frozen_weights_do_not(network):
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)

@@ -346,13 +346,6 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     assert load_published(kept).source == "A paper"
 
 
-def test_the_manifest_says_whether_xla_compiled(run, suite):
-    asked = suite(**ONE, seeds=[1], epochs=1, xla=True)
-    for size, compiled in ((30, True), (61, False)):  # of 60 rows
-        (only,) = run(asked.model_copy(update={"batch_size": size}), str(size)).runs
-        assert only["manifest"]["xla"] is compiled
-
-
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -366,23 +359,6 @@ def test_peak_memory_is_of_the_run():
     held = np.ones(200 * 2**17)
     assert 180 <= session.peaks()["peak_memory_mib"] - before <= 220
     assert len(held)
-
-
-def test_peak_memory_of_a_device(monkeypatch):
-    import tensorflow as tf
-
-    assert session.peaks()["peak_device_memory_mib"] is None
-    peak = {"GPU:0": 512 * 2**20}
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
-    monkeypatch.setattr(
-        tf.config.experimental, "get_memory_info", lambda device: {"peak": peak[device]}
-    )
-    monkeypatch.setattr(
-        tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
-    )
-    assert session.peaks()["peak_device_memory_mib"] == 512
-    session.forget_peaks()
-    assert session.peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def test_a_choice_at_an_end_or_without_differences_is_doubtful(
     table = scored(scores, task)
     (tuned,) = choose(asked(), table)
     found = warn_of_range(asked(), tuned, table)
-    assert (found and found.words) == words
+    assert (found and found.text) == words
 
 
 def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
