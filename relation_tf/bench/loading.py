@@ -113,16 +113,11 @@ def _check_finished(folder: Path) -> None:
     if fault := damage(folder, others=False):
         raise SuiteError(f"{fault}; `relation-tf run` trains it again")
     version = str(read_json(folder / "manifest.json").get("versions", {}).get("relation_tf"))
-    if _series(version) != _series(__version__):
+    if version.split(".")[:2] != __version__.split(".")[:2]:  # the part that changes with models
         raise SuiteError(
             f"{folder}: this model was written by relation_tf {version}. Received: relation_tf "
             f"{__version__}. Install relation_tf=={version} to load it"
         )
-
-
-def _series(version: str) -> list[str]:
-    """Return the part of a version that changes if models change."""
-    return version.split(".")[:2]
 
 
 def _read_model(folder: Path, safe_mode: bool) -> Any:
@@ -233,8 +228,7 @@ class TrainedModel:
         Raises:
             DataError: If a text has the wrong form.
         """
-        columns = self._columns(texts)
-        return [column.pad(np.arange(len(column))) for column in columns]
+        return [column.pad(np.arange(len(column))) for column in self._columns(texts)]
 
     @property
     def num_texts(self) -> int:
@@ -266,12 +260,10 @@ class TrainedModel:
                 )
             for text in (row,) if isinstance(row, str) else row:
                 check_spelled(f"text {number}", text)
-        return [self._encode([row[i] for row in rows]) for i in range(self.num_texts)]
-
-    def _encode(self, texts: list[str]) -> Ragged | Texts:
+        columns = ([row[i] for row in rows] for i in range(self.num_texts))
         if self.vocabulary is None:
-            return Texts.join(texts)
-        return self.vocabulary.encode(texts, self.config.max_length)
+            return [*map(Texts.join, columns)]
+        return [self.vocabulary.encode(column, self.config.max_length) for column in columns]
 
     def _outputs(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the outputs, `(texts, width)`, in the same batches as those of the run."""

@@ -416,7 +416,8 @@ def warn_of_range(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> RangeWarni
         return RangeWarning("all values have the same score", "all values have the same score")
     for key, value in tuned.settings.items():
         numbers = _numbers(suite.sweep, key)
-        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or _is_least(value):
+        smallest_possible = value == 0 or (isinstance(value, int) and value == 1)
+        if len(numbers) < 3 or value not in (numbers[0], numbers[-1]) or smallest_possible:
             continue
         least = value == numbers[0]
         inside = tuned.settings | {key: numbers[1] if least else numbers[-2]}
@@ -427,11 +428,6 @@ def warn_of_range(suite: Suite, tuned: Tuned, table: pd.DataFrame) -> RangeWarni
                 "the chosen value is the smallest or largest one",
             )
     return None
-
-
-def _is_least(value: float) -> bool:
-    """Return True for the smallest number that a setting can have."""
-    return value == 0 or (isinstance(value, int) and value == 1)
 
 
 def _is_flat(first: np.ndarray, second: np.ndarray) -> bool:
