@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import software
+from relation_tf.bench.train import software
 from relation_tf.bench.workers import (
     Call,
     End,

@@ -473,7 +473,7 @@ def suites(
     **options: Any,
 ) -> None:
     """List suites, and mark those with too few seeds to show a significant difference."""
-    from relation_tf.bench.evidence import suite_facts
+    from relation_tf.bench.planning import suite_facts
     from relation_tf.config import list_suites, load_suite
 
     names, plugins = names or list_suites(), options["plugins"] or ()

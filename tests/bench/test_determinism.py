@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from relation_tf.bench import provenance, run_suite
+from relation_tf.bench import run_suite, train
 
 
 def made(folder):
@@ -24,7 +24,7 @@ def test_the_recorded_command_has_no_folders_of_this_machine(monkeypatch, tmp_pa
         "--glove", "vectors/a.txt",
     ]  # fmt: skip
     monkeypatch.setattr(sys, "argv", typed)
-    assert shlex.split(provenance.command()) == [
+    assert shlex.split(train.command()) == [
         "relation-tf", "run", "demo", "--data", "my data", "--out=out",
         "--set", "pretrained=encoders", "--glove", "vectors/a.txt",
     ]  # fmt: skip
@@ -61,6 +61,6 @@ def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
 
     monkeypatch.setattr(session, "op_determinism", lambda: True)
     monkeypatch.setattr(task_trainer, "op_determinism", lambda: True)
-    assert provenance.machine(None)["op_determinism"]
+    assert train.machine(None)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relation_tf.bench.evidence import nothing_can_be_shown
+from relation_tf.bench.planning import nothing_can_be_shown
 from relation_tf.config import list_suites, load_suite
 
 

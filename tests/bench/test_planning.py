@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.bench import plan_suite, planning
-from relation_tf.bench.evidence import nothing_can_be_shown, shown_by_design
 from relation_tf.bench.planning import (
     Cost,
     SuitePlan,
     make_plan,
+    nothing_can_be_shown,
+    shown_by_design,
 )
 from relation_tf.bench.run_folder import RunFolder, write_result
 from relation_tf.bench.workers import RunGroup

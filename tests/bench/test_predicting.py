@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import matthews_corrcoef
 
-from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
+from relation_tf.bench import RunFolder, predict_missing, read_results, run_suite, submissions
 from relation_tf.bench.run_folder import write_result
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
@@ -72,19 +72,19 @@ def test_test_files_of_a_vocabulary_of_all_splits_must_be_those_of_the_training(
 
 def test_an_added_test_file_is_predicted(folder, small_glue, monkeypatch):
     steps = []
-    monkeypatch.setattr(predicting, "advance", lambda *step: steps.append(step))
+    monkeypatch.setattr(submissions, "advance", lambda *step: steps.append(step))
     add_test_file(folder, small_glue)
     before = [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)]
     run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
     assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
-    locked, results_of = [], predicting.write_result
+    locked, results_of = [], submissions.write_result
 
     def write_result(run, *arguments, **options):
         configs = RunFolder(folder / "runs").suite().runs()
         locked.append(all(RunFolder(folder / "runs").is_locked(config) for config in configs))
         results_of(run, *arguments, **options)
 
-    monkeypatch.setattr(predicting, "write_result", write_result)
+    monkeypatch.setattr(submissions, "write_result", write_result)
     made = predict_missing(folder / "runs", folder / "data")
     assert locked
     assert all(locked)  # until all runs of the task and method are written

@@ -7,7 +7,7 @@ import platform
 
 import pytest
 
-from relation_tf.bench.provenance import conditions_of
+from relation_tf.bench.train import conditions_of
 from relation_tf.config import load_suite
 
 
