@@ -181,7 +181,7 @@ def pretrain(
     folder.check_locked(pending)
     lost = count_diverged(folder, runs, pending)
 
-    def train(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
+    def execute(free: Sequence[PretrainingRun], notify: EventCallback) -> None:
         group = PretrainingGroup(free, folder.path, settings, text, began=folder.began)
         workers.run_locally([group], notify, RunOptions())
 
@@ -194,7 +194,7 @@ def pretrain(
             write_text(vocabulary_of(folder.path), text.vocabulary.to_json())
             write_json(folder.path / SETTINGS, shared)
         try:
-            train_shared(pending, folder, progress, train)
+            train_shared(pending, folder, progress, execute)
         finally:  # also after an interruption
             _write_scores(folder.path)
     unfinished = {run: folder.run(run) for run in runs if not folder.holds_result(run)}

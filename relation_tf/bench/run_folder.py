@@ -134,7 +134,7 @@ class RunFolder:
         Raises:
             SuiteError: If a finished run is not in the suite, or the runs are those of `pretrain`.
         """
-        if _is_there(self.path / SETTINGS):
+        if _look_up(self.path / SETTINGS):
             raise SuiteError(f"{self.path}: contains runs of pretrain. Choose another --out")
         requested = {self.run(config) for config in suite.runs()}
         for result in sorted(self.path.glob("runs/*/*/*/result.json")):
@@ -178,7 +178,7 @@ class RunFolder:
             SuiteError: If it is not the folder of a suite.
         """
         path = self.path / "suite.toml"
-        if not _is_there(path):
+        if not _look_up(path):
             fault = "no such folder"
             if self.path.exists():
                 fault = "no suite.toml in this folder" if self.path.is_dir() else "not a folder"
@@ -272,7 +272,7 @@ class RunFolder:
     def failing_layers(self) -> dict[str, str]:
         """Return the methods whose layer fails its checks, and the faults."""
         path = self.path / FAILING_LAYERS
-        if not _is_there(path):
+        if not _look_up(path):
             return {}
         return {str(name): str(fault) for name, fault in read_json(path).items()}
 
@@ -315,7 +315,7 @@ class RunFolder:
     def with_file(self, name: str) -> list[Path]:
         """Return the folders of runs that have a file, in order of task, method and seed."""
         folders = map(self.run, self.suite().runs())
-        return [folder for folder in folders if _is_there(folder / name)]
+        return [folder for folder in folders if _look_up(folder / name)]
 
 
 def has_diverged(folder: Path) -> bool:
@@ -391,7 +391,7 @@ def differing_splits(first: Mapping[str, str], second: Mapping[str, str]) -> lis
     return [split for split in splits if first.get(split) != second.get(split)]
 
 
-def _is_there(path: Path) -> bool:
+def _look_up(path: Path) -> bool:
     try:
         return path.exists()
     except OSError as error:

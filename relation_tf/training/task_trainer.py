@@ -479,7 +479,7 @@ class TransferTrainer(SuiteTrainer):
         predictions: dict[tuple[str, str], np.ndarray] = {}
         total, self.compile_seconds = 0.0, 0.0
 
-        def train(trainer: TaskTrainer, number: int) -> TrainingResult:
+        def train_part(trainer: TaskTrainer, number: int) -> TrainingResult:
             nonlocal total
             before = trainer.epochs_before = len(history)
 
@@ -496,12 +496,12 @@ class TransferTrainer(SuiteTrainer):
         for number, task in enumerate(self.task.task.members):
             keras.backend.clear_session()  # frees the memory of the previous training
             source = self._source(task)
-            train(source, 2 * number + 1)
+            train_part(source, 2 * number + 1)
             shared = self._shared(task, source.model)
             keras.backend.clear_session()
             target = self._target(task)
             target.shared = shared
-            trained = train(target, 2 * number + 2)
+            trained = train_part(target, 2 * number + 2)
             for (_, name), outputs in trained.predictions.items():
                 predictions[self.task.task.scored[name], name] = outputs
         return TrainingResult(
