@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import signal
-import sys
 
 import pytest
 
 from relation_tf.system import (
     check_interrupts,
     interrupts_delayed,
-    interrupts_kept,
+    sigterm_as_interrupt,
 )
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -83,57 +80,8 @@ def test_an_inner_block_leaves_it_to_the_outer_one(pressed):
     assert done == ["inner", "between"]
 
 
-@pytest.mark.parametrize("ends", ["returns", "delays", "exits"])
-def test_a_press_that_is_dropped_is_kept(ends):
-    done = []
-
-    @interrupts_kept()
-    def command():
-        with contextlib.suppress(KeyboardInterrupt):
-            press()
-        done.append("the rest")
-        if ends == "delays":
-            with interrupts_delayed():
-                done.append("a block")
-        if ends == "exits":
-            sys.exit(0)
-
-    with pytest.raises(KeyboardInterrupt):
-        command()
-    assert done == ["the rest"]
-
-
-def test_a_press_in_a_callback_of_the_garbage_collector_prints_nothing(monkeypatch):
-    printed = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda error: printed.append(error.exc_type))
-
-    def callback(phase, info):
-        if phase == "stop":
-            press()
-
-    @interrupts_kept()
-    def command():
-        gc.callbacks.append(callback)
-        try:
-            gc.collect()
-        finally:
-            gc.callbacks.remove(callback)
-        (lambda: Failing())()
-
-    with pytest.raises(KeyboardInterrupt):
-        command()
-    assert printed == [ValueError]
-
-
-class Failing:
-    """An object whose removal fails."""
-
-    def __del__(self):
-        raise ValueError
-
-
 def test_a_press_is_raised_once():
-    @interrupts_kept()
+    @sigterm_as_interrupt()
     def command():
         with interrupts_delayed():
             press()
@@ -150,7 +98,7 @@ def test_sigterm_in_a_command_is_a_press(action):
     signal.signal(signal.SIGINT, action)
     done = []
 
-    @interrupts_kept()
+    @sigterm_as_interrupt()
     def command():
         with interrupts_delayed():
             signal.raise_signal(signal.SIGTERM)
