@@ -514,18 +514,14 @@ class TransferTrainer(SuiteTrainer):
         )
 
     def estimate(self) -> Estimate:
-        """Measure both trainings of the first task; those of others cost the same per token."""
+        """Measure both trainings of the first task; those of the others are assumed to be equal."""
         first, count = self.task.task.members[0], len(self.task.task.members)
         source, target = self._source(first), self._target(first)
         target.shared = self._shared(first, source.model)
         of_source, of_target = source.estimate(), target.estimate()
-        rows = [part.tokens for part in (*source.parts, *target.parts)]
-        on_others = of_source.epoch * (count - 1) * sum(rows) / sum(rows[:-1])
         self.compile_seconds = count * (source.compile_seconds + target.compile_seconds)
-        return Estimate(
-            on_others + of_target.epoch * sum(rows) / rows[-1],
-            count * (of_source.once + of_target.once),
-        )
+        epoch, once = of_source.epoch + of_target.epoch, of_source.once + of_target.once
+        return Estimate(count * epoch, count * once)
 
     def _build(self, seed: int) -> keras.Model:
         return self._network(self.task.task.members[0], seed)
