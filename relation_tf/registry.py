@@ -107,10 +107,6 @@ class Registry(Mapping[str, T], Generic[T]):
         names = filter(self.is_of_user, self._origins)
         return {name: self._origins[name] for name in names}
 
-    def origins(self) -> set[str]:
-        """Return the modules with registered entries."""
-        return {*self._origins.values()}
-
     def __getitem__(self, name: str) -> T:
         return self._load()[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -91,24 +90,13 @@ def diagnose(
     return run_suite(suite, out, tasks=tasks, seeds=seeds, settings=settings, **options)
 
 
-def limits_of_quick(results: Results) -> str:
-    """Return what the runs of the quick form leave out; empty if nothing."""
-    ended, planned = len(results.runs) + len(results.failures), len([*results.suite.runs()])
-    if ended >= planned:
-        return ""
-    return (
-        f"Quick form: {ended} of {planned} runs. They show large differences only: before you draw "
-        "conclusions, run the same command without --quick, which adds the other runs."
-    )
-
-
 def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
     """Return the suite of a diagnosis: the layer first, then the methods of `COMPARATORS`."""
     try:
-        mechanism = Method.model_validate({"mechanism": layer}).mechanism
+        entry = Method.model_validate({"mechanism": layer})
     except ValidationError as error:
         raise SuiteError(f"diagnose: {first_fault(error, Method)}") from error
-    name = short_name(mechanism)
+    mechanism, name = entry.mechanism, entry.stem.lstrip("_")
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
     reference = known[str(suite.reference)]
@@ -131,13 +119,3 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
             "margin": suite.margin,
         },
     )
-
-
-def short_name(mechanism: str) -> str:
-    """Return the name of a method for a mechanism: without its module.
-
-    Example:
-        >>> short_name("my_layer:MeanGate")
-        'MeanGate'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]", "", mechanism.rpartition(":")[2]).lstrip("._-") or "layer"

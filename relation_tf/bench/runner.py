@@ -204,10 +204,10 @@ def build_methods(configs: Sequence[RunConfig], options: RunOptions) -> None:
     if known or configs[0].callbacks:
         threads = configs[0].threads
         start_tensorflow(log, threads, options.distribution, options.deterministic)
-    if configs[0].callbacks:
-        from relation_tf.training.callbacks import make_callbacks
+    for entry in configs[0].callbacks:  # of all methods
+        from relation_tf.training.callbacks import make_callback
 
-        make_callbacks(configs[0])  # of all methods
+        make_callback(entry)
     for config in known:
         try:
             with stderr_to(log):

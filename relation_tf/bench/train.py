@@ -118,7 +118,10 @@ def _read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     task = load_task(
         config.entry, data=options.data, tfds_folder=options.tfds_folder, **config.reading()
     )
-    check_task(config, task)
+    expected = config.data_digests or {}  # test sets may be added later
+    changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
+    if changed:
+        raise _changed(f"{task.task.name} ({join_names(changed)})")
     vectors = None
     if config.embeddings != "random":
         # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
@@ -251,7 +254,13 @@ def _result(
     from relation_tf.networks import count_parameters
 
     assert trained.stop is not None  # of a suite's run
-    _check_finite(trained.metrics)
+    for name, values in trained.metrics.items():
+        for metric, value in values.items():
+            if not math.isfinite(value):  # although the outputs are: means and tests need numbers
+                raise SuiteError(
+                    f"metric {metric} on {name} is {value}. It must be a finite number: change a "
+                    "metric that is not defined for all predictions"
+                )
     test_metrics, faults = score_tests(folder / "predictions", trainer.task.source)
     for fault in faults.values():
         trainer.warn(f"no score on the test set: {fault}")
@@ -273,21 +282,6 @@ def _result(
         "tokens": trainer.tokens,
         **trained.facts,
     }
-
-
-def _check_finite(metrics: Mapping[str, Mapping[str, float]]) -> None:
-    """Check the metrics of a run, by scored name.
-
-    Raises:
-        SuiteError: If one is not finite, although the outputs are: means and tests need numbers.
-    """
-    for name, values in metrics.items():
-        for metric, value in values.items():
-            if not math.isfinite(value):
-                raise SuiteError(
-                    f"metric {metric} on {name} is {value}. It must be a finite number: change a "
-                    "metric that is not defined for all predictions"
-                )
 
 
 def check_can_be_saved(trainer: SuiteTrainer) -> None:
@@ -387,18 +381,6 @@ def score_tests(
                 except SubmissionError as error:
                     faults[name] = str(error)
     return scores, faults
-
-
-def check_task(config: RunConfig, task: EncodedTask) -> None:
-    """Check that a task was read from the files of its digests. Test sets may be added later.
-
-    Raises:
-        SuiteError: If they have changed.
-    """
-    expected = config.data_digests or {}
-    changed = [key for key, digest in expected.items() if task.digests.get(key, digest) != digest]
-    if changed:
-        raise _changed(f"{task.task.name} ({join_names(changed)})")
 
 
 def _changed(place: str) -> SuiteError:

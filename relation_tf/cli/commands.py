@@ -140,7 +140,6 @@ def diagnose(
     """
     with interrupts_delayed():
         from relation_tf.bench import diagnose as run_diagnosis
-        from relation_tf.bench.diagnosing import limits_of_quick
         from relation_tf.report.sections.capabilities import LEVELS, describe
         from relation_tf.report.sources import FAILS_CHECKS
 
@@ -157,8 +156,6 @@ def diagnose(
         words = describe(data.scores, verdicts, marked) or "no run is finished."
         echo(f"\n{name} after training: {words}")
         echo(LEVELS)
-        if quick and (limits := limits_of_quick(results)):
-            echo(limits)
     _exit_after_failures(results, tasks=options["tasks"], seeds=options["seeds"])
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -200,17 +200,6 @@ class Method(Settings):
             }
             methods.append(self.model_copy(update=update))
         return methods
-
-
-def keys_of(method: Method) -> dict[str, Any]:
-    """Return what distinguishes an expanded method: its name, mechanism, size and options."""
-    return {
-        "method": method.name,
-        "mechanism": method.mechanism,
-        "units": method.units,
-        "size": None if method.size is None else size_name(cast(int, method.size)),
-        **method.options,
-    }
 
 
 OF_METHODS = tuple(key for key in Method.model_fields if key in TrainingSettings.model_fields)

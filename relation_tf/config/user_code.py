@@ -96,7 +96,7 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
 
     def register(name: str, shapes_runs: bool) -> bool:
         kinds = (kind for kind in registries if kind.shapes_runs is shapes_runs)
-        origins = {origin for kind in kinds for origin in kind.origins()}
+        origins = {origin for kind in kinds for origin in kind.of_user().values()}
         return any(f"{origin}.".startswith(f"{name}.") for origin in origins)
 
     return [name for name in modules if register(name, True) or not register(name, False)]

@@ -22,7 +22,8 @@ from relation_tf.registry import (
 )
 
 _NOTHING: Mapping[str, Any] = {}
-_WRAPPERS = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
+_UNSUPPORTED = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
+_UNSUPPORTED |= {"ScheduleFreeAdamW"}  # its state starts at the weights, which differ by seed
 
 register_optimizer("adam")(Adam)
 
@@ -166,7 +167,7 @@ def _classes(module: Any, base: type) -> dict[str, type]:
     return {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, base) and name not in _WRAPPERS
+        if isinstance(value, type) and issubclass(value, base) and name not in _UNSUPPORTED
     }
 
 

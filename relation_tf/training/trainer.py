@@ -202,11 +202,6 @@ class Trainer(ABC):
                 for value in values
             ]
         self.restore_state([*values, *self._new_optimizer])
-        if isinstance(self.optimizer, keras.optimizers.ScheduleFreeAdamW):
-            with self.replicas.scope():  # its momentum starts at the weights
-                weights = self.model.trainable_variables
-                for momentum, weight in zip(self.optimizer._momentums, weights, strict=True):
-                    momentum.assign(weight)
 
     def resume(self, checkpoint: Checkpoint | None) -> State | None:
         """Restore and return the state of an interrupted run; None if there is no matching one."""

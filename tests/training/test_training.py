@@ -29,14 +29,6 @@ def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
     assert outputs(first) == outputs(again) == outputs(alone) != outputs(other)
 
 
-def test_a_schedule_free_optimizer_starts_at_the_weights_of_the_seed(network):
-    made, _ = network(optimizer="ScheduleFreeAdamW")
-    made.reset(7)
-    weights = made.model.trainable_variables
-    for momentum, weight in zip(made.optimizer._momentums, weights, strict=True):
-        np.testing.assert_array_equal(momentum, weight)
-
-
 # On SST-2; nothing is dropped out.
 EXACT = {
     "dropout": 0.0,
