@@ -129,6 +129,13 @@ def kill_group(leader: int) -> None:
             os.killpg(leader, signal.SIGKILL)
 
 
+# Of the dynamic linker, of Python and of TensorFlow.
+_LACK_OF_MEMORY = (
+    "failed to map segment", "cannot allocate memory", "can't start new thread", "out of memory",
+    "std::bad_alloc",
+)  # fmt: skip
+
+
 def lacks_memory(error: BaseException | None) -> bool:
     """Return True if an error, or an error that caused it, is a lack of memory.
 
@@ -143,17 +150,11 @@ def lacks_memory(error: BaseException | None) -> bool:
         if (
             isinstance(error, MemoryError)
             or getattr(error, "errno", None) == errno.ENOMEM
-            or (isinstance(error, ImportError | RuntimeError) and _says_memory(str(error)))
+            or (
+                isinstance(error, ImportError | RuntimeError)
+                and any(text in str(error).lower() for text in _LACK_OF_MEMORY)
+            )
         ):
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _says_memory(message: str) -> bool:
-    """Return True for messages of the dynamic linker, of Python and of TensorFlow."""
-    messages = (
-        "failed to map segment", "cannot allocate memory", "can't start new thread",
-        "out of memory", "std::bad_alloc",
-    )  # fmt: skip
-    return any(text in message.lower() for text in messages)

@@ -61,7 +61,12 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     from relation_tf.networks import as_one  # noqa: F401  # discards TensorFlow's log messages
 
     check_backend()  # now also that of keras.json
-    config = _config(path)
+    written = read_config(path)
+    load_plugins(written["plugins"])
+    try:
+        config = RunConfig.of(written)
+    except ValidationError as error:
+        raise SuiteError(f"{path / 'config.json'}: {first_fault(error, RunConfig)}") from error
     check_unchanged(config, f"{path}: method {config.method}")
     task = find_task(config.entry)
     if task.generated or task.members:
@@ -72,20 +77,6 @@ def load(folder: str | Path, *, safe_mode: bool = True) -> TrainedModel:
     model = _read_model(path, safe_mode)
     vocabulary = None if config.tokens == "text" else Vocabulary.read(path / VOCABULARY)
     return TrainedModel(model, task, vocabulary, path, config)
-
-
-def _config(folder: Path) -> RunConfig:
-    """Return the configuration of a run, whose plugins are imported first.
-
-    Raises:
-        SuiteError: If a plugin cannot be imported or a value is not allowed.
-    """
-    written = read_config(folder)
-    try:
-        load_plugins(written["plugins"])
-        return RunConfig.of(written)
-    except ValidationError as error:
-        raise SuiteError(f"{folder / 'config.json'}: {first_fault(error, RunConfig)}") from error
 
 
 def _check_finished(folder: Path) -> None:

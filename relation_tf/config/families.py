@@ -46,18 +46,10 @@ class Family:
         """
         chosen = {"control": self.control, "reference": self.reference}
         for key, name in names.items():
-            chosen[key] = find_member(name, self.methods, mechanisms)
+            members = [method for method in self.methods if mechanisms.get(method) == name]
+            only = members[0] if len(members) == 1 else None
+            chosen[key] = name if name in self.methods else only
         return Family(self.name, self.methods, **chosen)
-
-
-def find_member(
-    name: str | None, methods: Sequence[str], mechanisms: Mapping[str, str]
-) -> str | None:
-    """Return the method with a name, or the only one with a mechanism; None if there is none."""
-    if name in methods:
-        return name
-    members = [method for method in methods if mechanisms.get(method) == name]
-    return members[0] if len(members) == 1 else None
 
 
 def families_of(suite: Suite) -> list[Family]:
