@@ -303,7 +303,11 @@ class Results:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
                 # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
-                means = {name: run_score(self.suite.find_task(name), tasks[name]) for name in tasks}
+                means = {
+                    task: fmean(score_of(values) for name, values in metrics.items()
+                                if name not in self.suite.find_task(task).diagnostics)
+                    for task, metrics in tasks.items()
+                }  # fmt: skip
                 networks = counted_once(means).values()
                 average = fmean(fmean(means[task] for task in tasks) for tasks in networks)
                 name = MEAN_OF_TASKS
@@ -314,13 +318,6 @@ class Results:
 def score_of(metrics: Mapping[str, float]) -> float:
     """Return the score of a task: the mean of its metrics, or the first if they are unlike."""
     return task_score({name: metrics[name] for name in counted([*metrics])})
-
-
-def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the score of a run: the mean of its scores, without diagnostics."""
-    return fmean(
-        score_of(values) for name, values in metrics.items() if name not in task.diagnostics
-    )
 
 
 def read_results(folder: str | Path) -> Results:

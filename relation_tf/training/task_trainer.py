@@ -22,7 +22,7 @@ from relation_tf.config.run import RunConfig, dropout_seed_of, seed_of
 from relation_tf.errors import DivergedError, SuiteError, one_line
 from relation_tf.networks.next_token import state_bytes
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches
-from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.metrics import no_score
 from relation_tf.tasks.task import Task, joined
@@ -304,7 +304,8 @@ class TaskTrainer(SuiteTrainer):
                 except tf.errors.InvalidArgumentError as error:  # such as a wrong shape
                     if name not in task.diagnostics or name not in task.scored:
                         raise
-                    unscored[name] = _cannot_predict(splits[split], error)
+                    longest, line = int(splits[split].inputs[0].lengths.max()), one_line(error)
+                    unscored[name] = f"cannot predict texts of up to {longest:,} tokens ({line})"
                     continue
                 if are_finite(outputs):
                     predictions[group.split_of(task, split), name] = outputs
@@ -421,11 +422,6 @@ def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
     if config.time_limit is not None and seconds >= config.time_limit:
         return f"{config.time_limit:g} s"
     return None
-
-
-def _cannot_predict(split: EncodedSplit, error: tf.errors.OpError) -> str:
-    longest = int(split.inputs[0].lengths.max())
-    return f"cannot predict texts of up to {longest:,} tokens ({one_line(error)})"
 
 
 class TransferTrainer(SuiteTrainer):
