@@ -3,7 +3,7 @@
 Runs are trained in worker processes, which ignore Ctrl-C; the process of a command ends them. Where
 it imports TensorFlow, or calls a custom layer, a `KeyboardInterrupt` can become another error or
 disappear: inside `interrupts_delayed`, a signal only sets a flag. SIGTERM, which schedulers and
-`kill` send, raises `Terminated` inside `sigterm_as_interrupt`; elsewhere it ends the process, as in
+`kill` send, raises `Terminated` inside `interrupts_kept`; elsewhere it ends the process, as in
 every Python program.
 
 What Windows lacks is used here, and in `glue_submit.files`, which locks temporary files.
@@ -24,6 +24,7 @@ from typing import Any
 _Handlers = dict[signal.Signals, Any]
 
 _delayed: list[signal.Signals] = []
+_raised: list[signal.Signals] = []  # inside `interrupts_kept`
 
 
 class Terminated(KeyboardInterrupt):
@@ -42,6 +43,8 @@ def interrupts_delayed() -> Iterator[None]:
     if not before or _delay in before.values() or not _in_main_thread():
         yield
         return
+    if _raised and _raise in before.values():  # it was dropped
+        raise _error(_raised[0])
     _delayed.clear()
     _handle(dict.fromkeys(before, _delay))
     try:
@@ -63,16 +66,24 @@ def check_interrupts() -> None:
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Raise `Terminated` for SIGTERM, unless it is handled in another way."""
-    if not _in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+def interrupts_kept() -> Iterator[None]:
+    """Raise `Terminated` for SIGTERM, and at the end of the block an interrupt that was caught.
+
+    Typer turns it into an exit code, and Python drops it in callbacks of the garbage collector.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before: _Handlers = {n: usual[n] for n in usual if signal.getsignal(n) is usual[n]}
+    if not _in_main_thread() or not before:
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+    _raised.clear()
+    _handle(dict.fromkeys(before, _raise))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _handle(before)
+        if _raised:
+            raise _error(_raised[0])
 
 
 def _handle(handlers: _Handlers) -> None:
@@ -90,8 +101,9 @@ def _delay(number: int, frame: FrameType | None) -> None:
     _delayed.append(signal.Signals(number))
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+def _raise(number: int, frame: FrameType | None) -> None:
+    _raised.append(signal.Signals(number))
+    raise _error(_raised[0])
 
 
 def _error(number: signal.Signals) -> KeyboardInterrupt:

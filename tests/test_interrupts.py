@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 
 import pytest
 
 from relation_tf.system import (
     check_interrupts,
     interrupts_delayed,
-    sigterm_as_interrupt,
+    interrupts_kept,
 )
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -80,8 +82,28 @@ def test_an_inner_block_leaves_it_to_the_outer_one(pressed):
     assert done == ["inner", "between"]
 
 
+@pytest.mark.parametrize("ends", ["returns", "delays", "exits"])
+def test_a_press_that_is_dropped_is_kept(ends):
+    done = []
+
+    @interrupts_kept()
+    def command():
+        with contextlib.suppress(KeyboardInterrupt):
+            press()
+        done.append("the rest")
+        if ends == "delays":
+            with interrupts_delayed():
+                done.append("a block")
+        if ends == "exits":
+            sys.exit(0)
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    assert done == ["the rest"]
+
+
 def test_a_press_is_raised_once():
-    @sigterm_as_interrupt()
+    @interrupts_kept()
     def command():
         with interrupts_delayed():
             press()
@@ -98,7 +120,7 @@ def test_sigterm_in_a_command_is_a_press(action):
     signal.signal(signal.SIGINT, action)
     done = []
 
-    @sigterm_as_interrupt()
+    @interrupts_kept()
     def command():
         with interrupts_delayed():
             signal.raise_signal(signal.SIGTERM)

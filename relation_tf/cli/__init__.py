@@ -6,7 +6,7 @@ import gc
 import signal
 import sys
 
-from relation_tf.system import Terminated, interrupts_delayed, lacks_memory, sigterm_as_interrupt
+from relation_tf.system import Terminated, interrupts_delayed, interrupts_kept, lacks_memory
 
 __all__ = ["main"]
 
@@ -14,7 +14,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM, 2 without memory."""
     try:
-        with sigterm_as_interrupt():
+        with interrupts_kept():
             with interrupts_delayed():
                 from relation_tf.cli import commands
             commands.run_app()
