@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from relation_tf.errors import OptionError, did_you_mean, join_names
-from relation_tf.option_fields import option
+from relation_tf.settings import option
 
 Chosen: TypeAlias = str | Sequence[str]
 """A control or reference; with families, one for each, in any order."""

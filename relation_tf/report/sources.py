@@ -25,7 +25,6 @@ from relation_tf.errors import (
     quote,
     reason_of,
 )
-from relation_tf.faults import first_fault
 from relation_tf.files import LARGEST, expand_home, read_json
 from relation_tf.registry import TASKS
 from relation_tf.report.lost_runs import failed_runs
@@ -39,6 +38,7 @@ from relation_tf.report.scores import (
 )
 from relation_tf.report.sections.runs import COSTS, read_runs
 from relation_tf.report.text import Statement, state
+from relation_tf.settings import first_fault
 from relation_tf.stats.directions import Direction, read_name
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import decode_record, read_csv, read_records

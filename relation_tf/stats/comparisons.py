@@ -22,8 +22,13 @@ from relation_tf.stats.permutation import (
     dominance,
     observed_groups,
 )
-from relation_tf.stats.samples import FloatArray, RankedSamples, check_probability, index_pairs
-from relation_tf.stats.spread import spread_notes
+from relation_tf.stats.samples import (
+    FloatArray,
+    RankedSamples,
+    check_probability,
+    index_pairs,
+    spread_notes,
+)
 from relation_tf.words import count, format_level, format_pvalue, number_of_seeds
 
 NOT_SIGNIFICANT = "no significant difference"

@@ -21,10 +21,12 @@ from relation_tf.stats.samples import (
     check_count,
     check_number,
     check_probability,
+    error_of_sum,
     has_groups,
+    is_constant,
     read_tasks,
+    unequal_spread,
 )
-from relation_tf.stats.spread import error_of_sum, is_constant, unequal_spread
 from relation_tf.words import capital, count, format_level
 
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]

@@ -113,7 +113,7 @@ def read_published(
     Args:
         table: Columns `method`, `mean`, `sd`, and `task` if there are several tasks; or the path of
             a CSV file with these columns, or of a TOML file of published figures (`[[figure]]`, see
-            `relation_tf.config.published`). Its tasks are such as `"IMDb, seconds, 64 units"`.
+            `relation_tf.config.suite`). Its tasks are such as `"IMDb, seconds, 64 units"`.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from relation_tf.errors import SuiteError, did_you_mean, quote
-from relation_tf.faults import Settings, first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
+from relation_tf.settings import Settings, first_fault
 from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
 from relation_tf.tasks.tables import (
     SUFFIXES,

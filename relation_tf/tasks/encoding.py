@@ -14,7 +14,7 @@ import tokenizers
 from pydantic import ValidationError
 
 from relation_tf.errors import DataError
-from relation_tf.faults import first_fault
+from relation_tf.settings import first_fault
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.diagnostics import presets
@@ -22,7 +22,7 @@ from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.readers import cut
-from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.rows import START, Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest
 from relation_tf.tasks.task import (
     Reading,
@@ -32,7 +32,7 @@ from relation_tf.tasks.task import (
     Tokens,
     VocabularyRows,
 )
-from relation_tf.tasks.vocabulary import START, Chained, Vocabulary
+from relation_tf.tasks.vocabulary import Chained, Vocabulary
 
 _Value = TypeVar("_Value")
 

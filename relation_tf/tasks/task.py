@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from relation_tf.errors import DataError
-from relation_tf.faults import Positive, Settings, Share
+from relation_tf.settings import Positive, Settings, Share
 from relation_tf.tasks.tables import readable
 
 Timed = Literal["", "decoding", "training"]
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 class Reading(Settings):
     """Settings of reading a task, the same in a suite and for `relation_tf.tasks.load_task`.
 
-    `relation_tf.config.training.TrainingSettings` describes them.
+    `relation_tf.config.run.TrainingSettings` describes them.
     """
 
     source: str = "auto"

@@ -92,10 +92,10 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
     configs = suite(tasks=["CoLA"], method=[wide]).runs()
     checked = []
 
-    def check(configs, options):
-        checked.extend(configs)
+    def check(layers, options):
+        checked.extend(layers)
         faults = {"padding": "It leaks.", "lengths": "It fails."}.items()
-        return [[Fault(config.mechanism, *fault) for fault in faults] for config in configs]
+        return [[Fault(config.mechanism, *fault) for fault in faults] for config, _ in layers]
 
     monkeypatch.setattr(runner, "_check", check)
     folder = RunFolder(tmp_path)
@@ -113,7 +113,7 @@ def test_faults_are_recorded_for_each_method(tmp_path, leaky, suite, monkeypatch
 
 def failing(check, message):
     """Return a replacement of the checks, in which each layer fails a check."""
-    return lambda configs, *_: [[Fault(each.mechanism, check, message)] for each in configs]
+    return lambda layers, *_: [[Fault(config.mechanism, check, message)] for config, _ in layers]
 
 
 @pytest.mark.tensorflow

@@ -14,12 +14,12 @@ from relation_tf.errors import DataError, DivergedError, RelationError, SuiteErr
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
-from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.pretrained import (
     fill,
     load_pretrained,
 )
 from relation_tf.training.pretraining_settings import PretrainingSettings
+from relation_tf.training.trainer import Checkpoint
 from tests.backends import close
 
 pytestmark = pytest.mark.tensorflow
@@ -119,7 +119,7 @@ def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objec
     network = compiled(text_file, mechanism, objective=objective)
     whole = network.run(1)
     expected = weights_of(network)
-    checkpoint = Checkpoint(tmp_path / STATE, {}, every=0.0)
+    checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0.0)
 
     def interrupt(step, row):
         if step in (3, 5) and step not in stopped:

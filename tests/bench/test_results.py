@@ -6,7 +6,7 @@ import pytest
 
 from glue_submit import TASKS, check
 from relation_tf.bench import read_results, write_submissions
-from relation_tf.cli import runs
+from relation_tf.cli import commands
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
@@ -107,7 +107,7 @@ def test_submissions_pass_the_check(folder, tasks):
 ])  # fmt: skip
 def test_missing_files_of_the_leaderboard_are_named(folder, capsys, mnli, missing):
     others = [name for name in GLUE if name not in ("MNLI", "WNLI")]
-    runs._submit_if_complete(read_results(folder([*others, *mnli])), False)
+    commands._submit_if_complete(read_results(folder([*others, *mnli])), False)
     assert f" {', '.join(missing)} not in" in capsys.readouterr().out
 
 

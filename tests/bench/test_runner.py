@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from glue_submit import compute
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite, train
+from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
+from relation_tf.bench.runner import build_methods
 from relation_tf.config import Method, load_suite
-from relation_tf.config.published import load_published
+from relation_tf.config.suite import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.report import make_report
@@ -215,7 +216,7 @@ def test_files_that_change_after_the_start_are_refused(
     glove.write_text(("the " + " ".join(["0.5"] * 12) + "\n") * 2)
 
     def check_and_change(*arguments):
-        train.build_methods(*arguments)
+        build_methods(*arguments)
         lines = (data / changed).read_text().splitlines(keepends=True)
         (data / changed).write_text("".join(lines[:-1]))
 
@@ -345,13 +346,6 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     assert load_published(kept).source == "A paper"
 
 
-def test_the_manifest_says_whether_xla_compiled(run, suite):
-    asked = suite(**ONE, seeds=[1], epochs=1, xla=True)
-    for size, compiled in ((30, True), (61, False)):  # of 60 rows
-        (only,) = run(asked.model_copy(update={"batch_size": size}), str(size)).runs
-        assert only["manifest"]["xla"] is compiled
-
-
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -365,23 +359,6 @@ def test_peak_memory_is_of_the_run():
     held = np.ones(200 * 2**17)
     assert 180 <= session.peaks()["peak_memory_mib"] - before <= 220
     assert len(held)
-
-
-def test_peak_memory_of_a_device(monkeypatch):
-    import tensorflow as tf
-
-    assert session.peaks()["peak_device_memory_mib"] is None
-    peak = {"GPU:0": 512 * 2**20}
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
-    monkeypatch.setattr(
-        tf.config.experimental, "get_memory_info", lambda device: {"peak": peak[device]}
-    )
-    monkeypatch.setattr(
-        tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
-    )
-    assert session.peaks()["peak_device_memory_mib"] == 512
-    session.forget_peaks()
-    assert session.peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ from relation_tf.bench.results import Results
 from relation_tf.bench.sweeping import (
     _choices,
     choose,
-    doubt,
     is_best,
     tune,
     tuned_before,
     tuning_suite,
+    warn_of_range,
 )
 from relation_tf.config import Suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from tests.bench.finished_runs import finish_suite
@@ -147,8 +147,8 @@ def test_a_choice_at_an_end_or_without_differences_is_doubtful(
 ) -> None:
     table = scored(scores, task)
     (tuned,) = choose(asked(), table)
-    found = doubt(asked(), tuned, table)
-    assert (found and found.words) == words
+    found = warn_of_range(asked(), tuned, table)
+    assert (found and found.text) == words
 
 
 def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
@@ -156,11 +156,11 @@ def test_settings_kept_from_a_smaller_sweep_are_not_the_best() -> None:
     (best,) = choose(asked(), table)
     assert is_best(asked(), best, table)
     assert is_best(asked(), best, table[:0])  # a deleted sweep
-    assert doubt(asked(), best, table[:0]) is None
+    assert warn_of_range(asked(), best, table[:0]) is None
     for rate in (0.01, 0.02):
         kept = best.model_copy(update={"settings": {"learning_rate": rate}})
         assert not is_best(asked(), kept, table)
-        assert doubt(asked(), kept, table) is None
+        assert warn_of_range(asked(), kept, table) is None
 
 
 def test_run_names_the_choices(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.errors import DataError, SuiteError, UnknownNameError
 from relation_tf.registry import SOURCES, register_source
 from relation_tf.tasks import find_source

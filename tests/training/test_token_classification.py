@@ -13,7 +13,7 @@ import pytest
 from keras import ops
 
 from relation_tf.bench import run_suite
-from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import make_suite
 from relation_tf.report import make_report
 from relation_tf.tasks import load_task
 from relation_tf.tasks.diagnostics import presets

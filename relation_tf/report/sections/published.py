@@ -28,8 +28,7 @@ from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, number, signed
 
 if TYPE_CHECKING:
     from relation_tf.bench.results import Results
-    from relation_tf.config.published import Published, PublishedFigure
-    from relation_tf.config.suite import Suite
+    from relation_tf.config.suite import Published, PublishedFigure, Suite
     from relation_tf.report.data import ReportData
 
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"

@@ -331,7 +331,7 @@ def unlike_pretraining(settings: Sequence[Mapping[str, Any]]) -> Iterator[Statem
 
 
 def _unlike(results: Results) -> Iterator[Statement]:
-    from relation_tf.config.training import Override
+    from relation_tf.config.run import Override
 
     yield from unlike_machines([run["manifest"] for run in results.runs])
     overrides = {str(method.name): method.overrides for method in results.suite.methods()}

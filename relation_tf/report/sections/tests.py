@@ -55,9 +55,8 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT, name_pairs, table_of_
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.over_tasks import FEW_TASKS
 from relation_tf.stats.permutation import MAX_ARRANGEMENTS, PERMUTATIONS
-from relation_tf.stats.samples import control_first, rank_samples
-from relation_tf.stats.spread import unequal_spread
-from relation_tf.steps import advance
+from relation_tf.stats.samples import control_first, rank_samples, unequal_spread
+from relation_tf.terminal import advance
 from relation_tf.words import at_least, format_level, pvalue_only, signed
 
 if TYPE_CHECKING:
