@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from relation_tf.errors import DataError
 from relation_tf.faults import first_fault
+from relation_tf.tasks import diagnostics
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
-from relation_tf.tasks.diagnostics import presets
-from relation_tf.tasks.diagnostics.rows import LabelledTokens, Symbols
+from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.readers import cut
@@ -296,7 +296,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
     made: GeneratedTask | LabelledTokens = (
-        presets.make(name) if name in presets.DIAGNOSTICS else GENERATED[name]()
+        diagnostics.make(name) if name in diagnostics.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))

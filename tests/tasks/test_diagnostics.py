@@ -14,15 +14,15 @@ import pytest
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import load_task
-from relation_tf.tasks.diagnostics.draws import memorize
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
-from relation_tf.tasks.diagnostics.rows import (
+from relation_tf.tasks.diagnostics import (
+    DIAGNOSTICS,
     LabelledRows,
     LabelledTokens,
     Symbols,
     by_last_tokens,
     by_seen_values,
     by_window,
+    memorize,
 )
 
 ROOT = Path(__file__).parents[2]
