@@ -86,7 +86,6 @@ from relation_tf.tasks.readers import (
     table_rows,
 )
 from relation_tf.tasks.tables import (
-    as_data_error,
     decode_record,
     read_csv,
     read_tsv,
@@ -98,17 +97,10 @@ from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSpli
 
 
 def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
-    """Return a reader of the files of a GLUE task.
-
-    Args:
-        columns: Columns of labelled files without a header, such as those of CoLA.
-    """
+    """Return a reader of the files of a GLUE task; CoLA's labelled files need their columns."""
     read_rows = table_rows(read_tsv, columns)
-
-    def rows(task: Task, path: Path) -> TextSplit:
-        return numbered(read_rows(task, path), 0)  # as the leaderboard does
-
-    return split_reader(rows, answered=_answered_rows)
+    # The leaderboard numbers rows from 0.
+    return split_reader(lambda *of: numbered(read_rows(*of), 0), answered=_answered_rows)
 
 
 def _answered_rows(task: Task, path: Path) -> TextSplit:
@@ -137,8 +129,6 @@ def join_title(title: str, description: str) -> str:
 
 # IMDb.
 
-_SENTIMENTS = ("neg", "pos")
-
 _REVIEW = re.compile(r"(\d{1,9})_\d{1,2}\.txt", re.ASCII)
 
 
@@ -162,39 +152,31 @@ def read_folders(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Read the published folders, such as `train/neg`."""
     splits = {}
     for split in ("train", "test"):
-        folders = [files[f"{split}/{word}"] for word in _SENTIMENTS]
-        paths = sorted((path for folder in folders for path in _reviews(folder)), key=_place)
-        splits[split] = collect_rows(
-            task,
-            folders[0].parent,
-            enumerate(paths, 2),  # line numbers of the tables, which have a header
-            _label_and_review,
-        )
+        texts = [_reviews(files[f"{split}/{word}"]) for word in task.labels or ()]
+        labels = np.repeat(np.arange(len(texts), dtype=np.int32), [*map(len, texts)])
+        # Row numbers of the tables, which have a header.
+        index = np.arange(1, len(labels) + 1)
+        splits[split] = TextSplit(([*itertools.chain(*texts)],), labels, index)
     return TaskText(task, splits)
 
 
-def _reviews(folder: Path) -> list[Path]:
+def _reviews(folder: Path) -> list[str]:
+    """Return the reviews of a folder in the order of their ids."""
     with readable(folder):
-        paths = [*folder.iterdir()]
-    if not any(_REVIEW.fullmatch(path.name) for path in paths):
+        paths = {path.name: path for path in folder.iterdir()}
+    if not paths:
         raise DataError(f"{folder}: expected reviews named <id>_<rating>.txt, found none")
-    return paths
-
-
-def _place(path: Path) -> tuple[bool, str, int, str]:
-    """Return the sort key of reviews (class, then id); other files come last."""
-    name = _REVIEW.fullmatch(path.name)
-    return name is None, path.parent.name, int(name[1]) if name else 0, path.name
-
-
-def _label_and_review(_: int, path: Path) -> tuple[str, str]:
-    if not _REVIEW.fullmatch(path.name):
-        raise DataError(
-            f"{path}: expected a review named <id>_<rating>.txt, found {path.name!r:.40}"
-        )
-    with readable(path):
-        review = decode_record(path, 1, path.read_bytes())
-    return path.parent.name, clean_review(review.replace("\t", " "))
+    for name, path in paths.items():
+        if not _REVIEW.fullmatch(name):
+            raise DataError(
+                f"{path}: expected a review named <id>_<rating>.txt, found {name!r:.40}"
+            )
+    reviews = []
+    for name in sorted(paths, key=lambda name: (int(name.partition("_")[0]), name)):
+        with readable(paths[name]):
+            review = decode_record(paths[name], 1, paths[name].read_bytes())
+        reviews.append(clean_review(review.replace("\t", " ")))
+    return reviews
 
 
 # Yelp.
@@ -204,20 +186,22 @@ _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
 
 def sample_rows(task: Task, path: Path) -> TextSplit:
     """Read a file of the sample; `index` is the number of the entry from 0."""
-
-    def fields(_: int, entry: tuple[str, Any]) -> tuple[str, str]:
-        match entry[1]:
-            case {"ori": str(text), "label": str(label)} if label in labels:
-                return labels[label], unescape(text)
-        raise DataError(
-            f'{path}: entry {entry[0]!r:.40}: expected {{"ori": text, "label": "0" to "4"}}, '
-            f"found {entry[1]!r:.76}"
-        )
-
-    labels = {str(i): label for i, label in enumerate(task.labels or ())}
-    with readable(path), as_data_error(f"{path}: expected a JSON object"):
+    with readable(path), readable(path, "expected a JSON object", Exception):
         entries = json.loads(path.read_bytes()).items()
-    return collect_rows(task, path, enumerate(entries, 1), fields)
+    labels = {str(i): label for i, label in enumerate(task.labels or ())}
+
+    def fields() -> Iterator[tuple[int, tuple[str, str]]]:
+        for number, (key, entry) in enumerate(entries, 1):
+            match entry:
+                case {"ori": str(text), "label": str(label)} if label in labels:
+                    yield number, (labels[label], unescape(text))
+                case _:
+                    raise DataError(
+                        f'{path}: entry {key!r:.40}: expected {{"ori": text, "label": "0" to '
+                        f'"4"}}, found {entry!r:.76}'
+                    )
+
+    return collect_rows(task, path, fields())
 
 
 def unescape(text: str) -> str:

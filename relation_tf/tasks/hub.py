@@ -24,7 +24,6 @@ from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.readers import (
     answered_rows,
     labelled_rows,
-    named_column,
     numbered,
     split_reader,
 )
@@ -160,7 +159,7 @@ def _labelled_rows(hub: HubDataset, task: Task, path: Path) -> TextSplit:
     if hub.labels:
         # Parquet without metadata has the numbers of the classes.
         names = {str(number): name for number, name in enumerate(hub.labels)}
-        values = [names.get(word, word) for word in named_column(table, hub.label)]
+        values = [names.get(word, word) for word in table.column(hub.label)]
         table = replace(table, columns={**table.columns, hub.label: values})
     return stored_rows(hub, task, table)
 
@@ -193,7 +192,7 @@ def stored_answered_rows(hub: HubDataset, table: Table) -> TextSplit:
 
 def _ordered(table: Table, index: str) -> Table:
     """Return the records of a table in the order of their number."""
-    words = named_column(table, index)
+    words = table.column(index)
     for row, word in enumerate(words):
         if not INDEX.fullmatch(word):
             raise DataError(

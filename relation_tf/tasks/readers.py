@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +11,7 @@ import numpy as np
 
 from glue_submit.tasks import NUMBER
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.tables import (
-    Record,
-    Table,
-    check_columns,
-    collect_table,
-    decode_record,
-    read_records,
-)
+from relation_tf.tasks.tables import Table, collect_table, decode_record, read_records
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 # Most of these files are older than UTF-8; some have lines in both encodings. Valid UTF-8 sequences
@@ -94,32 +87,24 @@ def line_rows(separator: str = " ") -> ReadRows:
         ((['café , good .', 'bad .'],), [1, 0])
     """
 
-    def rows(task: Task, path: Path) -> TextSplit:
-        labels = task.labels or ()
-
-        def fields(number: int, record: bytes) -> tuple[str, str]:
+    def fields(task: Task, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+        for number, record in enumerate(read_records(path), 1):
             line = decode_record(path, number, record, _ENCODINGS)
             label, found, text = line.partition(separator)
+            labels = task.labels or ()
             if not found or label not in labels:
                 raise DataError(
                     f"{path}:{number}: expected {join_names(labels, ' or ')}, "
                     f"{_SEPARATORS[separator]} and a text, found {quote(line)}"
                 )
-            return label, text
+            yield number, (label, text)
 
-        return collect_rows(task, path, enumerate(read_records(path), 1), fields)
-
-    return rows
+    return lambda task, path: collect_rows(task, path, fields(task, path))
 
 
-def collect_rows(
-    task: Task,
-    path: Path,
-    records: Iterable[tuple[int, Record]],
-    fields: Callable[[int, Record], Sequence[str]],
-) -> TextSplit:
-    """Collect the rows of a task. Same arguments as `collect_table`; fields: label, then texts."""
-    return labelled_rows(task, collect_table(path, (task.label, *task.inputs), records, fields))
+def collect_rows(task: Task, path: Path, rows: Iterable[tuple[int, Sequence[str]]]) -> TextSplit:
+    """Collect the rows of a task; the fields of a row are the label, then the texts."""
+    return labelled_rows(task, collect_table(path, (task.label, *task.inputs), rows))
 
 
 def table_rows(
@@ -140,20 +125,10 @@ def table_rows(
 
     def rows(task: Task, path: Path) -> TextSplit:
         table = read(path, columns)
-        texts = text and [list(map(text, *(named_column(table, name) for name in of)))]
+        texts = text and [list(map(text, *map(table.column, of)))]
         return labelled_rows(task, table, texts)
 
     return rows
-
-
-def named_column(table: Table, name: str) -> list[str]:
-    """Return a column of a table.
-
-    Raises:
-        DataError: If the table has no column of this name.
-    """
-    check_columns(f"{table.path}:1", [name], table.columns)
-    return table.columns[name]
 
 
 def labelled_rows(
@@ -181,8 +156,8 @@ def labelled_rows(
         ([1, 0], [1, 2])
     """
     if texts is None:
-        texts = [named_column(table, name) for name in task.inputs]
-    words = named_column(table, task.label)
+        texts = [*map(table.column, task.inputs)]
+    words = table.column(task.label)
     if task.labels is None:
         expected = f"a number in [0, {task.maximum:g}]"
         labels: Mapping[str, float | None] = {word: _score(word, task.maximum) for word in words}
@@ -211,14 +186,13 @@ def answered_rows(table: Table, index: str, inputs: Sequence[str]) -> TextSplit:
     Raises:
         DataError: If there are no rows, or a number is missing.
     """
-    numbers = named_column(table, index)
+    numbers = table.column(index)
     for row, word in enumerate(numbers):
         if word != str(row):
             raise DataError(f"{table.place(row)}: expected {index} {row}, found {quote(word)}")
     if not numbers:
         raise DataError(f"{table.path}: expected rows, found none")
-    texts = tuple(named_column(table, name) for name in inputs)
-    return TextSplit(texts, None, np.arange(len(numbers)))
+    return TextSplit(tuple(map(table.column, inputs)), None, np.arange(len(numbers)))
 
 
 def numbered(rows: TextSplit, first: int) -> TextSplit:

@@ -30,7 +30,7 @@ from relation_tf.tasks.hub import (
     stored_rows,
 )
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
-from relation_tf.tasks.tables import Table, as_data_error, readable
+from relation_tf.tasks.tables import Table, readable
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TaskText
 
 _ROWS_AT_ONCE = 4096
@@ -106,7 +106,7 @@ def _splits_of(folder: Path) -> list[str]:
             f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
             "and run `tfds build` again"
         )
-    with as_data_error(f"{path}: expected a file written by TFDS"):
+    with readable(path, "expected a file written by TFDS", Exception):
         info = json.loads(path.read_text(encoding="utf-8"))
         return [split["name"] for split in info["splits"]]
 
@@ -137,7 +137,7 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
     import tensorflow_datasets as tfds
 
     name = prepared.splits[split]
-    with as_data_error(f"{folder}: TFDS cannot read split {name} of {prepared.set_of(split)}"):
+    with readable(folder, f"TFDS cannot read split {name} of {prepared.set_of(split)}", Exception):
         builder = tfds.builder_from_directory(folder)
         features = builder.info.features
         for column in columns_of(prepared):
