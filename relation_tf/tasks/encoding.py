@@ -32,7 +32,7 @@ from relation_tf.tasks.task import (
     Tokens,
     VocabularyRows,
 )
-from relation_tf.tasks.vocabulary import START, Chained, Vocabulary
+from relation_tf.tasks.vocabulary import START, Vocabulary
 
 _Value = TypeVar("_Value")
 
@@ -248,7 +248,7 @@ def load_task(
         if own is None and tokens != "text":
             train = {task.split_of(each, "train") for each in task.each()}
             rows = [split for name, split in splits.items() if vocabulary == "all" or name in train]
-            texts = Chained(iter, [column for split in rows for column in split.texts])
+            texts = [text for split in rows for column in split.texts for text in column]
             own = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
                                    spaced=text.is_spaced(tokens))  # fmt: skip
         _write(folder, own, splits, text, max_length)
