@@ -38,8 +38,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.registry import EXECUTORS, SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
-from relation_tf.tasks.official import shortfalls
-from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.tasks.sources import TaskSource, digest_of_file, shortfalls
 from relation_tf.training.session import check_tensorflow, start_tensorflow
 
 
@@ -269,7 +268,7 @@ def notes_of(request: Request, options: RunOptions) -> Iterator[str]:
         shortfall for source in request.sources.values() for shortfall in shortfalls(source)
     ]
     if incomplete:
-        files = "; ".join(map(str, incomplete))
+        files = "; ".join(incomplete)
         yield (
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"

@@ -14,7 +14,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
 from relation_tf.steps import advance
-from relation_tf.tasks.official import leaderboard_file
+from relation_tf.tasks.datasets import leaderboard_file
 
 
 @dataclass(frozen=True)

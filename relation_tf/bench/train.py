@@ -60,8 +60,7 @@ from relation_tf.files import (
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.official import is_labelled, shortfalls
-from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.sources import TaskSource, is_labelled, shortfalls
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.pretrained import WEIGHTS, pretrained_digest

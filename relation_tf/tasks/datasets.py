@@ -523,3 +523,29 @@ GLUE: Mapping[str, Task] = {
     if each.task.answered and each.task.name == counted_as(each.task.name)
 }
 """The nine GLUE tasks with training data; MNLI is one network."""
+
+OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
+    "CoLA": {"train": 8_551, "dev": 1_043},
+    "SST-2": {"train": 67_349, "dev": 872},
+    "MRPC": {"train": 3_668, "dev": 408},
+    "STS-B": {"train": 5_749, "dev": 1_500},
+    "QQP": {"train": 363_846, "dev": 40_430},
+    "MNLI": {"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
+    "MNLI-m": {"train": 392_702, "dev": 9_815},
+    "MNLI-mm": {"train": 392_702, "dev": 9_832},
+    "QNLI": {"train": 104_743, "dev": 5_463},
+    "RTE": {"train": 2_490, "dev": 277},
+    "WNLI": {"train": 635, "dev": 71},
+}
+"""Rows of the labelled splits of GLUE; those of the test sets are in `glue_submit.TASKS`."""
+
+
+def leaderboard_file(name: str) -> str:
+    """Return the test file of a leaderboard name, relative to the folder of GLUE's files.
+
+    Example:
+        >>> leaderboard_file("MNLI-mm")
+        'MNLI/test_mismatched.tsv'
+    """
+    dataset = next(each for each in DATASETS if name in each.task.answered)
+    return dataset.layouts[0].files[dataset.task.answered[name]]

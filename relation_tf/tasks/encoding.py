@@ -20,10 +20,9 @@ from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
-from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.readers import cut
 from relation_tf.tasks.rows import Ragged, Texts
-from relation_tf.tasks.sources import TaskSource, joined_digest
+from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
 from relation_tf.tasks.task import (
     Reading,
     Task,
@@ -46,7 +45,7 @@ _WITHOUT_EFFECT = {
     "text": ("start_token", "vocabulary_size", "max_length"),  # the network reads the text itself
 }
 
-_FORMAT = 8  # increase it after any change of the files or of reading, truncating or splitting
+_FORMAT = 9  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,9 @@ class EncodedTask:
         }
 
     def _member(self, task: Task, source: TaskSource) -> EncodedTask:
-        of_split, of_line = self.task.split_of(task, ""), f"{task.name}: "  # as in `group`
-        splits, digests = _named(of_split, self.splits), _named(of_split, self.digests)
+        prefix, of_note = self.task.split_of(task, ""), f"{task.name}: "
+        splits, digests = _of_member(prefix, self.splits), _of_member(prefix, self.digests)
+        notes = (note for note in self.notes if note.startswith(of_note))
         return replace(
             self,
             task=task,
@@ -128,22 +128,18 @@ class EncodedTask:
             validation=_CUT if _CUT in splits else str(task.validation),
             digest=joined_digest(digests),
             source=source,
-            notes=_of_member(of_line, self.notes),
+            notes=tuple(note.removeprefix(of_note) for note in notes),
             digests=digests,
         )
 
 
-def _named(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
-    """Return the values of a member of a group, by the names that they have without the group."""
+def _of_member(prefix: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the values of a member of a group by the names that they have without the group."""
     return {
         name.removeprefix(prefix): value
         for name, value in values.items()
         if name.startswith(prefix)
     }
-
-
-def _of_member(prefix: str, lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(line.removeprefix(prefix) for line in lines if line.startswith(prefix))
 
 
 def load_task(
@@ -231,6 +227,7 @@ def load_task(
         "tokenizers": tokenizers.__version__,
         "task": repr(task),
         "layout": found.layout.name,
+        "kind": found.kind,
         "digest": digest,
         **reading.model_dump(),
         "validation_split": shares,
@@ -242,54 +239,46 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read()
         splits = _with_validation(task, text.splits, shares, split_seed)
-        notes = (*text.notes, *_notes_on_rows(task, text.splits, splits))
-        text = replace(text, notes=notes)
-        own = given
-        if own is None and tokens != "text":
+        text = replace(text, notes=(*text.notes, *_notes_on_rows(found, text.splits, splits)))
+        words = given
+        if words is None and tokens != "text":
             train = {task.split_of(each, "train") for each in task.each()}
             rows = [split for name, split in splits.items() if vocabulary == "all" or name in train]
             texts = [text for split in rows for column in split.texts for text in column]
-            own = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
-                                   spaced=text.is_spaced(tokens))  # fmt: skip
-        _write(folder, own, splits, text, max_length)
+            words = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
+                                     spaced=text.is_spaced(tokens))  # fmt: skip
+        _write(folder, words, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
     validation = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
         encoded = _read(folder, found, validation, digest)
-    return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
+    return replace(encoded, digests=digests)
 
 
 def _notes_on_rows(
-    task: Task, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
+    source: TaskSource, read: Mapping[str, TextSplit], splits: Mapping[str, TextSplit]
 ) -> Iterator[str]:
-    """Yield a note for each class without training rows, and for scored texts that are trained on.
+    """Yield notes on classes without training rows, scored texts that are trained on, and samples.
 
     Args:
-        task: The task or group.
+        source: Source of the task or group.
         read: Splits of its files.
         splits: The same, without the validation rows.
     """
-    for each in task.each():
-        train, notes = task.split_of(each, "train"), []
-        if (known := splits[train].labels) is not None:
-            missing = [word for n, word in enumerate(each.labels or ()) if not np.any(known == n)]
+    for member in source.members or (source,):
+        task, prefix = member.task, source.task.split_of(member.task, "")
+        rows, train = _of_member(prefix, read), splits[f"{prefix}train"].labels
+        notes = []
+        if train is not None:
+            missing = [word for n, word in enumerate(task.labels or ()) if not np.any(train == n)]
             notes += [f"class {word!r} has no training rows" for word in missing]
-        for split in dict.fromkeys(each.scored.values()):
-            if read[task.split_of(each, split)].texts == read[train].texts:
+        for split in dict.fromkeys(task.scored.values()):
+            if rows[split].texts == rows["train"].texts:
                 notes.append(f"split {split!r} has the same texts as the training rows")
-        yield from (f"{each.name}: {note}" if task.members else note for note in notes)
-
-
-def _samples(encoded: EncodedTask) -> list[str]:
-    """Return a note for each task whose files have fewer rows than the official ones."""
-    notes = []
-    for own in encoded.members:
-        rows = {name: len(split) for name, split in own.splits.items()}
-        rows["train"] += rows.pop(_CUT, 0)
-        if note := sample_note(own.source, rows):
-            notes.append(f"{own.task.name}: {note}" if encoded.task.members else note)
-    return notes
+        if sample := sample_note(member, {name: len(split) for name, split in rows.items()}):
+            notes.append(sample)
+        yield from (f"{task.name}: {note}" if prefix else note for note in notes)
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
@@ -302,8 +291,10 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
         for name, rows in made.splits.items()
     }
-    own = str(source.task.validation)
-    return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
+    validation = str(source.task.validation)
+    return EncodedTask(
+        source.task, made.source, splits, validation, digest, source, targets=made.target
+    )
 
 
 def _shares(

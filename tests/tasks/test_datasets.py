@@ -15,7 +15,7 @@ import pytest
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, find_source, find_task
-from relation_tf.tasks.official import OFFICIAL_ROWS
+from relation_tf.tasks.datasets import OFFICIAL_ROWS
 from tests.tasks.equality import read_task, same_rows
 
 REAL = json.loads((Path(__file__).parents[1] / "golden_values" / "real_rows.json").read_text())
