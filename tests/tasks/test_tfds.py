@@ -203,7 +203,7 @@ def spoil_shard(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (drop_split, "2.0.0: expected a split 'validation', found 'train', 'test'"),
+        (drop_split, "2.0.0: TFDS cannot read split validation of glue/rte: Unknown split "),
         (rename_feature, "2.0.0: expected a feature 'sentence1', found 'idx', 'label', 'premise'"),
         (spoil_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
     ],
@@ -235,4 +235,4 @@ def test_table_lists_tfds_datasets(name, tmp_path):
         assert set(prepared.inputs) <= set(features)
         assert (prepared.index in features) == (prepared.index is not None)
         if task.labels:
-            assert sorted(features["label"].names) == sorted(prepared.labels)
+            assert features["label"].names == [*prepared.labels]
