@@ -136,4 +136,4 @@ def test_output_on_a_full_disk_is_one_line():
 def test_a_folder_without_predictions_is_named(run, tmp_path):
     code, _, err = run("pack", tmp_path, "--fill-missing")
     assert code == 2
-    assert err.endswith(f"cannot consist of filled tasks only. Received: {tmp_path}.\n")
+    assert err.startswith(f"glue-submit: {tmp_path}: no predictions. Must have TASK.tsv or ")
