@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glue_submit import compute
-from relation_tf.errors import DataError, MissingPackageError, join_names
+from relation_tf.errors import DataError, join_names, require_package
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.task import Task
 
@@ -49,16 +49,11 @@ def bleu(predictions: Any, labels: Any) -> float:
         - Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
         - Post 2018, "A Call for Clarity in Reporting BLEU Scores" (WMT).
     """
-    metric = _sacrebleu()(tokenize="char")
-    return metric.corpus_score([*predictions], [[*labels]]).score / 100
+    check_installed(["bleu"])
+    from sacrebleu.metrics import BLEU
 
-
-def _sacrebleu() -> Any:
-    try:
-        from sacrebleu.metrics import BLEU
-    except ImportError as error:
-        raise MissingPackageError("BLEU", "sacrebleu", "bleu") from error
-    return BLEU
+    metric: Any = BLEU(tokenize="char")
+    return float(metric.corpus_score([*predictions], [[*labels]]).score / 100)
 
 
 def check_installed(metrics: Container[str]) -> None:
@@ -74,7 +69,7 @@ def check_installed(metrics: Container[str]) -> None:
         >>> check_installed(["accuracy"])
     """
     if "bleu" in metrics:
-        _sacrebleu()
+        require_package("BLEU", "sacrebleu", "bleu")
 
 
 def _weighted_accuracy(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
@@ -225,13 +220,12 @@ def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, flo
         raise DataError(
             f"task {task.name}: name must be {' or '.join(task.scorable)}. Received: {name!r}"
         )
-    given, true = np.asarray(predictions), np.asarray(labels)
     scores = {}
     for metric in task.metrics_of(name):
         function = METRICS.find(metric).function
         if function is None:
             raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")
-        scores[metric] = float(function(given, true))
+        scores[metric] = float(function(np.asarray(predictions), np.asarray(labels)))
     return scores
 
 

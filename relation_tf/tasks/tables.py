@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Self, cast
 
 from glue_submit.files import UNREADABLE
 from relation_tf.errors import (
@@ -33,9 +33,6 @@ from relation_tf.files import refuse_device
 
 TEXT_SUFFIXES = (".csv", ".tsv")
 """Suffixes of text files."""
-
-SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
-"""Suffixes of files; a folder of `save_to_disk` has none."""
 
 STATE = "state.json"
 """File in each folder of `Dataset.save_to_disk`."""
@@ -173,6 +170,12 @@ class Table:
     lines: list[int]
     has_lines: bool = True
 
+    @classmethod
+    def without_lines(cls, path: Path, columns: dict[str, list[str]]) -> Self:
+        """Return the table of a file without lines."""
+        (rows,) = {*map(len, columns.values())}
+        return cls(path, columns, [*range(2, 2 + rows)], has_lines=False)
+
     def __len__(self) -> int:
         return len(self.lines)
 
@@ -198,11 +201,7 @@ class Table:
 
 
 def collect_table(
-    path: Path,
-    columns: Sequence[str] | None,
-    rows: Iterable[tuple[int, Sequence[str]]],
-    *,
-    has_lines: bool = True,
+    path: Path, columns: Sequence[str] | None, rows: Iterable[tuple[int, Sequence[str]]]
 ) -> Table:
     """Collect the rows of a table.
 
@@ -210,7 +209,6 @@ def collect_table(
         path: The file.
         columns: Column names, by default the first row.
         rows: Line and fields of each row.
-        has_lines: As in `Table`.
 
     Raises:
         DataError: If a column name occurs twice, or a row has another number of fields.
@@ -234,7 +232,7 @@ def collect_table(
         for column, field in zip(values, row, strict=True):
             column.append(field)
         lines.append(line)
-    return Table(path, dict(zip(columns, values, strict=True)), lines, has_lines)
+    return Table(path, dict(zip(columns, values, strict=True)), lines)
 
 
 def read_table(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
@@ -333,27 +331,6 @@ def read_csv(
         csv.field_size_limit(limit)
 
 
-def text_of(place: str, name: str, value: object) -> str:
-    """Return a value of a column as text; numbers and booleans become their JSON text.
-
-    Raises:
-        DataError: If it is no string and no number, or is not text; the message starts with the
-            place.
-
-    Example:
-        >>> text_of("a.parquet: row 1", "label", 3)
-        '3'
-    """
-    finite = not isinstance(value, float) or math.isfinite(value)
-    if not isinstance(value, str | int | float) or not finite:
-        raise DataError(
-            f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
-        )
-    text = value if isinstance(value, str) else json.dumps(value)
-    check_spelled(place, text)
-    return text
-
-
 def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Table:
     """Read some columns of a Parquet file, an Arrow stream or a folder of `save_to_disk`.
 
@@ -379,28 +356,35 @@ def read_arrow(path: Path, columns: Sequence[str], labels: Sequence[str] = ()) -
         {'text': ['yes', 'no'], 'label': ['1', '0']}
     """
     require_package("a Parquet or Arrow file", "pyarrow", "datasets")
-    values: list[list[Any]] = [[] for _ in columns]
+    values: dict[str, list[Any]] = {name: [] for name in columns}
     for file in _files(path):
         with readable(file, errors=Exception):
             table = _table(file, columns)
-            for name, column in zip(columns, values, strict=True):
+            for name, column in values.items():
                 column += _values(table, name, labels)
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        for line, row in enumerate(zip(*values, strict=True), 2):
-            place = f"{path}: row {line - 1}"
+    texts = {
+        name: [
             # Text without NUL needs no further check: Arrow's strings are UTF-8.
-            yield (
-                line,
-                [
-                    value
-                    if type(value) is str and "\0" not in value
-                    else text_of(place, name, value)
-                    for name, value in zip(columns, row, strict=True)
-                ],
-            )
+            value
+            if type(value) is str and "\0" not in value
+            else _text(f"{path}: row {row}", name, value)
+            for row, value in enumerate(column, 1)
+        ]
+        for name, column in values.items()
+    }
+    return Table.without_lines(path, texts)
 
-    return collect_table(path, columns, rows(), has_lines=False)
+
+def _text(place: str, name: str, value: object) -> str:
+    """Return a value of a column as text; numbers and booleans become their JSON text."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not isinstance(value, str | int | float) or not finite:
+        raise DataError(
+            f"{place}: expected {name!r} with a string or a number, found {value!r:.60}"
+        )
+    text = value if isinstance(value, str) else json.dumps(value)
+    check_spelled(place, text)
+    return text
 
 
 def _files(path: Path) -> list[Path]:

@@ -139,5 +139,4 @@ def _table(prepared: Prepared, split: str, folder: Path) -> Table:
             ]
             for column in columns_of(prepared)
         }
-    lines = [*range(2, 2 + len(columns[prepared.label]))]
-    return Table(folder / name, columns, lines, has_lines=False)
+    return Table.without_lines(folder / name, columns)
