@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,6 @@ from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
 from relation_tf.tasks.task import (
     Reading,
     Task,
-    TaskText,
     TextSplit,
     Tokens,
     VocabularyRows,
@@ -209,7 +208,16 @@ def load_task(
     given = None
     if isinstance(vocabulary, Path):
         _refuse(chosen, ("start_token", "vocabulary_size"), f"with the vocabulary {vocabulary}")
-        given = _given(vocabulary, tokens)
+        given = Vocabulary.read(vocabulary)
+        if given.kind != tokens:
+            raise DataError(
+                f"{vocabulary}: must be a vocabulary of tokens={tokens!r}. "
+                f"Received: tokens={given.kind!r}"
+            )
+        if START in given.words:
+            raise DataError(
+                f"{vocabulary}: must not have the token {START}, which starts each text"
+            )
     found = find_source(name, source, data, tfds_folder)
     task = found.task
     if task.generated:
@@ -220,15 +228,22 @@ def load_task(
         _refuse(chosen, chosen, f"on {task.name}, which is generated")
         return _generated(found, found.digest())
     digests = found.digests()
-    digest = joined_digest(digests)
-    shares = _shares(task, validation_split, split_seed)
+    shares = [
+        validation_split or (VALIDATION if each.validation is None else None)
+        for each in task.each()
+    ]
+    if split_seed is not None and None in shares:
+        raise DataError(
+            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
+            f"Received: split_seed={split_seed}"
+        )
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
         "task": repr(task),
         "layout": found.layout.name,
         "kind": found.kind,
-        "digest": digest,
+        "digest": joined_digest(digests),
         **reading.model_dump(),
         "validation_split": shares,
         "split_seed": split_seed,
@@ -239,21 +254,20 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read()
         splits = _with_validation(task, text.splits, shares, split_seed)
-        text = replace(text, notes=(*text.notes, *_notes_on_rows(found, text.splits, splits)))
+        notes = (*text.notes, *_notes_on_rows(found, text.splits, splits))
         words = given
         if words is None and tokens != "text":
-            train = {task.split_of(each, "train") for each in task.each()}
-            rows = [split for name, split in splits.items() if vocabulary == "all" or name in train]
-            texts = [text for split in rows for column in split.texts for text in column]
+            train = [task.split_of(each, "train") for each in task.each()]
+            names = [name for name in splits if vocabulary == "all" or name in train]
+            texts = [row for name in names for column in splits[name].texts for row in column]
             words = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
                                      spaced=text.is_spaced(tokens))  # fmt: skip
-        _write(folder, words, splits, text, max_length)
+        _write(folder, words, splits, notes, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
     validation = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
-        encoded = _read(folder, found, validation, digest)
-    return replace(encoded, digests=digests)
+        return _read(folder, found, validation, digests)
 
 
 def _notes_on_rows(
@@ -297,22 +311,6 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     )
 
 
-def _shares(
-    task: Task, validation_split: float | None, split_seed: int | None
-) -> list[float | None]:
-    """Return the share of training rows for early stopping of each task; None if it has a split."""
-    shares = [
-        validation_split or (VALIDATION if each.validation is None else None)
-        for each in task.each()
-    ]
-    if split_seed is not None and None in shares:
-        raise DataError(
-            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
-            f"Received: split_seed={split_seed}"
-        )
-    return shares
-
-
 def _with_validation(
     task: Task,
     splits: Mapping[str, TextSplit],
@@ -336,70 +334,51 @@ def _refuse(chosen: Mapping[str, Any], names: Iterable[str], where: str) -> None
             raise DataError(f"{name} has no effect {where}. Received: {name}={chosen[name]!r}")
 
 
-def _given(path: Path, tokens: Tokens) -> Vocabulary:
-    """Read a vocabulary file of a kind of tokens."""
-    found = Vocabulary.read(path)
-    if found.kind != tokens:
-        raise DataError(
-            f"{path}: must be a vocabulary of tokens={tokens!r}. Received: tokens={found.kind!r}"
-        )
-    if START in found.words:
-        raise DataError(f"{path}: must not have the token {START}, which starts each text")
-    return found
-
-
 def _write(
     folder: Path,
     vocabulary: Vocabulary | None,
     splits: Mapping[str, TextSplit],
-    text: TaskText,
+    notes: Sequence[str],
     max_length: int | None,
 ) -> None:
     """Write arrays as memory-mappable files, so that processes share one copy."""
+    keys: dict[str, list[str]] = {}
     for name, split in splits.items():
-        np.save(folder / f"{name}.index.npy", split.index)
+        arrays = {"index": split.index}
         if split.labels is not None:
-            np.save(folder / f"{name}.labels.npy", split.labels)
+            arrays["labels"] = split.labels
         for i, texts in enumerate(split.texts):
             if vocabulary is None:
                 raw = Texts.join(texts)
-                values, offsets = raw.data, raw.offsets
+                arrays |= {f"rows{i}": raw.data, f"offsets{i}": raw.offsets}
             else:
                 encoded = vocabulary.encode(texts, max_length)
-                values, offsets = encoded.ids, encoded.offsets
-            np.save(folder / f"{name}.rows{i}.npy", values)
-            np.save(folder / f"{name}.offsets{i}.npy", offsets)
-    about = {
-        "vocabulary": None if vocabulary is None else vocabulary.to_json(),
-        "splits": list(splits),
-        "notes": text.notes,
-    }
+                arrays |= {f"rows{i}": encoded.ids, f"offsets{i}": encoded.offsets}
+        keys[name] = [*arrays]
+        for key, array in arrays.items():
+            np.save(folder / f"{name}.{key}.npy", array)
+    words = None if vocabulary is None else vocabulary.to_json()
+    about = {"vocabulary": words, "arrays": keys, "notes": notes}
     (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> EncodedTask:
+def _read(
+    folder: Path, source: TaskSource, validation: str, digests: Mapping[str, str]
+) -> EncodedTask:
     about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     rows = Texts if about["vocabulary"] is None else Ragged
-
-    def array(name: str) -> np.ndarray:
-        # Plain ndarray: slicing a `memmap` is several times slower.
-        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-
-    def labels(name: str) -> np.ndarray | None:
-        path = folder / f"{name}.labels.npy"
-        return np.load(path, allow_pickle=False) if path.exists() else None
-
-    splits = {
-        name: EncodedSplit(
-            tuple(
-                rows(array(f"{name}.rows{i}"), array(f"{name}.offsets{i}"))
-                for i in range(len([*folder.glob(f"{name}.rows*.npy")]))
-            ),
-            labels(name),
-            array(f"{name}.index"),
-        )
-        for name in about["splits"]
-    }
+    splits = {}
+    for name, keys in about["arrays"].items():
+        arrays = {
+            # Plain ndarray: slicing a `memmap` is several times slower.
+            key: np.asarray(np.load(folder / f"{name}.{key}.npy", "r", allow_pickle=False))
+            for key in keys
+        }
+        inputs = sum(key.startswith("rows") for key in keys)
+        texts = (rows(arrays[f"rows{i}"], arrays[f"offsets{i}"]) for i in range(inputs))
+        splits[name] = EncodedSplit(tuple(texts), arrays.get("labels"), arrays["index"])
     vocabulary = about["vocabulary"] and Vocabulary.from_json(about["vocabulary"])
-    notes = tuple(about["notes"])
-    return EncodedTask(source.task, vocabulary, splits, validation, digest, source, notes)
+    digest, notes = joined_digest(digests), tuple(about["notes"])
+    return EncodedTask(
+        source.task, vocabulary, splits, validation, digest, source, notes, digests=digests
+    )
