@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -124,13 +123,6 @@ def test_output_that_is_closed_is_no_fault_of_a_file():
     done = subprocess.run(COMMAND, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_on_a_full_disk_is_one_line():
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "glue-submit: No space left on device.\n")
 
 
 def test_a_folder_without_predictions_is_named(run, tmp_path):

@@ -142,13 +142,11 @@ def test_a_source_that_is_refused(predictions, rows, tmp_path, source, message):
         pack({**predictions, "CoLA": source}, tmp_path / "s.zip", rows=rows)
 
 
-def test_a_place_that_cannot_be_written(predictions, rows, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_place_that_cannot_be_written(predictions, rows, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(SubmissionError, match="cannot be written"):
-        pack(predictions, tmp_path / "file" / "s.zip", rows=rows)
-    with pytest.raises(SubmissionError, match="cannot be written"):
-        pack(predictions, tmp_path, rows=rows)
+    for place in (tmp_path / "file" / "s.zip", tmp_path):
+        with pytest.raises(SubmissionError, match="cannot be written"):
+            pack(predictions, place, rows=rows)
 
 
 def test_files_of_a_killed_process_are_removed(tmp_path):

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from glue_submit import TASKS, SubmissionError, evaluate, pack, read_labels, score
+from glue_submit import TASKS, SubmissionError, pack, read_labels, score
 
 GLUE_DATA = {
     "CoLA/dev.tsv": "gj04\t1\t\tA sentence.\ngj04\t0\t*\tNo sentence\x85 this.",
@@ -187,16 +187,6 @@ def test_test_labels_score_a_folder_and_a_zip(submission, gold, source, split):
     assert {"WNLI", "QNLI"} <= {*scores.unlabelled}
     assert scores.average is None
     assert "(test sets)" in str(scores).splitlines()[0]
-
-
-def test_neutral_and_contradiction_are_one_class_of_ax_b():
-    given = ["entailment", "contradiction", "neutral", "entailment"]
-    true = ["entailment", "not_entailment", "not_entailment", "not_entailment"]
-    assert evaluate("AX", given, true) == {
-        "matthews-two-classes": pytest.approx(
-            evaluate("CoLA", [1, 0, 0, 1], [1, 0, 0, 0])["matthews"]
-        )
-    }
 
 
 def test_files_of_a_run_are_scored_on_the_named_split(tmp_path, gold):

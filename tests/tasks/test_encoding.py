@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import TaskSource, load_task, vocabulary
-from relation_tf.tasks.cache import cache_folder
 from tests.tasks.equality import same_encoded
 
 
@@ -47,23 +45,6 @@ def test_changed_file_or_setting_is_encoded_again(small_glue, tmp_path):
     assert load_task("CoLA", data=folder.parent, max_length=3).splits["train"].lengths.max() == 3
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"tokens": "wordpiece"},
-        {"validation_split": 0.2},
-        {"vocabulary_size": 9},
-        {"max_length": 2},
-    ],
-)
-def test_each_setting_is_cached_separately(small_glue, setting):
-    load_task("CoLA", data=small_glue)
-    load_task("CoLA", data=small_glue, validation_split=0.4)
-    first = load_task("CoLA", data=small_glue, **setting)
-    shutil.rmtree(cache_folder())
-    same_encoded(first, load_task("CoLA", data=small_glue, **setting))
-
-
 @pytest.mark.parametrize("tokens", ["word", "wordpiece", "byte", "text"])
 def test_texts_may_all_be_empty(tmp_path, tokens):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} \n" for i in range(40)))
@@ -72,15 +53,6 @@ def test_texts_may_all_be_empty(tmp_path, tokens):
         assert task.splits["train"].lengths.tolist() == [[0] * len(task.splits["train"])]
         batch = task.splits["test"].inputs[0].pad(np.arange(2))
         assert batch.tolist() == (["", ""] if tokens == "text" else [[0], [0]])
-
-
-def test_spaced_words_are_not_split(tmp_path, monkeypatch):
-    (tmp_path / "subj.all").write_text("".join(f"{i % 2} I don't .\n" for i in range(40)))
-    read = TaskSource.read
-    monkeypatch.setattr(
-        TaskSource, "read", lambda *arguments: dataclasses.replace(read(*arguments), spaced=True)
-    )
-    assert "don't" in load_task("SUBJ", data=tmp_path).vocabulary.words
 
 
 def test_text_is_unchanged(small_glue):

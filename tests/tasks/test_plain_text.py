@@ -106,8 +106,6 @@ def test_bad_files(text_file, tmp_path):
         read_plain_text([text_file], **SMALL | {"held_out": text_file})
     with pytest.raises(DataError, match=r"held-out: must be .* Received: 1$"):
         read_plain_text([text_file], **SMALL | {"held_out": 1.0})
-    with pytest.raises(DataError, match="files: must be one or more"):
-        read_plain_text([], **SMALL)
     packed = tmp_path / "c.gz"
     packed.write_bytes(gzip.compress(text_file.read_bytes())[:-20])
     with pytest.raises(DataError, match=r"c\.gz: cannot be read: "):
