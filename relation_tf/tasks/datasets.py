@@ -299,7 +299,6 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
     with readable(path):
         # Latin-1 can decode every byte.
         text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
-    _check_closed(path, text)
     wires: list[tuple[str, str]] = []
     waiting: list[str] = []  # topics of newswires without a body so far
     for found in _FIRST_TOPIC_OR_BODY.finditer(text):
@@ -311,16 +310,6 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
             waiting.clear()
     # If no body follows, Keras used "<D>earn</D>" from the sixth character.
     return wires + [(topic, _words(topic[2:])) for topic in waiting]
-
-
-def _check_closed(path: Path, text: str) -> None:
-    for tag in ("REUTERS", "TOPICS", "BODY"):
-        opened, closed = len(re.findall(rf"<{tag}[ >]", text)), text.count(f"</{tag}>")
-        if opened != closed or (tag == "REUTERS" and not opened):
-            raise DataError(
-                f"{path}: expected newswires, each from <{tag}> to </{tag}>, found {opened:,} "
-                f"<{tag}> and {closed:,} </{tag}>"
-            )
 
 
 def _words(text: str) -> str:

@@ -261,7 +261,7 @@ def load_task(
             names = [name for name in splits if vocabulary == "all" or name in train]
             texts = [row for name in names for column in splits[name].texts for row in column]
             words = Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token,
-                                     spaced=text.is_spaced(tokens))  # fmt: skip
+                                     spaced=text.spaced)  # fmt: skip
         _write(folder, words, splits, notes, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)

@@ -153,19 +153,12 @@ def reversal(
         long: Shortest and longest string of the split `long`.
 
     Raises:
-        ValueError: If more than half of all strings of the longest length are required, or the
-            strings of `long` are not longer.
+        ValueError: If more than half of all strings of the longest length are required.
 
     Example:
         >>> reversal(train=2, dev=1, test=1).splits["train"]
         [('nqrrqxys', 'syxqrrqn'), ('qvj', 'jvq')]
     """
-    shortest, longest = lengths
-    if not 1 <= shortest <= longest < long[0] <= long[1]:
-        raise ValueError(
-            "lengths must be 1 or more, and those of `long` must be larger. "
-            f"Received: lengths={lengths}, long={long}"
-        )
     random = np.random.RandomState(seed)
 
     def drawn(count: int, lengths: tuple[int, int]) -> list[tuple[str, str]]:

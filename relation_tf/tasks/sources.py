@@ -173,12 +173,11 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
 
     def read(task: Task, paths: Mapping[str, Path]) -> TaskText:
         texts = [source.read() for source in sources]
-        spaced = {text.spaced for text in texts}
         return TaskText(
             task,
             named_in_group((text.task, text.splits) for text in texts),
             tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
-            spaced.pop() if len(spaced) == 1 else None,
+            all(text.spaced for text in texts),
         )
 
     layout = FileLayout(", ".join(dict.fromkeys(source.layout.name for source in sources)), read)

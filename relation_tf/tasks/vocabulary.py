@@ -113,9 +113,6 @@ class Vocabulary:
             raise ValueError(
                 f"its model must be WordLevel, WordPiece or BPE. Received: {type(model).__name__}"
             )
-        unknown = getattr(model, "unk_token", None)
-        if unknown is not None and unknown not in ids:
-            raise ValueError(f"its unknown word {unknown!r} is missing")
         if ids.get(PADDING) != 0:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
