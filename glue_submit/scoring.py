@@ -26,20 +26,17 @@ from glue_submit.tasks import TASKS, SubmissionError, Task, get_task, short
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or the labels of each task by task name."""
 
-# Labelled files in `glue_data` and their label columns; CoLA has no header.
-_LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
-    "CoLA": ("CoLA/dev.tsv", 1),
-    "SST-2": ("SST-2/dev.tsv", "label"),
-    "MRPC": ("MRPC/dev.tsv", "Quality"),
-    "STS-B": ("STS-B/dev.tsv", "score"),
-    "QQP": ("QQP/dev.tsv", "is_duplicate"),
-    "MNLI-m": ("MNLI/dev_matched.tsv", "gold_label"),
-    "MNLI-mm": ("MNLI/dev_mismatched.tsv", "gold_label"),
-    "QNLI": ("QNLI/dev.tsv", "label"),
-    "RTE": ("RTE/dev.tsv", "label"),
-    "WNLI": ("WNLI/dev.tsv", "label"),
-    "AX": ("diagnostic/diagnostic-full.tsv", "Label"),
+# Labelled files in `glue_data` that are not `<Task>/dev.tsv`.
+_FILES = {
+    "MNLI-m": "MNLI/dev_matched.tsv",
+    "MNLI-mm": "MNLI/dev_mismatched.tsv",
+    "AX": "diagnostic/diagnostic-full.tsv",
 }
+# Their columns that are not "label"; CoLA has no header.
+_COLUMNS: Mapping[str, str | int] = {
+    "CoLA": 1, "MRPC": "Quality", "STS-B": "score", "QQP": "is_duplicate",
+    "MNLI-m": "gold_label", "MNLI-mm": "gold_label", "AX": "Label",
+}  # fmt: skip
 _TWO_CLASSES = "diagnostic/AX-b.jsonl"
 _OTHER_PLACES = {
     "MRPC": ("MRPC/msr_paraphrase_test.txt", "Quality"),
@@ -198,7 +195,8 @@ def _two_classes(path: Path) -> list[str | float]:
 
 def _places(task: Task, split: str) -> list[tuple[str, str | int]]:
     """Return the possible labelled files of a task and their label columns, in search order."""
-    file, column = _LABEL_COLUMNS[task.name]
+    file = _FILES.get(task.name, f"{task.name}/dev.tsv")
+    column = _COLUMNS.get(task.name, "label")
     if split == "dev":
         return [(file, column)]
     if task.name != "AX":

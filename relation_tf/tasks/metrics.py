@@ -103,16 +103,8 @@ def _weighted_matthews(predictions: Values, labels: Values, weights: FloatArray)
 
 def _weighted_pearson(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
     """Return Pearson's correlation."""
-    given, true = predictions.astype(np.float64), labels.astype(np.float64)
-    given, true = given - given.mean(axis=1, keepdims=True), true - true.mean()
-    rows = weights.sum(axis=1)
-    x, y = given @ weights.T / rows, true @ weights.T / rows  # weighted means
-    covariance = (given * true) @ weights.T / rows - x * y
-    return _divide(
-        covariance,
-        np.sqrt(_positive(given**2 @ weights.T / rows - x**2, given))
-        * np.sqrt(_positive(true**2 @ weights.T / rows - y**2, true[None])),
-    )
+    true = labels.astype(np.float64)
+    return np.array([_correlate(run, true, weights) for run in predictions.astype(np.float64)])
 
 
 def _weighted_spearman(predictions: Values, labels: Values, weights: FloatArray) -> FloatArray:
@@ -132,16 +124,14 @@ def _ranks(values: Values, weights: FloatArray) -> FloatArray:
 
 def _correlate(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
     rows = weights.sum(axis=1, keepdims=True)
-    x = x - (weights * x).sum(axis=1, keepdims=True) / rows
-    y = y - (weights * y).sum(axis=1, keepdims=True) / rows
+    deviations = []
+    for values in (x, y):
+        deviation = values - (weights * values).sum(axis=1, keepdims=True) / rows
+        rounding = np.abs(deviation) < 1e-12 * np.abs(values).max()  # of equal values
+        deviations.append(np.where(rounding, 0.0, deviation))
+    x, y = deviations
     squares = (weights * x**2).sum(axis=1) * (weights * y**2).sum(axis=1)
     return _divide((weights * x * y).sum(axis=1), np.sqrt(squares))
-
-
-def _positive(variance: FloatArray, values: FloatArray) -> FloatArray:
-    """Set variances to 0 that are rounding errors of equal values."""
-    least = 1e-14 * (values**2).max(axis=1, keepdims=True)
-    return np.where(variance > least, variance, 0.0)
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
