@@ -744,8 +744,7 @@ class Diagnostic:
 # The tasks.
 
 _LETTERS = 16
-_RECALL = ("recall", "noisy-recall", "fuzzy-recall")
-_OF_MAD = (*_RECALL, "selective-copy", "memorize", "compress")
+_OF_MAD = ("recall", "noisy-recall", "fuzzy-recall", "selective-copy", "memorize", "compress")
 _MQAR = (  # length, pairs, symbols
     *((64, 4, 8192), (128, 8, 8192), (256, 16, 8192), (256, 64, 8192)),  # as Zoology
     *((64, 4, 64), (32, 2, 32), (32, 4, 32), (32, 8, 32)),
@@ -762,24 +761,6 @@ def _longer(task: Diagnostic) -> Diagnostic:
     return replace(task, further=tuple((f"{n}x", task.draw, n * task.length) for n in (2, 4, 8)))
 
 
-def _in_context_recall(name: str, length: int) -> Diagnostic:
-    """Return `recall`, `noisy-recall` or `fuzzy-recall`, by the start of the name."""
-    keys, values, noise = _names("k", 8), _names("v", 8), _names("n", 16)
-    draw: Draw = partial(recall, keys=8, query=17)
-    isolates, period = "recall: bind keys to values in the text", 2
-    symbols = Symbols.of(keys, values, QUERY)
-    if name.startswith("noisy"):
-        draw = partial(recall, keys=8, query=17, noise=16)
-        isolates, symbols = "recall among noise", Symbols.of(keys, values, QUERY, noise)
-    if name.startswith("fuzzy"):
-        draw = partial(fuzzy_recall, keys=8, query=17)
-        isolates, period = "recall of keys and values of two tokens", 4
-    return _longer(Diagnostic(
-        name, isolates, draw, length, symbols, Symbols.of(values),
-        rules=(by_window, partial(by_seen_values, period=period)),
-    ))  # fmt: skip
-
-
 def _of_letters(name: str, length: int, isolates: str, draw: Draw, *more: str) -> Diagnostic:
     letters = _names("s", _LETTERS)
     return _longer(Diagnostic(
@@ -789,10 +770,11 @@ def _of_letters(name: str, length: int, isolates: str, draw: Draw, *more: str) -
 
 
 def _all() -> Iterator[Diagnostic]:
+    draw: Draw
     letters, noise, query = _names("s", _LETTERS), _names("n", 16), _LETTERS + 1
-    for length, pairs, symbols in _MQAR:
-        keys = symbols // 2  # the others are values
-        size = "" if symbols == 8192 else f"-v{symbols}"
+    for length, pairs, kinds in _MQAR:
+        keys = kinds // 2  # the others are values
+        size = "" if kinds == 8192 else f"-v{kinds}"
         values = Symbols.of(_names("v", keys))
         yield _longer(Diagnostic(
             f"mqar-{length}-{pairs}{size}", "recall: bind many keys to values",
@@ -810,9 +792,30 @@ def _all() -> Iterator[Diagnostic]:
             amount=("other tokens", length - 2),
             further=tuple((split, at_depth, length) for split, at_depth in depths.items()),
         )  # fmt: skip
-    yield from (_in_context_recall(name, 128) for name in _RECALL)
-    yield _compression("compress", 32)
-    draw: Draw = partial(induction, symbols=_LETTERS, special=query, query=query + 1)
+    few_keys, few_values = _names("k", 8), _names("v", 8)
+    for suffix, length in (("", 128), ("-small", 32)):
+        for name, isolates, draw, more, period in (
+            ("recall", "recall: bind keys to values in the text",
+             partial(recall, keys=8, query=17), (), 2),
+            ("noisy-recall", "recall among noise",
+             partial(recall, keys=8, query=17, noise=16), noise, 2),
+            ("fuzzy-recall", "recall of keys and values of two tokens",
+             partial(fuzzy_recall, keys=8, query=17), (), 4),
+        ):  # fmt: skip
+            yield _longer(Diagnostic(
+                f"{name}{suffix}", isolates, draw, length,
+                Symbols.of(few_keys, few_values, QUERY, more), Symbols.of(few_values),
+                rules=(by_window, partial(by_seen_values, period=period)),
+            ))  # fmt: skip
+    for name, length in (("compress", 32), ("compress-small", 8)):
+        symbols = letters[:-1]  # with the last token, MAD's 16 symbols
+        yield Diagnostic(
+            name, "compress a text to one vector",
+            partial(compressing, symbols=len(symbols), last=_LETTERS), length,
+            Symbols.of(symbols, "C"), Symbols.of(symbols), from_last_token=True,
+            rules=(by_last_tokens,),
+        )  # fmt: skip
+    draw = partial(induction, symbols=_LETTERS, special=query, query=query + 1)
     yield _of_letters("induction", 32, "find the token after an earlier token", draw, "S")
     draw = partial(sorting, symbols=_LETTERS, query=query)
     yield _of_letters("sort", 16, "compare tokens", draw)
@@ -833,8 +836,6 @@ def _all() -> Iterator[Diagnostic]:
         "count", "add over all tokens", partial(count, most=8, others=16), 32,
         Symbols.of("x", noise, QUERY), Symbols.of("012345678"),
     ))  # fmt: skip
-    yield from (_in_context_recall(f"{name}-small", 32) for name in _RECALL)
-    yield _compression("compress-small", 8)
     for name, length, copied in (("selective-copy", 256, 16), ("selective-copy-small", 32, 4)):
         draw = partial(
             selective_copy, symbols=_LETTERS, copied=copied, blank=query, query=query + 1
@@ -857,15 +858,6 @@ def _all() -> Iterator[Diagnostic]:
             partial(nested_lists, shortest=0.25, **options), length,
             Symbols.of(LIST_SYMBOLS), Symbols.of("0123456789"), train=train,
         )  # fmt: skip
-
-
-def _compression(name: str, length: int) -> Diagnostic:
-    letters = _names("s", _LETTERS - 1)  # with the last token, MAD's 16 symbols
-    draw = partial(compressing, symbols=_LETTERS - 1, last=_LETTERS)
-    return Diagnostic(
-        name, "compress a text to one vector", draw, length, Symbols.of(letters, "C"),
-        Symbols.of(letters), from_last_token=True, rules=(by_last_tokens,),
-    )  # fmt: skip
 
 
 DIAGNOSTICS: Mapping[str, Diagnostic] = {

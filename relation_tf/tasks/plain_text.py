@@ -13,7 +13,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import numpy as np
 import tokenizers
@@ -147,25 +147,19 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: If the file cannot be read or is not UTF-8. The message has the file and the
             line.
     """
+    line, rest = 1, b""
     with readable(path), open_binary(path) as file:
-        yield from _decoded(path, file)
-
-
-def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
-    line, rest, start = 1, b"", BOM_UTF8
-    while piece := file.readline(_LONGEST):
-        record, rest = rest + piece.removeprefix(start), b""
-        start = b""
-        ended = record.endswith(b"\n")
-        if not ended and len(piece) == _LONGEST:
-            record, blank, rest = record.rpartition(b" ")
-            if not blank:
-                raise DataError(f"{path}:{line}: expected words shorter than {_LONGEST:,} bytes")
-        if text := decode_record(path, line, record).strip():
-            yield text
-        line += ended
-    if text := decode_record(path, line, rest).strip():
-        yield text
+        while (piece := file.readline(_LONGEST)) or rest:
+            record, rest = rest + piece.removeprefix(BOM_UTF8 if line == 1 else b""), b""
+            if len(piece) == _LONGEST and not piece.endswith(b"\n"):
+                record, blank, rest = record.rpartition(b" ")
+                if not blank:
+                    raise DataError(
+                        f"{path}:{line}: expected words shorter than {_LONGEST:,} bytes"
+                    )
+            if text := decode_record(path, line, record).strip():
+                yield text
+            line += piece.endswith(b"\n")
 
 
 def _dtype(vocabulary: Vocabulary) -> np.dtype[np.unsignedinteger]:
