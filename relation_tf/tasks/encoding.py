@@ -21,7 +21,7 @@ from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
 from relation_tf.tasks.readers import cut
-from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.rows import START, Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
 from relation_tf.tasks.task import (
     Reading,
@@ -30,7 +30,7 @@ from relation_tf.tasks.task import (
     Tokens,
     VocabularyRows,
 )
-from relation_tf.tasks.vocabulary import START, Vocabulary
+from relation_tf.tasks.vocabulary import Vocabulary
 
 _Value = TypeVar("_Value")
 

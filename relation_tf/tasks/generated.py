@@ -23,9 +23,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.rows import PADDING, START, Ragged
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit, Timed
-from relation_tf.tasks.vocabulary import PADDING, START
 
 _Row = TypeVar("_Row")
 

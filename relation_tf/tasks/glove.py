@@ -16,8 +16,8 @@ import numpy as np
 
 from relation_tf.errors import DataError, join_names
 from relation_tf.files import refuse_device
+from relation_tf.tasks.rows import PADDING, START, UNKNOWN
 from relation_tf.tasks.tables import open_binary, readable
-from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # longest line of vectors in bytes
 _HEADER = re.compile(rb"\d+ \d+\s*")  # of word2vec: number of vectors and width

@@ -10,6 +10,9 @@ from typing import Self
 
 import numpy as np
 
+PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
+"""Special tokens of vocabularies; padding has the id 0."""
+
 
 @dataclass(frozen=True)
 class Ragged:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.errors import DataError, require_package
-from relation_tf.files import environment_folder, expand_home
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.hub import HUB, columns_of, stored_answered_rows, stored_rows
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
@@ -56,13 +55,6 @@ PREPARED: dict[str, Prepared] = {
     **{name: Prepared(**fields) for name, fields in tomllib.loads(_DECLARED).items()},
 }
 """Tasks that are available in TFDS."""
-
-
-def folder_of(folder: str | Path | None) -> Path:
-    """Return the TFDS folder: the given one, `TFDS_DATA_DIR`, or the default of TFDS."""
-    if folder:
-        return expand_home(folder)
-    return environment_folder("TFDS_DATA_DIR", "~/tensorflow_datasets")
 
 
 def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:

@@ -13,9 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.errors import DataError, reason_of
 from relation_tf.files import read_bytes
-from relation_tf.tasks.rows import Ragged
-
-PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
+from relation_tf.tasks.rows import PADDING, START, UNKNOWN, Ragged
 
 WORDPIECES = 8000
 """Default size of a WordPiece vocabulary."""

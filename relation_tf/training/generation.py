@@ -11,7 +11,8 @@ from relation_tf.config.layer_source import custom_digest
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.language_model import LanguageModel, language_model
 from relation_tf.networks.mechanisms import custom_layers
-from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN, Vocabulary
+from relation_tf.tasks.rows import PADDING, START, UNKNOWN
+from relation_tf.tasks.vocabulary import Vocabulary
 from relation_tf.training.pretrained import WEIGHTS, PretrainedEncoder
 
 
