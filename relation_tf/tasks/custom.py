@@ -13,7 +13,7 @@ from relation_tf.errors import SuiteError, did_you_mean, quote
 from relation_tf.faults import Settings, first_fault
 from relation_tf.files import stays_inside
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks.readers import labelled_rows, numbered, split_reader
+from relation_tf.tasks.datasets import labelled_rows, numbered, split_reader
 from relation_tf.tasks.tables import TEXT_SUFFIXES, read_table
 from relation_tf.tasks.task import Dataset, FileLayout, HubDataset, Task, TextSplit
 

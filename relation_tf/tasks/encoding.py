@@ -18,9 +18,9 @@ from relation_tf.faults import first_fault
 from relation_tf.tasks import diagnostics
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
+from relation_tf.tasks.datasets import cut
 from relation_tf.tasks.diagnostics import LabelledTokens, Symbols
 from relation_tf.tasks.generated import GENERATED, Characters, GeneratedTask
-from relation_tf.tasks.readers import cut
 from relation_tf.tasks.rows import START, Ragged, Texts
 from relation_tf.tasks.sources import TaskSource, joined_digest, sample_note
 from relation_tf.tasks.task import (

@@ -21,7 +21,7 @@ import numpy as np
 
 from glue_submit.tables import INDEX
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.readers import (
+from relation_tf.tasks.datasets import (
     answered_rows,
     labelled_rows,
     numbered,
