@@ -185,7 +185,7 @@ def collect_rows(task: Task, path: Path, rows: Iterable[tuple[int, Sequence[str]
 def table_rows(
     read: Callable[[Path, Sequence[str] | None], Table],
     columns: Sequence[str] | None = None,
-    text: Callable[..., str] | None = None,
+    text: str | None = None,
     of: Sequence[str] = (),
 ) -> ReadRows:
     """Return a function that reads the rows of a table.
@@ -193,14 +193,14 @@ def table_rows(
     Args:
         read: `read_tsv` or `read_csv`.
         columns: Columns of files without a header.
-        text: Function that builds the text of a row from the columns `of`; by default the texts are
-            the columns with the names of the inputs.
+        text: Name in `TEXTS` of the function that builds the text of a row from the columns `of`;
+            by default the texts are the columns with the names of the inputs.
         of: Columns passed to `text`.
     """
 
     def rows(task: Task, path: Path) -> TextSplit:
         table = read(path, columns)
-        texts = text and [list(map(text, *map(table.column, of)))]
+        texts = text and [list(map(TEXTS[text], *map(table.column, of)))]
         return labelled_rows(task, table, texts)
 
     return rows
@@ -645,7 +645,6 @@ def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, i
 
 # Declarations.
 
-_SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
 _PLACES = ("files", "folders", "first", "optional", "labelled")  # of `FileLayout`
 
 TEXTS: Mapping[str, Callable[..., str]] = {
@@ -655,33 +654,32 @@ TEXTS: Mapping[str, Callable[..., str]] = {
 }
 """Functions that build the text of a row, by their name in `datasets.toml`."""
 
-_ROWS: Mapping[str, Callable[..., ReadRows]] = {
-    "lines": line_rows,
-    "tsv": partial(table_rows, read_tsv),
-    "csv": partial(table_rows, read_csv),
-    "Yelp sample": lambda: sample_rows,
-    "WikiText headers": lambda: header_rows,
-}
-_WHOLE: Mapping[str, ReadText] = {
-    "IMDb folders": read_folders,
-    "Reuters SGML": read_sgml,
-}
+
+def _by_file(
+    rows: Callable[..., ReadRows],
+    held_out: tuple[str, float] | None = None,
+    note: str = "",
+    spaced: bool = False,
+    **options: Any,
+) -> ReadText:
+    return split_reader(rows(**options), held_out=held_out, note=note, spaced=spaced)
 
 
-def _reader(name: str, options: dict[str, Any]) -> ReadText:
-    if name == "GLUE":
-        return glue_reader(**options)
-    if name in _WHOLE:
-        return _WHOLE[name]
-    if "text" in options:
-        options["text"] = TEXTS[options["text"]]
-    splitting = {key: options.pop(key) for key in _SPLITTING if key in options}
-    return split_reader(_ROWS[name](**options), **splitting)
+_READERS: Mapping[str, Callable[..., ReadText]] = {
+    "GLUE": glue_reader,
+    "IMDb folders": lambda: read_folders,
+    "Reuters SGML": lambda: read_sgml,
+    "lines": partial(_by_file, line_rows),
+    "tsv": partial(_by_file, partial(table_rows, read_tsv)),
+    "csv": partial(_by_file, partial(table_rows, read_csv)),
+    "Yelp sample": partial(_by_file, lambda: sample_rows),
+    "WikiText headers": partial(_by_file, lambda: header_rows),
+}
 
 
 def _layout(name: str, reader: str, **options: Any) -> FileLayout:
     places = {key: options.pop(key) for key in _PLACES if key in options}
-    return FileLayout(name, _reader(reader, options), **places)
+    return FileLayout(name, _READERS[reader](**options), **places)
 
 
 def _dataset(
