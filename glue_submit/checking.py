@@ -182,15 +182,14 @@ def read_submission(path: Path) -> dict[str, list[str]]:
     """
     tasks = {task.file: task for task in TASKS.values()}
     for fault in check(path).faults:
-        if fault.file is None or (fault.file in tasks and fault.message != _MISSING):
+        if fault.file in tasks and fault.message != _MISSING:
             raise SubmissionError(f"{path}: {fault}. See `glue-submit check {path}`")
-    with _opened(path) as archive:
-        names = {*archive.namelist()}
-        return {
-            task.name: _predictions(archive.read(file))
-            for file, task in tasks.items()
-            if file in names
-        }
+    try:
+        with _opened(path) as archive:
+            files = [file for file in tasks if file in archive.namelist()]
+            return {tasks[file].name: _predictions(archive.read(file)) for file in files}
+    except zipfile.BadZipFile as error:
+        raise SubmissionError(f"{path}: {error}") from error
 
 
 @contextlib.contextmanager
