@@ -708,15 +708,15 @@ def _dataset(
         diagnostics={each: glue_submit.TASKS[each].metrics for each in diagnostics},
         **fields,
     )
-    own = [keys for keys in layout if name in keys.pop("tasks", (name,))]
-    return Dataset(task, tuple(_layout(**keys) for keys in own), obtain)
+    layouts = [keys for keys in layout if name in keys.pop("tasks", (name,))]
+    return Dataset(task, tuple(_layout(**keys) for keys in layouts), obtain)
 
 
 def _declared() -> Iterator[Dataset]:
     path = resources.files("relation_tf.tasks") / "datasets.toml"
     declared = tomllib.loads(path.read_text("utf-8"))
-    for own in declared["dataset"]:
-        declaration = {**declared["shared"].get(own.pop("like", ""), {}), **own}
+    for keys in declared["dataset"]:
+        declaration = {**declared["shared"].get(keys.pop("like", ""), {}), **keys}
         for name, file in declaration.pop("each").items():
             yield _dataset(name, **json.loads(json.dumps(declaration).replace("$file", file)))
 
@@ -744,7 +744,7 @@ def counted_once(tasks: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for task in tasks:
         found.setdefault(counted_as(task), []).append(task)
-    return {name if len(own) > 1 else own[0]: own for name, own in found.items()}
+    return {name if len(of_name) > 1 else of_name[0]: of_name for name, of_name in found.items()}
 
 
 GLUE: Mapping[str, Task] = {

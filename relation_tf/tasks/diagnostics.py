@@ -572,29 +572,29 @@ WINDOW = 4
 """Tokens that a short convolution of the suites combines: a token and the three before it."""
 
 
-def by_window(made: LabelledTokens, split: str) -> float:
+def by_window(data: LabelledTokens, split: str) -> float:
     """Answer from the last tokens, at most `WINDOW`, or from the position, or from both.
 
     Args:
-        made: The task.
+        data: The task.
         split: Split to answer.
     """
-    train, test = made.splits["train"], made.splits[split]
-    base, places = made.source.size, max(train.ids.shape[1], test.ids.shape[1])
+    train, test = data.splits["train"], data.splits[split]
+    base, places = data.source.size, max(train.ids.shape[1], test.ids.shape[1])
     rules = zip(_keys(train, base, places), _keys(test, base, places), strict=True)
     return max(_looked_up(known, train, asked, test) for known, asked in rules)
 
 
-def by_last_tokens(made: LabelledTokens, split: str) -> float:
+def by_last_tokens(data: LabelledTokens, split: str) -> float:
     """Answer the labels of the last tokens, at most `WINDOW`, and others with the most frequent.
 
     It is the rule for a network that reads only the vector of the last token.
 
     Args:
-        made: The task.
+        data: The task.
         split: Split to answer.
     """
-    labels = made.splits[split].labels
+    labels = data.splits[split].labels
     near = np.zeros(labels.shape, bool)
     near[:, -WINDOW:] = True
     known = near & (labels > 0)
@@ -603,19 +603,19 @@ def by_last_tokens(made: LabelledTokens, split: str) -> float:
 
 
 def by_seen_values(
-    made: LabelledTokens, split: str, *, first: int | None = None, period: int = 1
+    data: LabelledTokens, split: str, *, first: int | None = None, period: int = 1
 ) -> float:
     """Answer with the most frequent label that is also a token of the text; equal ones at random.
 
     Args:
-        made: The task.
+        data: The task.
         split: Split to answer.
         first: Number of first tokens that are considered; default: all before the answer.
         period: Only tokens at a distance of a multiple of this number are considered.
     """
-    ids = {symbol: number for number, symbol in enumerate(made.target.tokens) if number}
-    label_of = np.array([ids.get(symbol, 0) for symbol in made.source.tokens])
-    rows = made.splits[split]
+    ids = {symbol: number for number, symbol in enumerate(data.target.tokens) if number}
+    label_of = np.array([ids.get(symbol, 0) for symbol in data.source.tokens])
+    rows = data.splits[split]
     found = 0.0
     for row, place in zip(*np.nonzero(rows.labels), strict=True):
         end = place if first is None else min(first, place)
@@ -692,14 +692,14 @@ class Diagnostic:
         """Split of each score, by name; that of the task is the first."""
         return {self.name: "test", **{f"{self.name}-{split}": split for split, *_ in self.further}}
 
-    def best_rule(self, made: LabelledTokens, split: str) -> float:
+    def best_rule(self, data: LabelledTokens, split: str) -> float:
         """Return the accuracy that a simple rule reaches without the ability.
 
         Args:
-            made: The rows of the task.
+            data: The rows of the task.
             split: A split of them.
         """
-        return max([made.chance(split), *(rule(made, split) for rule in self.rules)])
+        return max([data.chance(split), *(rule(data, split) for rule in self.rules)])
 
     def make(self, seed: int = SEED) -> LabelledTokens:
         """Draw all splits; no row of the training split is in another split.
@@ -887,10 +887,10 @@ _made = functools.lru_cache(1)(Diagnostic.make)
 
 def _text(task: Task, files: Mapping[str, Path]) -> TaskText:
     """Return the rows as text: the symbols, and the label of each token."""
-    made = make(task.name)
+    data = make(task.name)
     splits = {}
-    for name, rows in made.splits.items():
-        texts = made.source.decode(rows.ids), made.target.decode(rows.labels)
+    for name, rows in data.splits.items():
+        texts = data.source.decode(rows.ids), data.target.decode(rows.labels)
         splits[name] = TextSplit(texts, None, np.arange(len(rows)))
     return TaskText(task, splits)
 

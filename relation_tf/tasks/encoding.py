@@ -298,16 +298,22 @@ def _notes_on_rows(
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
     """Return a generated task, without the cache: it is generated in seconds."""
     name = source.task.name
-    made: GeneratedTask | LabelledTokens = (
+    data: GeneratedTask | LabelledTokens = (
         diagnostics.make(name) if name in diagnostics.DIAGNOSTICS else GENERATED[name]()
     )
     splits = {
-        name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
-        for name, rows in made.splits.items()
+        name: EncodedSplit(data.encode(name), None, np.arange(len(rows)))
+        for name, rows in data.splits.items()
     }
     validation = str(source.task.validation)
     return EncodedTask(
-        source.task, made.source, splits, validation, digest, source, targets=made.target
+        source.task,
+        data.source,
+        splits,
+        validation,
+        digest,
+        source,
+        targets=data.target,
     )
 
 

@@ -50,8 +50,8 @@ class TaskSource:
         if self.kind != "generated":
             return joined_digest(self.digests())
         digest = hashlib.sha256()
-        for name, made in self.read().splits.items():
-            rows = map("\t".join, zip(*made.texts, strict=True))
+        for name, split in self.read().splits.items():
+            rows = map("\t".join, zip(*split.texts, strict=True))
             digest.update("\n".join([name, *rows]).encode())
         return digest.hexdigest()
 

@@ -199,9 +199,9 @@ def _bytes(start_token: bool) -> Tokenizer:
     characters = [c if c in known else next(others) for c in map(chr, range(256))]
     special = [START] if start_token else []
     ids = {token: i for i, token in enumerate([PADDING, *characters, *special])}
-    made = Tokenizer(models.BPE(ids, []))
-    made.pre_tokenizer = split
-    return made
+    tokenizer = Tokenizer(models.BPE(ids, []))
+    tokenizer.pre_tokenizer = split
+    return tokenizer
 
 
 def _train_words(
@@ -261,6 +261,6 @@ def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]
 
 
 def _tokenizer(model: Any, normalizer: Any, split: Any, *ids: dict[str, int]) -> Tokenizer:
-    made = Tokenizer(model(*ids, unk_token=UNKNOWN))
-    made.normalizer, made.pre_tokenizer = normalizer, split
-    return made
+    tokenizer = Tokenizer(model(*ids, unk_token=UNKNOWN))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, split
+    return tokenizer
