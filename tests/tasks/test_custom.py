@@ -178,14 +178,10 @@ def test_errors_of_registration(registry, name, changes, message):
 def test_a_registered_source(tmp_path, registry):
     @register_source("mirror")
     def find(dataset, folders):
-        if dataset.task.name == "CR":
-            return None
         return search(dataset, "mirror", [tmp_path])
 
     (tmp_path / "rt-polarity.all").write_text("1 good\n0 bad\n" * 20)
     assert load_task("MR", "mirror").source.kind == "mirror"
     assert Suite(tasks=["MR"], source="mirror", **SUITE).source == "mirror"
-    with pytest.raises(NotFoundError, match=r"^task CR: the source 'mirror' does not have it$"):
-        find_source("CR", "mirror")
     with pytest.raises(NotFoundError, match=r"^task SUBJ: not found\. Searched: .*subj\.all\. To"):
         find_source("SUBJ", "mirror")

@@ -70,12 +70,11 @@ def test_long_lines_are_split(text_file, monkeypatch):
 
 def test_encoded_once(text_file, monkeypatch):
     first = read_plain_text([text_file], **SMALL)
-    monkeypatch.setattr(Vocabulary, "train", None)
+    monkeypatch.setattr(Vocabulary, "train", None)  # encoding again would fail
     again = read_plain_text([text_file], **SMALL | {"length": 4})
-    assert again.digest == first.digest
     np.testing.assert_array_equal(again.train.ravel()[:50], first.train.ravel()[:50])
     text_file.write_text(text_file.read_text() + "more")
-    with pytest.raises(TypeError):  # encoded again: training fails
+    with pytest.raises(TypeError):
         read_plain_text([text_file], **SMALL)
 
 
