@@ -114,11 +114,6 @@ def read_plain_text(
         other = None if apart is None else _blocks(folder / "held_out.ids", vocabulary, length)
     if other is None:
         count = max(1, round(cast(float, held_out) * len(train)))
-        if len(train) == count:
-            raise DataError(
-                f"{paths[0]}: the text only fills the {count} held-out blocks of {length} tokens; "
-                "use more text or a smaller held-out share"
-            )
         train, other = train[:-count], train[-count:]
     for name, blocks in ((str(paths[0]), train), (str(apart or paths[-1]), other)):
         if not len(blocks):
