@@ -18,7 +18,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home
 from relation_tf.networks.mechanisms import find_mechanism, in_blocks
 from relation_tf.settings import first_fault
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics import DIAGNOSTICS
 
 SUITE = "diagnostics-small"
 COMPARATORS = ("attention", "linear-attention", "baseline")

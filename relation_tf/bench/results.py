@@ -30,9 +30,8 @@ from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import align, expand_home, read_json
 from relation_tf.registry import SOURCES
 from relation_tf.settings import first_fault
-from relation_tf.tasks.datasets import counted_once
+from relation_tf.tasks.datasets import OFFICIAL_ROWS, counted_once
 from relation_tf.tasks.metrics import counted, find_metric
-from relation_tf.tasks.official import OFFICIAL_ROWS
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretraining_settings import SETTINGS
 from relation_tf.words import GLUE_AVERAGE, MEAN_OF_TASKS, failed_in_words

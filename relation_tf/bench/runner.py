@@ -31,8 +31,7 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import EXECUTORS, SOURCES
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.metrics import check_installed
-from relation_tf.tasks.official import shortfalls
-from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.tasks.sources import TaskSource, digest_of_file, shortfalls
 from relation_tf.terminal import stderr_to
 from relation_tf.training.session import check_tensorflow, start_tensorflow
 
@@ -287,7 +286,7 @@ def notes_of(requested: RequestedRuns, options: RunOptions) -> Iterator[str]:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
     sources = requested.sources.values()
     if incomplete := [shortfall for source in sources for shortfall in shortfalls(source)]:
-        files = "; ".join(map(str, incomplete))
+        files = "; ".join(incomplete)
         yield (
             f"warning: no complete test set for {files}. These runs keep their weights: "
             "when the files are complete, `relation-tf predict` adds the predictions"

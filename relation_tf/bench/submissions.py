@@ -34,8 +34,8 @@ from relation_tf.config.user_code import check_unchanged, load_plugins
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import expand_home, read_json, write_json
 from relation_tf.tasks.catalogue import find_source, find_task
+from relation_tf.tasks.datasets import leaderboard_file
 from relation_tf.tasks.encoding import load_task
-from relation_tf.tasks.official import leaderboard_file
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.terminal import advance, stderr_to
 from relation_tf.training.pretraining_settings import WEIGHTS

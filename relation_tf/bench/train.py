@@ -50,8 +50,7 @@ from relation_tf.files import (
     write_text,
 )
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.official import is_labelled, shortfalls
-from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.sources import TaskSource, is_labelled, shortfalls
 from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import encoder_digest
 from relation_tf.training.pretraining_settings import WEIGHTS

@@ -10,10 +10,9 @@ from pathlib import Path
 from relation_tf.errors import DataError
 from relation_tf.files import environment_folder, expand_home
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated
+from relation_tf.tasks import datasets, diagnostics, generated
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask, TaskGroup
-from relation_tf.tasks.diagnostics import presets
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, joined_source, search
 from relation_tf.tasks.task import Dataset, MeasuredTask, Task, joined
 
@@ -25,7 +24,7 @@ class NotFoundError(DataError):
 Entry = str | MeasuredTask | CustomTask | TaskGroup
 """Entry of a suite: a registered task, also with other metrics, a custom task, or a group."""
 
-for _dataset in (*datasets.DATASETS, *generated.DATASETS, *presets.DATASETS):
+for _dataset in (*datasets.DATASETS, *generated.DATASETS, *diagnostics.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
 
 

@@ -200,27 +200,13 @@ class TaskText:
         notes: Reasons why results are not comparable with published results, such as a sample of
             the rows.
         spaced: If True, words are already divided by spaces, and punctuation within a word belongs
-            to it. None for a group of tasks that differ in it.
+            to it. False for a group if one of its tasks has other text.
     """
 
     task: Task
     splits: Mapping[str, TextSplit]
     notes: tuple[str, ...] = ()
-    spaced: bool | None = False
-
-    def is_spaced(self, tokens: str) -> bool:
-        """Return True if a vocabulary of these tokens gets words divided by spaces.
-
-        Raises:
-            DataError: If the tasks of a group differ in it, and the vocabulary is one of words.
-        """
-        if self.spaced is None and tokens == "word":
-            raise DataError(
-                f"group {self.task.name}: its tasks share a vocabulary of words, but only some are "
-                "already split into words. Group only tasks that are, or only tasks that are not, "
-                "or use other tokens"
-            )
-        return bool(self.spaced)
+    spaced: bool = False
 
 
 @dataclass(frozen=True)

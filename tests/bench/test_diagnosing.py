@@ -19,7 +19,7 @@ from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report.sections.capabilities import describe
-from relation_tf.tasks.diagnostics.presets import DIAGNOSTICS
+from relation_tf.tasks.diagnostics import DIAGNOSTICS
 
 
 class Identity(keras.layers.Dense):
