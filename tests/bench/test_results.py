@@ -128,7 +128,7 @@ def test_missing_tasks_are_refused_or_filled_and_listed(tmp_path):
     assert {*packed.filled} == {"QQP", "STS-B"}
     assert check(packed.path).ok
     for task, value in (("QQP", "majority class"), ("STS-B", "mean score")):
-        assert re.search(f"{task}: filled with .*{value}", str(filled))
+        assert re.search(f"{task}: filled .*{value}", str(filled))
 
 
 def test_results_without_runs_of_the_leaderboard_are_refused(folder):

@@ -154,11 +154,11 @@ def test_layers_of_a_script_are_trained(tmp_path, monkeypatch):
         check=True,
     )
     printed = ended.stdout.splitlines()
-    (results,) = (line for line in printed if line != "called")
+    (message,) = (line for line in printed if line != "called")
     assert "called" in printed
-    assert results.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
-    assert '(cell:4: raise ValueError("no such width"))' in results
-    assert results.count("seed-1") == 1
+    assert message.startswith("['Mine-64'] [('WNLI/Broken-64/seed-1', ")
+    assert '(cell:4: raise ValueError("no such width"))' in message
+    assert message.count("seed-1") == 1
     assert "Traceback" not in ended.stderr
     assert [*(tmp_path / "out").rglob("model.keras")]
 
