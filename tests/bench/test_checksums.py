@@ -15,7 +15,6 @@ from relation_tf.bench.run_folder import RESULT, damage, write_result
 from relation_tf.config import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
-from relation_tf.tasks import GLUE
 from tests.bench.finished_runs import finish_suite
 
 Finished: TypeAlias = Callable[..., RunFolder]
@@ -161,7 +160,7 @@ def test_commands_name_the_damaged_file(
 
 
 def test_a_submission_without_a_damaged_run(finished: Finished, call: Call) -> None:
-    folder = finished(*GLUE, predictions=True)
+    folder = finished("RTE", predictions=True)
     run = folder.path / "runs/RTE/relation-8/seed-1"
     flip(run / "predictions/RTE.test.tsv")
     arguments = ["submit", folder.path, "--fill-missing"]

@@ -100,6 +100,7 @@ def test_runs_of_the_quick_form(monkeypatch, tmp_path, layer, given, methods, ta
 
 
 @pytest.mark.tensorflow
+@pytest.mark.usefixtures("few_rows")
 def test_a_diagnosis_describes_the_layer(tmp_path):
     small = {"tasks": ["memorize-small"], "seeds": [1], "settings": {"epochs": 1}}
     small |= {"methods": ["relation", "attention"]}
