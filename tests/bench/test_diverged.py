@@ -89,6 +89,7 @@ def test_a_diverged_run_is_trained_again_only_with_other_settings(tmp_path, smal
     assert errors(tmp_path) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def test_labels_of_a_diagnostic_set_are_used(diagnosed):
     assert chosen.tolist() == table["prediction"].tolist()
 
 
+@pytest.mark.slow
 def test_scores_of_replaced_files_without_labels_are_dropped(
     folder, small_glue, diagnosed, tmp_path
 ):
@@ -147,6 +148,7 @@ def test_scores_of_replaced_files_without_labels_are_dropped(
     assert scores(other / "other", other / "data") == ({"MNLI-m", "MNLI-mm"}, set())
 
 
+@pytest.mark.slow
 def test_a_file_that_was_absent_for_a_while_is_predicted_again(diagnosed, tmp_path):
     shutil.copytree(diagnosed, tmp_path, dirs_exist_ok=True)
     runs, data = tmp_path / "other", tmp_path / "data"

@@ -82,6 +82,7 @@ def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, laye
     assert not same(load_pretrained(pretrained, "relation", 2).weights, source.weights)
 
 
+@pytest.mark.slow
 def test_fine_tuned_weights_change_and_frozen_weights_do_not(network):
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)

@@ -187,6 +187,7 @@ def test_scores_can_be_compared(made):
     assert speeds.samples("tokens per second")["relation"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_resumes(text_file, made, copied, monkeypatch):
     """From the last checkpoint, to the same weights; scores of finished runs are written."""
     shutil.rmtree(copied / "runs" / "attention")

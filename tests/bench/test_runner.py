@@ -122,6 +122,7 @@ def test_processes_give_the_same_bytes(tmp_path, run, suite):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_layers")
 def test_randomness_of_a_custom_layer_depends_on_the_seed(run, suite):
     both = run(suite(tasks=["CoLA"], method=[Method(mechanism=Drawn)]), "a")
@@ -402,6 +403,7 @@ def test_methods_with_their_own_tokens(tmp_path, run, saved_model, suite):
     assert digests["pieces"] is digests["saved"] is None is not digests["words"]
 
 
+@pytest.mark.slow
 def test_full_disk_stops_the_suite_with_one_line(run, suite):
     """Simulated by a limit on file sizes; the suite resumes when there is space."""
     resource = pytest.importorskip("resource")

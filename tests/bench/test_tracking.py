@@ -143,6 +143,7 @@ def test_settings_epochs_and_scores(name, events, tmp_path, small_glue, suite):
     assert events == expected
 
 
+@pytest.mark.slow
 def test_a_failure_is_one_warning_and_changes_no_result(
     events, tmp_path, small_glue, suite, monkeypatch, capsys
 ):

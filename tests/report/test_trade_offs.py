@@ -168,6 +168,7 @@ def labels(report, start):
     return [label for label in found if label.startswith(start)]
 
 
+@pytest.mark.slow
 def test_means_leave_out_what_the_reference_does_not_learn(fabricate, suite_of, timed):
     """Parity has two classes: 0.5 is chance."""
     learned = {"majority": 0.9, "needle-64": 0.8, "parity": 0.5}

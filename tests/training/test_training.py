@@ -168,6 +168,7 @@ def test_bfloat16_is_used_only_for_computation(network, name):
     assert costs != expected
 
 
+@pytest.mark.slow
 def test_xla_does_not_change_training(network, monkeypatch):
     settings = {**EXACT, "epochs": 2}
     plain, config = network("SST-2", **settings)
@@ -234,6 +235,7 @@ def test_a_group_does_not_accumulate_gradients(grouped):
         grouped(optimizer_options={"gradient_accumulation_steps": 4})
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
     made, config = grouped(epochs=1)
     trained = made.run(config.seed)

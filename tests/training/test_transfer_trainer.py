@@ -117,6 +117,7 @@ def test_shared_layers_are_trained_on_the_other_tasks_and_frozen(make, trainings
     assert [row["epoch"] for row in trained.history] == [*range(1, 13)]
 
 
+@pytest.mark.slow
 def test_epochs_of_a_diverged_transfer_are_those_of_the_run(make, monkeypatch):
     """The loss of the second training, after two epochs of the first one, is not finite."""
     from relation_tf.training.task_trainer import TransferTrainer
