@@ -186,8 +186,12 @@ def read_submission(path: Path) -> dict[str, list[str]]:
             raise SubmissionError(f"{path}: {fault}. See `glue-submit check {path}`")
     try:
         with _opened(path) as archive:
-            files = [file for file in tasks if file in archive.namelist()]
-            return {tasks[file].name: _predictions(archive.read(file)) for file in files}
+            entries = {entry.orig_filename: entry for entry in archive.infolist()}
+            return {
+                task.name: _predictions(_read_entry(archive, entries[file], task.test_rows))
+                for file, task in tasks.items()
+                if file in entries
+            }
     except zipfile.BadZipFile as error:
         raise SubmissionError(f"{path}: {error}") from error
 

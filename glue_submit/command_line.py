@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
@@ -37,7 +38,9 @@ class _Command(TyperCommand):
             texts = {name for each in self.params if each.metavar == "TEXT" for name in each.opts}
             for before, argument in itertools.pairwise(["", *args]):
                 _check_argument(argument, may_be_empty=before in texts)
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+            ctx.params.update({name: _expanded(value) for name, value in ctx.params.items()})
+            return rest
         except UsageError as error:
             vars(error)["ctx"] = getattr(error, "ctx", None) or ctx  # its help page is suggested
             raise
@@ -72,6 +75,18 @@ def _check_argument(argument: str, *, may_be_empty: bool) -> None:
     is_empty = not argument or (option.startswith("--") and equals and not value)
     if is_empty and not may_be_empty:
         raise typer.BadParameter(f"{option or 'an argument'} must not be empty.")
+
+
+def _expanded(value: Any) -> Any:
+    """Return a value with `~` of paths expanded: shells leave it in `--out=~/x`."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_expanded, value))
+    if not isinstance(value, Path):
+        return value
+    try:
+        return value.expanduser()
+    except RuntimeError:
+        raise typer.BadParameter(f"{value}: there is no such user.") from None
 
 
 def make_app(name: str, text: str, **settings: Any) -> typer.Typer:

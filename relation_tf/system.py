@@ -77,10 +77,18 @@ def interrupts_kept() -> Iterator[None]:
         yield
         return
     _raised.clear()
+    print_dropped = sys.unraisablehook
+
+    def drop(error: sys.UnraisableHookArgs) -> None:
+        if not (_raised and issubclass(error.exc_type, KeyboardInterrupt)):
+            print_dropped(error)
+
     _handle(dict.fromkeys(before, _raise))
+    sys.unraisablehook = drop
     try:
         yield
     finally:
+        sys.unraisablehook = print_dropped
         _handle(before)
         if _raised:
             raise _error(_raised[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import sys
 
@@ -100,6 +101,27 @@ def test_a_press_that_is_dropped_is_kept(ends):
     with pytest.raises(KeyboardInterrupt):
         command()
     assert done == ["the rest"]
+
+
+def test_a_press_in_a_callback_of_the_garbage_collector_prints_nothing(monkeypatch):
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: printed.append(error.exc_type))
+
+    def callback(phase, info):
+        if phase == "stop":
+            press()
+
+    @interrupts_kept()
+    def command():
+        gc.callbacks.append(callback)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(callback)
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    assert printed == []
 
 
 def test_a_press_is_raised_once():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,10 @@ def diagnosis(layer: type | str, layer_options: Mapping[str, Any]) -> Suite:
         entry = Method.model_validate({"mechanism": layer})
     except ValidationError as error:
         raise SuiteError(f"diagnose: {first_fault(error, Method)}") from error
-    mechanism, name = entry.mechanism, entry.stem.lstrip("_")
+    mechanism, name = (
+        entry.mechanism,
+        re.sub(r"[^A-Za-z0-9._-]", "", entry.stem).lstrip("._-") or "layer",
+    )
     suite = load_suite(SUITE)
     known = {str(method.name): method.model_dump() for method in suite.methods()}
     reference = known[str(suite.reference)]

@@ -10,6 +10,7 @@ import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -59,10 +60,16 @@ def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOp
     needed = reserved(options, max(group.runs[0].threads for group in groups))
     _connect(address, needed)
 
+    last_event = time.monotonic()
+
     def wait_for(workers: Sequence[_Actor], seconds: float) -> None:
+        nonlocal last_event
         awaited = [worker.awaited for worker in workers if worker.group is not None]
-        if not ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
+        if ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
+            last_event = time.monotonic()
+        elif time.monotonic() - last_event >= _LOOK:
             _room(address, needed)  # fails if no node is left
+            last_event = time.monotonic()
 
     try:
         count = options.jobs or _room(address, needed)

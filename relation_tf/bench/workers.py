@@ -804,7 +804,7 @@ def serve() -> None:
     lock = threading.Lock()
 
     def send(event: Any) -> None:
-        packed = pickle.dumps(event)
+        packed = _dumps(event)
         try:
             with lock:
                 answers.write(packed)
@@ -815,6 +815,17 @@ def serve() -> None:
     sys.stdout = _Printed(send)
     while True:
         answer(calls.get(), send)
+
+
+def _dumps(event: Any) -> bytes:
+    """Pickle an event; of a result or error that cannot be sent, only its text."""
+    try:
+        return pickle.dumps(event)
+    except Exception as error:  # of any object that a custom part returns
+        if not isinstance(event, Returned):
+            raise
+        kind = SuiteError if isinstance(event.error, RelationError) else RuntimeError
+        return pickle.dumps(Returned(error=kind(one_line(event.error or error))))
 
 
 def _read_calls(received: BinaryIO, calls: SimpleQueue[bytes]) -> None:

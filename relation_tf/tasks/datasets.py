@@ -542,6 +542,8 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
     with readable(path):
         # Latin-1 can decode every byte.
         text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
+    if "<REUTERS" not in text:
+        raise DataError(f"{path}: expected newswires (<REUTERS ...>), found none")
     wires: list[tuple[str, str]] = []
     waiting: list[str] = []  # topics of newswires without a body so far
     for found in _FIRST_TOPIC_OR_BODY.finditer(text):

@@ -21,7 +21,6 @@ from relation_tf.tasks.tables import open_binary, readable
 
 _LONGEST = 2**20  # longest line of vectors in bytes
 _HEADER = re.compile(rb"\d+ \d+\s*")  # of word2vec: number of vectors and width
-_WORD_AND_NUMBER = re.compile(rb".* [-+]?\.?\d[\d.]*(e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _lines(path: Path, width: int) -> Iterator[tuple[int, bytes, bytes]]:
             if (blanks := record.count(b" ")) != width:
                 # Some words of the larger files contain spaces, but do not end in a number.
                 longer, *fields = record.rsplit(b" ", width)
-                if blanks < width or _WORD_AND_NUMBER.fullmatch(longer):
+                if blanks < width or _is_number(longer.rpartition(b" ")[2]):
                     raise DataError(
                         f"{path}:{line}: expected a word and {width} numbers, found {blanks} "
                         f"after {word.decode('utf-8', 'replace')!r:.40}"
@@ -145,6 +144,14 @@ def _open(path: Path, width: int) -> Iterator[Any]:
             )
         with archive.open(fitting[0]) as file:
             yield file
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _vector(place: str, numbers: bytes) -> np.ndarray:

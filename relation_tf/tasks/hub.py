@@ -112,8 +112,10 @@ def _stored(folders: Iterable[Path]) -> dict[str, Path]:
                 shard = SHARD.search(path.stem)
                 if (path / STATE).is_file():
                     split = path.name
-                elif path.suffix == ".parquet" and (shard is None or shard[1] == "00000"):
+                elif path.suffix == ".parquet":
                     split = path.stem[: shard.start() if shard else None]
+                    if shard is not None and shard[1] != "00000" and split in found:
+                        continue
                 else:
                     continue
                 if split in found:

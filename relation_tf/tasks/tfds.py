@@ -11,6 +11,7 @@ A validation share of the training rows therefore contains different rows.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import DataError, require_package
+from relation_tf.errors import DataError, join_names, require_package
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.hub import HUB, columns_of, stored_answered_rows, stored_rows
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
@@ -73,12 +74,33 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         for split in prepared.splits:
             path = folders.tfds / prepared.set_of(split) / prepared.version
             if path.exists():
-                files[split] = path
+                if _is_listed(path, prepared.splits[split], split in task.answered.values()):
+                    files[split] = path
             elif path.parent.exists() or split not in task.answered.values():
                 versions = sorted(each.name for each in path.parent.iterdir() if each.is_dir())
                 found = ", ".join(versions) or "none"
                 raise DataError(f"{path.parent}: expected version {path.name}, found {found}")
         return TaskSource(task, "tfds", LAYOUT, files)
+
+
+def _is_listed(folder: Path, name: str, optional: bool) -> bool:
+    """Return whether a prepared dataset has a split.
+
+    Raises:
+        DataError: If a split that is not optional is missing, or the dataset is incomplete.
+    """
+    path = folder / "dataset_info.json"
+    if not path.exists():
+        raise DataError(
+            f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
+            "and run `tfds build` again"
+        )
+    with readable(path, "expected a file written by TFDS", Exception):
+        names = [split["name"] for split in json.loads(path.read_text(encoding="utf-8"))["splits"]]
+    if name not in names and not optional:
+        found = join_names([*map(repr, names)])
+        raise DataError(f"{folder}: expected a split {name!r}, found {found}")
+    return name in names
 
 
 def _read(task: Task, files: Mapping[str, Path]) -> TaskText:

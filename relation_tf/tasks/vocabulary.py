@@ -22,7 +22,7 @@ _KINDS: Mapping[type, Literal["word", "wordpiece", "byte"]] = {
     models.WordLevel: "word", models.WordPiece: "wordpiece", models.BPE: "byte"
 }  # fmt: skip
 _CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
-_PART = 1000  # texts encoded at once
+_PART = 2**20  # characters encoded at once
 _WORDS = 500_000  # words whose ids are kept, about 100 MB
 
 
@@ -64,7 +64,7 @@ class Vocabulary:
         Args:
             texts: Training text; `"wordpiece"` iterates over it twice, `"byte"` does not use it.
             max_size: Largest number of ids, including padding and unknown. Default: all words, or
-                `WORDPIECES` pieces. Not used by `"byte"`.
+                `WORDPIECES` pieces. Must be None for `"byte"`.
             tokens: `"word"`: all words, the most frequent first. `"wordpiece"`: all characters, at
                 the start of and inside a word, then merges of the most frequent neighbors.
                 `"byte"`: the 256 bytes; `words` has them as characters, as in GPT-2.
@@ -74,6 +74,7 @@ class Vocabulary:
 
         Raises:
             TypeError: If `texts` is an iterator and `tokens` is `"wordpiece"`.
+            ValueError: If `max_size` is given and `tokens` is `"byte"`.
 
         Example:
             >>> pieces = Vocabulary.train(["low lower lowest new newer"], tokens="wordpiece")
@@ -84,6 +85,10 @@ class Vocabulary:
             [66, 196, 170]
         """
         if tokens == "byte":
+            if max_size is not None:
+                raise ValueError(
+                    f"max_size must be None for tokens='byte'. Received: max_size={max_size}"
+                )
             return cls(_bytes(start_token))
         special = [PADDING, UNKNOWN, START] if start_token else [PADDING, UNKNOWN]
         if tokens == "wordpiece":
@@ -111,6 +116,9 @@ class Vocabulary:
             raise ValueError(
                 f"its model must be WordLevel, WordPiece or BPE. Received: {type(model).__name__}"
             )
+        unknown = getattr(model, "unk_token", None)
+        if unknown is not None and unknown not in ids:
+            raise ValueError(f"its unknown word {unknown!r} is missing")
         if ids.get(PADDING) != 0:
             raise ValueError(f"{PADDING} must have id 0. Received: {ids.get(PADDING)}")
         if (largest := max(ids.values())) >= len(ids):
@@ -183,8 +191,15 @@ class Vocabulary:
             words = map(encode, text.split(" "))
             return [*first, *itertools.chain.from_iterable(words)][:max_length]
 
-        texts = iter(texts)
-        while part := [*map(row, itertools.islice(texts, _PART))]:
+        part: list[list[int]] = []
+        characters = 0
+        for text in texts:
+            part.append(row(text))
+            characters += len(text) + 1
+            if characters >= _PART:
+                yield Ragged.of(part)
+                part, characters = [], 0
+        if part:
             yield Ragged.of(part)
 
     def _encode_word(self, word: str) -> list[int]:

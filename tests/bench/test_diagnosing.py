@@ -61,6 +61,7 @@ def test_mechanisms_with_variants_use_the_equations_as_in_the_suites(name):
 
 def test_a_layer_with_the_name_of_a_method_is_another_one(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "attention", Identity, raising=False)
+    assert diagnosis("my_layer:_Größe", {}).methods()[0].name == "Gre"
     suite = diagnosis(f"{__name__}:attention", {})
     assert [method.name for method in suite.methods()] == ["own-attention", *COMPARATORS]
     assert suite.reference == "attention"

@@ -77,6 +77,10 @@ def leave_a_child():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def return_what_cannot_be_sent():
+    return lambda: None
+
+
 class Unreadable:
     def __reduce__(self):
         return int, ("x",)
@@ -87,6 +91,8 @@ def test_answers_of_a_worker(capsys):
     call, notes = workers.ends_workers(workers.call), []
     call(talk, notify=notes.append)
     assert (notes, capsys.readouterr().out) == (["a note"], "printed\n")
+    with pytest.raises(RuntimeError, match="return_what_cannot_be_sent"):
+        call(return_what_cannot_be_sent)
     with pytest.raises(workers.WorkerEndedError, match="answer that cannot be read: ValueError"):
         call(Unreadable)
     with pytest.raises(workers.WorkerEndedError, match="SIGKILL"):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glue_submit import TASKS, SubmissionError, check, pack
+from glue_submit.checking import read_submission
 
 HEADER = b"index\tprediction\n"
 
@@ -97,6 +98,14 @@ def test_missing_and_extra_files(members, rows, write_zip):
     files = [fault.file for fault in report.faults]
     assert files == ["RTE.tsv", "preds/RTE.tsv", *extra[:3], "'a\\nb\\x1b[31m'"]
     assert len(str(report).splitlines()) == 1 + len(files)
+
+
+def test_a_name_with_nul_is_no_task(tmp_path):
+    path = tmp_path / "s.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("RTE.tsvXY", b"\xff")
+    path.write_bytes(path.read_bytes().replace(b"RTE.tsvXY", b"RTE.tsv\0Y"))
+    assert read_submission(path) == {}
 
 
 def test_a_file_twice(members, rows, write_zip):

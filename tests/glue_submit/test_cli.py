@@ -43,6 +43,11 @@ def test_help(run, command):
     assert "<" not in page
 
 
+def test_the_home_folder_in_a_path(run, accepted, monkeypatch):
+    monkeypatch.setenv("HOME", str(accepted.parent))
+    assert run("check", f"~/{accepted.name}")[0] == 0
+
+
 def test_pack_then_check(run, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()

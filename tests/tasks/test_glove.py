@@ -68,6 +68,7 @@ BROKEN = [
     ("the 1 2\n\ncat 1 2\n", ":2: expected a word and 2 numbers, found 0 after ''"),
     ("dog 1 2\nthe 1 x\n", ":2: expected numbers after the word: .* b'x'"),
     ("the 1 nan\n", ":1: expected finite numbers"),
+    ("the nan 1 2\n", ":1: expected a word and 2 numbers, found 3 after .the."),
     ("the 1 1e39\n", ":1: expected finite numbers"),
     ("", ": expected word vectors, found none"),
     ("the 1 2\n" + "x" * 2**21, r":2: expected a word and 2 numbers, found 0 after 'x{1,40}$"),

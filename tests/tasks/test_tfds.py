@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 from collections import Counter
@@ -198,3 +199,24 @@ def test_table_lists_tfds_datasets(name, tmp_path):
         assert (prepared.index in features) == (prepared.index is not None)
         if task.labels:
             assert features["label"].names == [*prepared.labels]
+
+
+def drop_split(folder):
+    path = folder / "dataset_info.json"
+    info = json.loads(path.read_text())
+    info["splits"] = [split for split in info["splits"] if split["name"] != "validation"]
+    path.write_text(json.dumps(info))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_split, "2.0.0: expected a split 'validation', found 'train', 'test'"),
+        (lambda folder: (folder / "dataset_info.json").unlink(), "dataset_info.json is missing"),
+    ],
+)
+def test_errors_of_an_incomplete_folder(prepared_glue, tmp_path, change, message):
+    shutil.copytree(prepared_glue / "glue" / "rte", tmp_path / "glue" / "rte")
+    change(tmp_path / "glue" / "rte" / "2.0.0")
+    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path))}/glue/rte.*{message}"):
+        read("RTE", tmp_path)

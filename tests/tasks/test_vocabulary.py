@@ -163,6 +163,7 @@ def test_every_process_trains_the_same():
     ("change", "said"),
     [
         (lambda vocab: vocab.pop("[PAD]"), r"\[PAD\] must have id 0. Received: None"),
+        (lambda vocab: vocab.pop("[UNK]"), r"its unknown word '\[UNK\]' is missing"),
         (lambda vocab: vocab.update(a=4), "ids must be 0 to 3. Received: 4"),
     ],
 )
