@@ -102,5 +102,5 @@ def test_few_newswires_are_noted_and_a_file_without_any_is_refused(tmp_path):
     data = write(tmp_path, wire(["earn"], "So"))
     assert read_task("Reuters", data).notes == ("1 of the 11,228 newswires of the Keras dataset",)
     write(data, "version https://git-lfs")
-    with pytest.raises(DataError, match="reut2-000.sgm: expected newswires .*, found none"):
+    with pytest.raises(DataError, match=r"reut2-000\.sgm: expected newswires .*, found none"):
         read_task("Reuters", data)
