@@ -109,6 +109,13 @@ _BUILT_IN = {
     "gru-encoder-decoder": _network(
         "decoders:recurrent_encoder_decoder", output_type="sequence", positions=None
     ),
+    # Other attention: options = { attention = "dot" }, or "none".
+    "lstm-encoder-decoder": _network(
+        "decoders:recurrent_encoder_decoder",
+        output_type="sequence",
+        positions=None,
+        options={"cell": "lstm", "attention": "general"},
+    ),
     # Any mechanism with a causal form: options = { mechanism = "relation" }.
     "transformer-encoder-decoder": _network(
         "decoders:transformer_encoder_decoder",
