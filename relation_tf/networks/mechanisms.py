@@ -106,6 +106,10 @@ _BUILT_IN = {
     "transformer": _network("encoders:transformer", options={"num_heads": 4}),
     # Blocks of another mechanism: options = { mechanism = "relation", num_layers = 4 }.
     "encoder": _network("encoders:encoder", options={"mechanism": "attention"}, pretrainable=True),
+    # Causal blocks for each direction, for pre-training with the objective "both".
+    "bidirectional-encoder": _network(
+        "encoders:bidirectional_encoder", options={"mechanism": "attention"}, pretrainable=True
+    ),
     "gru-encoder-decoder": _network(
         "decoders:recurrent_encoder_decoder", output_type="sequence", positions=None
     ),
