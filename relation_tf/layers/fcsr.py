@@ -180,7 +180,9 @@ class FOFE(BaseLayer):
     With `f(i) = S_i + decay f(i - 1)`, the left context of token t is `f` over `S_1 .. S_{t-1}`.
     The right context is `f` over `S_N .. S_{t+1}`, from the end of the sequence towards t. So the
     nearest neighbour has weight 1, the next token `decay`, then `decay^2`. The left context of the
-    first token and the right context of the last token are zero.
+    first token and the right context of the last token are zero. As a matrix over tokens the left
+    context is strictly lower triangular, so it is singular (the FCSR preprint calls it invertible):
+    the last token cannot be restored from it.
 
     The sums are computed by doubling, `f <- f + decay^(2^k) shift(f, 2^k)`, in time linear in the
     number of tokens, until weights are below the precision of float32. With a slow decay they are
